@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
-from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats
+from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
 
@@ -25,9 +25,11 @@ _KEPT_BYTES = 48 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
+_TENANTS = 300  # whose answers are kept, of each kind
 _STALE_SECONDS = 2.0  # an answer that is older than that is waited for
 _ASIDE_SECONDS = 0.2  # a count that takes longer is not waited for
 _MOST_FRESH_ASIDE = 900.0
+_LONGEST_TROUBLE = 10.0  # for how long an error is believed, if it took as long to get it
 _MEMORY = ".memory.json"
 
 T = TypeVar("T")
@@ -52,7 +54,9 @@ class OverviewFacts:
     counted_at: float  # when the jobs were counted
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
-    queue: QueueStats | None  # None where the caller sees one tenant only
+    whole: bool  # else `tenants`, and `states` of one tenant, have only the newest jobs
+    queue: QueueStats | None  # None where the caller sees one tenant only, or the queue does not answer
+    trouble: str  # why it does not
     pauses: tuple[Pause, ...]
     recent: Recent
 
@@ -62,7 +66,8 @@ class Facade:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._tenants = Fresh(stack.table.tenants, stack.clock.steady, aside=True)
+        self._counts = Fresh(stack.table.counts, stack.clock.steady, aside=True)
+        self._tallies: dict[str | None, Fresh[Tally]] = {}
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
@@ -150,55 +155,80 @@ class Facade:
         except ObjectMissing:
             return b""
 
+    def forget_pauses(self) -> None:
+        """We changed something: whoever asks next sees it."""
+        self._pauses.forget()
+
     # Overview
 
-    def tenants(self) -> dict[str, dict[State, int]]:
-        return self._tenants.get()
+    def tally(self) -> Tally:
+        return self._tally(None).get()
+
+    def _tally(self, tenant: str | None) -> "Fresh[Tally]":
+        return self._of_tenant(self._tallies, tenant, self._stack.table.tally, aside=True)
 
     def overview(self, tenant: str | None = None) -> OverviewFacts:
         """The current state: of everything, or of one tenant."""
-        counted = self._tenants.get()
+        counting = self._tally(None)
+        if tenant is not None and not counting.get().whole:
+            counting = self._tally(tenant)
+        counted = counting.get()
         shown = {
             name: {str(state): n for state, n in sorted(states.items()) if n}
-            for name, states in sorted(counted.items())
+            for name, states in sorted(counted.tenants.items())
             if tenant in (None, name)
         }
         states: Counter[str] = Counter()
         for one in shown.values():
             states.update(one)
+        age = counting.age()
+        if tenant is None and not counted.whole:
+            states = Counter({str(state): n for state, n in self._counts.get().items()})
+            age = max(age, self._counts.age())
         pauses = tuple(p for p in self._pauses.get() if tenant is None or p.tenant in (None, tenant))
-        queue = self._queue.get() if tenant is None else None
+        queue, trouble = None, ""
+        if tenant is None:
+            try:
+                queue = self._queue.get()
+            except StoreUnavailable as error:
+                trouble = str(error)  # the table has most of the answer
         now = self._stack.clock.now()
         return OverviewFacts(
             at=now,
-            counted_at=now - self._tenants.age(),
+            counted_at=now - age,
             states=dict(sorted(states.items())),
             tenants=shown,
+            whole=counted.whole,
             queue=queue,
+            trouble=trouble,
             pauses=pauses,
             recent=self.recent(tenant),
         )
 
     def recent(self, tenant: str | None = None) -> Recent:
         """Rates, times and causes from the newest jobs that ended."""
-        with self._lock:
-            if len(self._recent) > 1000:
-                self._recent.clear()
-            fresh = self._recent.setdefault(tenant, Fresh(lambda: self._summarize(tenant), self._stack.clock.steady))
-        return fresh.get()
+        return self._of_tenant(self._recent, tenant, self._summarize).get()
 
     def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
+        return self._of_tenant(self._senders, tenant, self._list_senders).get()
+
+    def _of_tenant(
+        self,
+        known: "dict[str | None, Fresh[T]]",
+        tenant: str | None,
+        ask: Callable[[str | None], T],
+        *,
+        aside: bool = False,
+    ) -> "Fresh[T]":
+        """An answer for one tenant, or for all."""
         with self._lock:
-            if len(self._senders) > 100:
-                self._senders.clear()
-            fresh = self._senders.setdefault(
-                tenant, Fresh(lambda: self._list_senders(tenant), self._stack.clock.steady)
-            )
-        return fresh.get()
+            if len(known) > _TENANTS:
+                known.clear()
+            return known.setdefault(tenant, Fresh(lambda: ask(tenant), self._stack.clock.steady, aside=aside))
 
     def _list_senders(self, tenant: str | None) -> list[dict[str, Any]]:
-        names = [tenant] if tenant is not None else sorted(self._tenants.get())
+        names = [tenant] if tenant is not None else sorted(self.tally().tenants)
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for name in names[:_RECENT]:
             for job in self._stack.table.page(JobQuery(tenant=name), limit=100).jobs:
@@ -293,8 +323,9 @@ def _well(ask: Callable[[], object]) -> str:
 class Fresh(Generic[T]):
     """An answer that is asked for again once it is too old: the longer it took, the longer it is kept.
 
-    While one thread asks again, the others get the answer from before, unless that is too old for anybody. With
-    `aside`, an answer that took long is asked for again in a thread of its own, and only the very first is waited for.
+    While one thread asks again, the others get the answer from before, unless that is too old for anybody. An error is
+    an answer too: while a service is down, one thread waits for it, and the others fail at once. With `aside`, an
+    answer that took long is asked for again in a thread of its own, and only the very first is waited for.
     """
 
     def __init__(self, ask: Callable[[], T], steady: Callable[[], float], *, aside: bool = False) -> None:
@@ -303,6 +334,7 @@ class Fresh(Generic[T]):
         self._aside = aside
         self._asking = threading.Lock()
         self._known: _Known[T] | None = None
+        self._failed: _Known[AdeError] | None = None
 
     def get(self) -> T:
         known, now = self._known, self._steady()
@@ -312,17 +344,24 @@ class Fresh(Generic[T]):
             if self._asking.acquire(blocking=False):
                 threading.Thread(target=self._ask_aside, name="count", daemon=True).start()
             return known.answer
+        if (failed := self._failed) is not None and (now < failed.until or self._asking.locked()):
+            raise failed.answer.with_traceback(None)
         if known is not None and now > known.until + _STALE_SECONDS:
             known = None  # too old to be of use to anybody
         if not self._asking.acquire(blocking=known is None):
             return known.answer if known is not None else self.get()
         try:
-            again = self._known
+            again, failed = self._known, self._failed
             if again is not None and self._steady() < again.until:
                 return again.answer  # somebody asked while we waited
+            if failed is not None and self._steady() < failed.until:
+                raise failed.answer.with_traceback(None)
             return self._ask_again()
         finally:
             self._asking.release()
+
+    def forget(self) -> None:
+        self._known = self._failed = None
 
     def age(self) -> float:
         """Seconds since the answer was complete."""
@@ -330,8 +369,14 @@ class Fresh(Generic[T]):
 
     def _ask_again(self) -> T:
         began = self._steady()
-        answer = self._ask()
+        try:
+            answer = self._ask()
+        except AdeError as error:
+            now = self._steady()
+            self._failed = _Known(error, at=now, took=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
+            raise
         now = self._steady()
+        self._failed = None
         most = _MOST_FRESH_ASIDE if self._aside else _MOST_FRESH
         fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), most)
         self._known = _Known(answer, at=now, took=now - began, until=now + fresh)

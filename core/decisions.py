@@ -5,12 +5,15 @@ refused with one line per mistake. What it says is applied by the engine (runner
 """
 
 import json
+from collections.abc import Iterable
+from posixpath import basename
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
+from core.manifests import Manifest
 from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
 
 MAX_DECISION_BYTES = 256 * 1024
@@ -18,7 +21,6 @@ MAX_ANSWERS = 2000
 _MAX_VALUES = 20_000  # of everything that a decision holds
 _PROBLEMS = 20
 _SAYS = ("field", "reading", "header_rows", "value", "skip")
-READINGS = ("day_first", "month_first", "year_first", "point", "comma", "percent", "share")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -68,8 +70,15 @@ class Decision(Strict):
     job: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     by: Annotated[str, Field(min_length=1, max_length=200)]
     answers: Annotated[tuple[Answer, ...], Field(max_length=MAX_ANSWERS)] = ()
-    accept: bool = False  # take the likeliest answer to whatever is not answered here
-    remember: bool = True
+    accept: Annotated[bool, Field(strict=True)] = False  # take the likeliest answer to whatever is not answered here
+    remember: Annotated[bool, Field(strict=True)] = True
+
+    @field_validator("by")
+    @classmethod
+    def _is_name(cls, by: str) -> str:
+        if not by.strip() or not by.isprintable():
+            raise wrong(f"is {shown(by)}", "a person's name")
+        return by.strip()
 
     @model_validator(mode="after")
     def _decides(self) -> Self:
@@ -123,6 +132,16 @@ def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) 
         for n, answer in enumerate(decision.answers)
         if answer.field is not None and answer.field not in known_fields
     ][:_PROBLEMS]
+
+
+def fields_of(manifest: Manifest, config: Iterable[str]) -> frozenset[str] | None:
+    """The fields of a workflow, those that only a file in columns/ of its config defines among them; None: they are in
+    a zip. `config`: the keys of its config."""
+    keys = list(config)
+    if any(key.endswith(".zip") for key in keys):
+        return None
+    rules = [key for key in keys if "/columns/" in key and key.endswith(".py")]
+    return frozenset(f.name for f in manifest.fields) | {basename(key).removesuffix(".py") for key in rules}
 
 
 def decision_schema() -> dict[str, Any]:

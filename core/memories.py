@@ -9,15 +9,17 @@ every count is kept and the matcher weighs them against each other.
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from unicodedata import normalize
 
 from pydantic import Field, ValidationError, field_validator
 
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
-from core.keys import CONFIGS, SHARED, check_key
+from core.keys import CONFIGS, check_key
 from core.manifests import zoned
 from core.wording import no_constant, problem_of, problems_of, shown, wrong
 
@@ -66,9 +68,9 @@ class Learnt(Strict):
     senders: Annotated[tuple[Sender, ...], Field(max_length=MAX_SENDERS)] = ()
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
         """What makes two entries one."""
-        raise NotImplementedError
 
     @field_validator("at", "said_at", mode="before")
     @classmethod
@@ -103,7 +105,7 @@ class SpellingEntry(Learnt):
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.field, folded(self.value), self.means)
+        return (self.field, self.value.strip().casefold(), self.means)  # as the engine compares cells
 
 
 class ShapeEntry(Learnt):
@@ -138,6 +140,8 @@ class ReadingEntry(Learnt):
 
 
 Told = TypeVar("Told", ShapeEntry, ReadingEntry)
+# What two headers that are one have in common.
+Spelled = Callable[[str], str]
 
 
 class Memory(Strict):
@@ -149,13 +153,14 @@ class Memory(Strict):
     shapes: Annotated[tuple[ShapeEntry, ...], Field(max_length=MAX_SHAPES)] = ()
     readings: Annotated[tuple[ReadingEntry, ...], Field(max_length=MAX_READINGS)] = ()
 
-    def settled(self) -> dict[str, HeaderEntry]:
-        """Folded header -> the entry that counts: the newest person's word, else the most frequent one."""
+    def settled(self, spelled: "Spelled | None" = None) -> dict[str, HeaderEntry]:
+        """Header (as `spelled`) -> the entry that counts: the newest person's word, else the most frequent one."""
+        spelled = spelled or folded
         best: dict[str, HeaderEntry] = {}
         for entry in self.headers:
-            other = best.get(folded(entry.header))
+            other = best.get(spelled(entry.header))
             if other is None or _authority(entry) >= _authority(other):
-                best[folded(entry.header)] = entry
+                best[spelled(entry.header)] = entry
         return best
 
 
@@ -168,6 +173,11 @@ class HeaderFact(NamedTuple):
     sender: str = ""
     times: int = 1
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the entry that it makes, as in each fact."""
+        return (folded(self.header), self.field or "")
+
 
 class SpellingFact(NamedTuple):
     field: str
@@ -176,6 +186,10 @@ class SpellingFact(NamedTuple):
     by: str = ""
     sender: str = ""
     times: int = 1
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.field, self.value.strip().casefold(), self.means)
 
 
 class ShapeFact(NamedTuple):
@@ -191,7 +205,6 @@ class ShapeFact(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The key of the entry that it makes."""
         return (self.sender, folded(self.sheet), self.file, *map(folded, self.headers))
 
 
@@ -200,6 +213,10 @@ class ReadingFact(NamedTuple):
     header: str
     reading: str
     by: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.sender, folded(self.header), _READ[self.reading])
 
 
 Fact = HeaderFact | SpellingFact | ShapeFact | ReadingFact
@@ -231,14 +248,34 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     return found
 
 
+def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | ReadingFact]:
+    """What a decision said about columns, as the box applied it; whatever is none of it is left out.
+
+    One fact for each header: of columns with one header a field goes before none, and two fields teach nothing.
+    """
+    answers = profile.get("answers") if isinstance(profile, dict) else None
+    fields: dict[str, tuple[str, set[str]]] = {}
+    readings: list[ReadingFact] = []
+    now = datetime.now(UTC)
+    for answer in answers if isinstance(answers, list) else ():
+        try:
+            if "reading" in answer:
+                read = ReadingEntry(header=answer["header"], reading=answer["reading"], sender=sender, at=now)
+                readings.append(ReadingFact(sender, read.header, read.reading, by))
+            else:
+                said = HeaderEntry(header=answer["header"], field=answer["field"], at=now)
+                known = fields.setdefault(folded(said.header), (said.header, set()))[1]
+                known |= set() if said.field is None else {said.field}
+        except (ValidationError, TypeError, KeyError):
+            continue
+    agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
+    return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
+
+
 def folded(text: str) -> str:
-    """One spelling for upper and lower case and runs of blanks."""
-    return " ".join(text.split()).casefold()
-
-
-def reading_kind(reading: str) -> str:
-    """What a reading is of: dates, numbers or the unit."""
-    return _READ.get(reading, "")
+    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    text = " ".join(text.split()).casefold()
+    return text if text.isascii() else normalize("NFC", text)
 
 
 def own_key(tenant: str, workflow: str) -> str:
@@ -248,10 +285,6 @@ def own_key(tenant: str, workflow: str) -> str:
 
 def is_memory(key: str) -> bool:
     return key.startswith(CONFIGS) and key.endswith(_ENDING)
-
-
-def is_shared(key: str) -> bool:
-    return key.startswith(SHARED) and key.endswith(_ENDING)
 
 
 _LIMITS: Final = (
@@ -298,10 +331,8 @@ def serialized(memory: Memory) -> bytes:
 def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     """The memory with facts added. Those least often said, longest ago, and by no person go first if it is full."""
     at = at.astimezone(UTC)
-    headers = {e.key: e for e in memory.headers}
-    values = {e.key: e for e in memory.values}
-    shapes = {e.key: e for e in memory.shapes}
-    readings = {e.key: e for e in memory.readings}
+    headers, values = _by_key(memory.headers, _add), _by_key(memory.values, _add)
+    shapes, readings = _by_key(memory.shapes, _newest), _by_key(memory.readings, _newest)
     for fact in facts:
         said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
         if isinstance(fact, ReadingFact):
@@ -322,25 +353,24 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
 
 
-def merge(one: Memory, other: Memory) -> Memory:
-    """Both memories in one: counts are added, the newer word counts."""
-    headers = {e.key: e for e in one.headers}
-    values = {e.key: e for e in one.values}
-    shapes = {e.key: e for e in one.shapes}
-    for header in other.headers:
-        _add(headers, header)
-    for value in other.values:
-        _add(values, value)
-    for shape in other.shapes:
-        _newest(shapes, shape)
-    readings = {e.key: e for e in one.readings}
-    for reading in other.readings:
-        _newest(readings, reading)
-    return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
+def left_out(memory: Memory, facts: Iterable[Fact], learnt: Memory) -> int:
+    """How many entries a memory, and facts that it was to learn, had no room for."""
+
+    def keys(known: Memory) -> set[tuple[type[Fact], tuple[str, ...]]]:
+        lists = ((HeaderFact, known.headers), (SpellingFact, known.values))
+        more = ((ShapeFact, known.shapes), (ReadingFact, known.readings))
+        return {(kind, entry.key) for kind, entries in (*lists, *more) for entry in entries}
+
+    return len((keys(memory) | {(type(fact), fact.key) for fact in facts}) - keys(learnt))
 
 
 def forget(
-    memory: Memory, *, header: str | None = None, field: str | None = None, sender: str | None = None
+    memory: Memory,
+    *,
+    header: str | None = None,
+    field: str | None = None,
+    sender: str | None = None,
+    spelled: Spelled = folded,
 ) -> tuple[Memory, int]:
     """The memory without the entries that fit every condition given, and how many went."""
 
@@ -348,7 +378,7 @@ def forget(
         own = getattr(entry, "sender", None)
         headers = entry.headers if isinstance(entry, ShapeEntry) else (getattr(entry, "header", ""),)
         return (
-            (header is None or folded(header) in map(folded, headers))
+            (header is None or spelled(header) in map(spelled, headers))
             and (field is None or field in (getattr(entry, "field", None), *getattr(entry, "fields", ())))
             and (sender is None or own == sender or entry.senders == (sender,))
         )
@@ -374,6 +404,16 @@ def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
     except ValidationError as error:
         problems = [problem_of(e, Memory) for e in error.errors(include_url=False)[:_PROBLEMS]]
         raise MemoryInvalid(problems) from None
+
+
+def _by_key(
+    entries: Iterable[Entry], add: Callable[[dict[tuple[str, ...], Entry], Entry], None]
+) -> dict[tuple[str, ...], Entry]:
+    """Entries by their keys. A memory written by hand may have two with one key."""
+    known: dict[tuple[str, ...], Entry] = {}
+    for entry in entries:
+        add(known, entry)
+    return known
 
 
 def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:

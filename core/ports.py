@@ -245,6 +245,14 @@ class Page:
     newer: tuple[NewerRow, ...] = ()  # rows that match too, and must be left alone
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Jobs by tenant and state."""
+
+    tenants: dict[str, dict[State, int]]
+    whole: bool = True  # else there are more: only the newest were counted, of those that have not ended and of all
+
+
 class JobTable(Protocol):
     """The truth about jobs. Every write is conditional; a write that finds another rev changes nothing."""
 
@@ -307,14 +315,16 @@ class JobTable(Protocol):
         """
         ...
 
-    def counts(self, tenant: str | None = None) -> dict[State, int]: ...
+    def counts(self) -> dict[State, int]:
+        """How many jobs are in which state; may lag a moment behind, and take a while in a large table."""
+        ...
 
     def count(self, states: frozenset[State], *, before: float) -> int:
         """How many jobs created before a time are in one of these states; may lag a moment behind."""
         ...
 
-    def tenants(self) -> dict[str, dict[State, int]]:
-        """Counts by tenant, for operators; may read the whole table."""
+    def tally(self, tenant: str | None = None) -> Tally:
+        """Counts by tenant, or of one; at the same cost whatever the table holds."""
         ...
 
     def recount(self) -> int:

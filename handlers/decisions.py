@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from posixpath import basename
 
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, misfits, parse_decision
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, misfits, parse_decision
 from core.drops import Package, Workflow, is_placeholder
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, Problem, RowUnreadable
 from core.jobs import LENGTHS, Job, State, is_new_decision, job_id
@@ -156,19 +156,8 @@ class Decisions:
             return None
 
     def _misfits(self, decision: Decision, workflows: Iterable[tuple[Workflow, Package]]) -> list[Problem]:
-        return misfits(decision, workflows={w.manifest.name: _fields(w, package) for w, package in workflows})
-
-
-def _fields(workflow: Workflow, package: Package) -> frozenset[str] | None:
-    """The fields of a workflow, those that only a file in columns/ defines among them; None: they are in a zip."""
-    if any(ref.key.endswith(".zip") for ref in package.refs):
-        return None
-    implied = {
-        basename(ref.key).removesuffix(".py")
-        for ref in package.refs
-        if "/columns/" in ref.key and ref.key.endswith(".py")
-    }
-    return frozenset(f.name for f in workflow.manifest.fields) | implied
+        fields = {w.manifest.name: fields_of(w.manifest, [r.key for r in package.refs]) for w, package in workflows}
+        return misfits(decision, workflows=fields)
 
 
 def _is_for(decision: Decision, job: Job) -> bool:

@@ -4,10 +4,19 @@ decisions for those who answer by a command or over HTTP."""
 import json
 from typing import Any
 
-from core.decisions import MAX_ANSWERS, MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
-from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
+from core.decisions import (
+    MAX_ANSWERS,
+    MAX_DECISION_BYTES,
+    Decision,
+    DecisionInvalid,
+    fields_of,
+    misfits,
+    parse_decision,
+)
+from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
 from core.keys import decision_place, job_decision_key
+from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
 from core.ports import ObjectStore
 
 REVIEW, PAGE = "review.json", "review.html"
@@ -35,7 +44,8 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
     """Write a decision on a job and return its key; what the job's last decision says about other questions is kept.
 
     Where the decision beside the input is about another job (a second workflow, another combination of a sweep), it
-    stays, and this one is named after its job. Raises DecisionInvalid, and PreconditionFailed if somebody else writes.
+    stays, and this one is named after its job. Raises DecisionInvalid, also for a field
+    that the workflow does not have, and PreconditionFailed if somebody else writes.
     """
     key = decision_place(job)
     there = store.head(key)
@@ -46,17 +56,34 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
         found = _read(store, key, there.version) if there is not None else None
     if found is None and job.decision is not None:
         found = _read(store, job.decision.key, job.decision.version)
-    parse_decision(json.dumps(said).encode())
+    fields = _fields_of(store, job)
+    if wrong := misfits(parse_decision(json.dumps(said).encode()), workflows={job.workflow: fields}):
+        raise DecisionInvalid(wrong)
     answers = said.get("answers", [])
     about = {_about(answer) for answer in answers}
     earlier = [a.model_dump(mode="json", exclude_unset=True) for a in found.answers] if found is not None else []
-    kept = [answer for answer in earlier if _about(answer) not in about]
+    kept = [answer for answer in earlier if _about(answer) not in about and _is_known(answer.get("field"), fields)]
     body = json.dumps(said | {"answers": [*answers, *kept][:MAX_ANSWERS]}, indent=2, ensure_ascii=False).encode()
     if len(body) > MAX_DECISION_BYTES:
         body = json.dumps(said, ensure_ascii=False).encode()
     parse_decision(body)
     store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
     return key
+
+
+def _fields_of(store: ObjectStore, job: Job) -> frozenset[str] | None:
+    """The fields that a job may map to; None if nobody can tell before it runs."""
+    if job.manifest is None:
+        return None
+    try:
+        body = store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
+        return fields_of(parse_manifest(body), [ref.key for ref in job.config])
+    except (ManifestInvalid, ObjectMissing, ObjectChanged, ObjectTooLarge):
+        return None
+
+
+def _is_known(field: str | None, fields: frozenset[str] | None) -> bool:
+    return field is None or fields is None or field in fields
 
 
 def _is_for(decision: Decision, job: Job) -> bool:

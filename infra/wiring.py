@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from infra.postgres.connections import Connections
     from infra.postgres.listening import PostgresBells
 
+PATIENCE_SECONDS = 30.0
 _LEAST_CALL_SECONDS = 2.0  # a healthy service needs up to this
 
 Calls = Callable[[Address], "Caller"]
@@ -67,7 +68,7 @@ def open_stack(
     clock: Clock | None = None,
     log: Log | None = None,
     *,
-    patience: float = 30.0,
+    patience: float = PATIENCE_SECONDS,
     telemetry: Telemetry | None = None,
 ) -> Iterator[Stack]:
     """The ports that the settings name: a folder and one SQLite file, or cloud services, or a mix of both.

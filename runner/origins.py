@@ -22,7 +22,7 @@ from core.keys import corrected_name, job_folder
 from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
 from infra.queueing import mutate
-from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, stage_file
+from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, sender_of, stage_decision, stage_file
 
 MAX_CORRECTIONS = 64  # corrected files of one drop
 _WITHDRAWN = frozenset({State.CANCELLED, State.SKIPPED})
@@ -82,12 +82,13 @@ class Origins:
     def find(self, job: Job, files: Mapping[str, str]) -> OriginInputs:
         """The inputs behind a job's corrected files (key -> the job whose rejects it corrects), and what earlier
         corrections of the same inputs there are; raises StagingFailed."""
-        found = expanded(job, files, self._table.get, (job.job_id,))
+        behind = Expansion(self._table.get)
+        found = behind.of(job, files)
         listed: list[Correction] = []
         for root in found.roots:
             listed += self._listed(root, job, files, found.mended)
         found.place = next((c.place for c in listed if c.job_id == job.job_id), 0)
-        self._add_earlier(found, job, listed)
+        self._add_earlier(found, job, listed, behind)
         return found
 
     def _listed(self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[MendedFile]) -> list[Correction]:
@@ -96,6 +97,10 @@ class Origins:
 
         def change(row: Job) -> Job:
             kept = [c for c in row.corrections if c.job_id != job.job_id]
+            if len(row.corrections) >= MAX_CORRECTIONS and len(kept) == len(row.corrections):  # not listed before
+                name = next(item.name for item in job.inputs if item.ref.key in files)
+                said = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
+                raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")
             known = {c.job_id for c in kept}
             place = max((c.place for c in row.corrections), default=0)
             for owner in owners.values():
@@ -104,16 +109,12 @@ class Origins:
                     kept.append(_correction(owner, dict(owner.mends.files), place))
             return replace(row, corrections=(*kept, _correction(job, files, place + 1)))
 
-        if len(root.corrections) >= MAX_CORRECTIONS and job.job_id not in {c.job_id for c in root.corrections}:
-            name = next(item.name for item in job.inputs if item.ref.key in files)
-            said = f"{name} corrects rows of {root.subject}, which {MAX_CORRECTIONS} files corrected before"
-            raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")
         written = mutate(self._table, root.job_id, change)
         if written is None:
             raise StoreUnavailable(f"job {root.job_id} could not list its correction; try again")
         return list(written.corrections)
 
-    def _add_earlier(self, found: OriginInputs, job: Job, listed: Sequence[Correction]) -> None:
+    def _add_earlier(self, found: OriginInputs, job: Job, listed: Sequence[Correction], behind: "Expansion") -> None:
         """Add the files of other corrections, from the oldest to the newest, and none before what it was made of."""
         places = {c.job_id: c.place for c in listed}
         rows = self._table.get_all([c.job_id for c in listed if c.job_id != job.job_id])
@@ -122,7 +123,7 @@ class Origins:
         order: dict[tuple[str, str], MendedFile] = {}
         for listing in sorted(listed, key=lambda c: (c.stamp, c.place)):
             is_own = listing.job_id == job.job_id
-            files = found.mended if is_own else self._files_of(rows.get(listing.job_id), listing, found)
+            files = found.mended if is_own else _files_of(rows.get(listing.job_id), listing, found, behind)
             for file in files:
                 place = places.get(file.owner.job_id, listing.place)
                 first[file.identity] = min(place, first.get(file.identity, place))
@@ -137,20 +138,24 @@ class Origins:
             for at, file in enumerate(order.values())
         ]
 
-    def _files_of(self, row: Job | None, listing: Correction, found: OriginInputs) -> list[MendedFile]:
-        """The files of an earlier correction, those that it was made of first; none if it was withdrawn."""
-        if row is None or row.state in _WITHDRAWN:
-            return []
-        claims = {row.inputs[n].ref.key: claim for n, claim in listing.claims if n < len(row.inputs)}
-        names = [item.name for item in row.inputs if item.ref.key in claims]
-        if row.error is not None and row.ended and row.error.verdict in _HARMFUL:
-            found.lost += names
-            return []
-        try:
-            return expanded(row, claims, self._table.get, (row.job_id,)).mended
-        except StagingFailed:
-            found.lost += names
-            return []
+
+def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind: "Expansion") -> list[MendedFile]:
+    """The files of an earlier correction, those that it was made of first; none if it was withdrawn."""
+    if row is None:
+        found.lost.append(f"job {listing.job_id}")  # removed, or forgotten after its result had expired
+        return []
+    if row.state in _WITHDRAWN:
+        return []
+    claims = {row.inputs[n].ref.key: claim for n, claim in listing.claims if n < len(row.inputs)}
+    names = [item.name for item in row.inputs if item.ref.key in claims]
+    if row.error is not None and row.ended and row.error.verdict in _HARMFUL:
+        found.lost += names
+        return []
+    try:
+        return behind.of(row, claims).mended
+    except StagingFailed:
+        found.lost += names
+        return []
 
 
 def _correction(job: Job, files: Mapping[str, str], place: int) -> Correction:
@@ -158,28 +163,45 @@ def _correction(job: Job, files: Mapping[str, str], place: int) -> Correction:
     return Correction(place=place, job_id=job.job_id, stamp=job.stamp, claims=claims)
 
 
-def expanded(
-    job: Job, files: Mapping[str, str], find: Callable[[str], Job | None], way: tuple[str, ...]
-) -> OriginInputs:
-    """The inputs behind a job's corrected files, and the corrected files on the way to them; raises StagingFailed."""
-    own = [item for item in job.inputs if item.role == "primary"]
-    found = OriginInputs()
-    for item in own:
-        if item.ref.key not in files:
-            continue
-        claim = files[item.ref.key]
-        origin = _checked(job, item, claim, find(claim))
+class Expansion:
+    """What is behind corrected files. Each job on the way is read once, however many files name it."""
+
+    def __init__(self, find: Callable[[str], Job | None]) -> None:
+        self._find = find
+        self._known: dict[str, tuple[Job, OriginInputs]] = {}
+
+    def of(self, job: Job, files: Mapping[str, str], way: tuple[str, ...] = ()) -> OriginInputs:
+        """The inputs behind a job's corrected files, and the corrected files on the way; raises StagingFailed."""
+        own = [item for item in job.inputs if item.role == "primary"]
+        plain = {item.ref.key: item for item in own if item.ref.key not in files}
+        found = OriginInputs()
+        for item in own:
+            if item.ref.key in plain:
+                continue
+            claim = files[item.ref.key]
+            behind = self._behind(job, item, claim, (*way, job.job_id))
+            for first in behind.primaries:
+                if (now := plain.get(first.ref.key)) is not None and now.ref.digest != first.ref.digest:
+                    said = f"and {first.name} of that job was replaced in this drop; take {item.name} out of it"
+                    raise _refused(item, claim, said)
+            found.take(behind)
+            found.mended.append(MendedFile(item, job, claim, tuple(i.name for i in behind.primaries)))
+        found.add(plain.values())
+        if not found.roots:
+            found.roots.append(job)
+        return found
+
+    def _behind(self, job: Job, item: InputRef, claim: str, way: tuple[str, ...]) -> OriginInputs:
+        """The inputs of the job whose rejects a file corrects."""
+        origin, known = self._known.get(claim, (None, None))
+        origin = _checked(job, item, claim, origin or self._find(claim))
         if claim in way or len(way) > MAX_ROUNDS:
-            raise _refused(
-                item, claim, "which would correct itself, or was corrected too often; drop the whole file again"
-            )
-        behind = expanded(origin, dict(origin.mends.files) if origin.mends else {}, find, (*way, claim))
-        found.take(behind)
-        found.mended.append(MendedFile(item, job, claim, tuple(i.name for i in behind.primaries)))
-    found.add(item for item in own if item.ref.key not in files)
-    if not found.roots:
-        found.roots.append(job)
-    return found
+            said = "which would correct itself, or was corrected too often; drop the whole file again"
+            raise _refused(item, claim, said)
+        if known is None:
+            known = self.of(origin, dict(origin.mends.files) if origin.mends else {}, way)
+            self._known[claim] = (origin, known)
+        return known
 
 
 def _checked(job: Job, item: InputRef, claim: str, origin: Job | None) -> Job:
@@ -233,6 +255,11 @@ def stage_origin(
         inputs.append(found | {"role": "mended", "mends": facts})
         numbers[n] = len(numbers)
     order = {name: value for name, value in staged.order.items() if name != "previous"}
+    order["sender"] = sender_of(origin.roots[0])  # what was learnt from the first file's sender counts
+    if "decision" not in order:  # what a person decided about the file counts for its corrections, too
+        others = [file.owner for file in reversed(origin.mended) if file.owner.job_id != job.job_id] + origin.roots
+        decided = next(filter(None, (stage_decision(store, other, folder) for other in others)), None)
+        order |= {} if decided is None else {"decision": decided}
     return replace(staged, order=order | {"inputs": inputs} | ({"lost": lost} if lost else {}))
 
 

@@ -448,13 +448,13 @@ def with_profile(kept: bytes | None, job: Job, staged: bytes) -> bytes | None:
         order = _profile_order(head)
         same_job = str(head.get("job_id") or "")
         before = head.get("was")
-        known = {same_job, *map(str, before[:_WAS] if isinstance(before, list) else ())}
+        known = [same_job, *map(str, before[:_WAS] if isinstance(before, list) else ())]
         if order is None:
             continue
         if job.job_id in known or (after and after in known) or (layout and layout == head.get("layout")):
             if order > mine:
                 return None
-            was += [one for one in known if one and one not in was]
+            was += [one for one in known if one and one not in (*was, job.job_id)]
         else:
             others.append((order, json.dumps(head).encode(), body))
     head = {"kept": 1, "job_id": job.job_id, "order": list(mine), "layout": layout, "was": was[-_WAS:]}

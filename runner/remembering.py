@@ -1,34 +1,36 @@
 """In: a committed job whose decision is to be remembered. Out: the workflow's memory with what was decided.
 
-Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called again by
-any finisher: what a person has said since, or at that very moment, is not counted again.
+What is learnt is what the attempt applied, however the answer named its column: an answer that fitted nothing teaches
+nothing. The attempt only says where the answers fitted: nothing is learnt in a person's name that none of their answers
+says. Called before result.json is written, so whoever sees a result finds its lesson in the memory. It may be called
+again by any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
 import json
+import re
 from datetime import UTC, datetime
-from typing import Any
 
-from core.decisions import MAX_DECISION_BYTES, READINGS, Answer, Decision, DecisionInvalid, parse_decision
+from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid, parse_decision
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
-from core.keys import job_folder, staging_folder
+from core.keys import staging_folder
 from core.memories import (
     HeaderFact,
     Memory,
     MemoryInvalid,
     ReadingFact,
     ShapeFact,
+    answers_in,
     folded,
     learn,
     own_key,
-    reading_kind,
     shapes_in,
 )
 from core.ports import ObjectStore
 from infra.memories import change_memory
-from infra.reviews import read_questions
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
+_LETTERS = re.compile("[A-Z]{1,3}")
 PROFILE = "profile.json"  # what an attempt stages about its drop
 Decided = HeaderFact | ReadingFact | ShapeFact
 
@@ -45,7 +47,11 @@ def remember(store: ObjectStore, job: Job) -> str:
     if not decision.remember or not decision.answers:
         return ""
     at = datetime.fromtimestamp(job.decided_at, UTC)
-    facts = [*_facts(decision, job, store), *_shapes(decision, job, store)]
+    profile, sender = _profile(job, store), sender_of(job)
+    facts: list[Decided] = [
+        *(f for f in answers_in(profile, sender=sender, by=decision.by) if any(_fits(a, f) for a in decision.answers)),
+        *shapes_in(profile, sender=sender, by=decision.by, decided=True),
+    ]
     try:
         if facts:
             change_memory(
@@ -57,6 +63,20 @@ def remember(store: ObjectStore, job: Job) -> str:
     return ""
 
 
+def _fits(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
+    """Whether an answer can have been applied as a fact, for all that the answer itself tells."""
+    if answer.header is not None and folded(answer.header) != folded(fact.header):
+        return False
+    said = answer.value if "value" in answer.model_fields_set else None
+    if isinstance(fact, ReadingFact):
+        return fact.reading in (answer.reading, said)
+    if "field" in answer.model_fields_set:
+        # Of columns with one header all but one are no field.
+        return fact.field == answer.field or (fact.field is None and answer.header is not None)
+    chose_column = said is not None and _LETTERS.fullmatch(said) is not None
+    return "value" in answer.model_fields_set and (chose_column or fact.field == said)
+
+
 def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided]:
     """Facts without those that a person has said since, or that were learnt from this very decision before."""
     known = {
@@ -65,71 +85,13 @@ def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided
         for e in entries
         if e.said_at is not None and e.said_at >= at
     }
-    return [fact for fact in facts if (type(fact), _key(fact)) not in known]
+    return [fact for fact in facts if (type(fact), fact.key) not in known]
 
 
-def _key(fact: Decided) -> tuple[str, ...]:
-    """The key of the entry that a fact would make."""
-    if isinstance(fact, ShapeFact):
-        return fact.key
-    if isinstance(fact, HeaderFact):
-        return (folded(fact.header), fact.field or "")
-    return (fact.sender, folded(fact.header), reading_kind(fact.reading))
-
-
-def _shapes(decision: Decision, job: Job, store: ObjectStore) -> list[ShapeFact]:
-    """The tables that were decided about, from what the attempt staged about its drop."""
+def _profile(job: Job, store: ObjectStore) -> object:
+    """What the attempt staged about its drop; None if there is nothing that can be read."""
     try:
         body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
-        profile = json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
+        return json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
     except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
-        return []
-    return shapes_in(profile, sender=sender_of(job), by=decision.by, decided=True)
-
-
-def _facts(decision: Decision, job: Job, store: ObjectStore) -> list[HeaderFact | ReadingFact]:
-    sender = sender_of(job)
-    questions: dict[str, dict[str, Any]] = {}
-    if any(answer.id is not None for answer in decision.answers):
-        questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
-    pairs = [pair for answer in decision.answers if (pair := _pair(answer, questions)) is not None]
-    read = [pair for answer in decision.answers if (pair := _reading(answer, questions)) is not None]
-    return [
-        *(HeaderFact(header, field, decision.by, sender) for header, field in _agreed(pairs)),
-        *(ReadingFact(sender, header, reading, decision.by) for header, reading in read),
-    ]
-
-
-def _agreed(pairs: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """One fact for each header. Of columns with one header a field goes before none; two fields teach nothing."""
-    found: dict[str, tuple[str, set[str]]] = {}
-    for header, field in pairs:
-        fields = found.setdefault(folded(header), (header, set()))[1]
-        fields |= set() if field is None else {field}
-    return [(header, next(iter(fields), None)) for header, fields in found.values() if len(fields) < 2]
-
-
-def _reading(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
-    """The header and the reading that an answer is about; None if it is about something else."""
-    question = questions.get(answer.id or "")
-    said = answer.reading or (answer.value if question is not None and question["kind"] == "reading" else None)
-    header = answer.header if answer.header is not None else question["header"] if question is not None else None
-    return (header, said) if header is not None and header.strip() and said in READINGS else None
-
-
-def _pair(answer: Answer, questions: dict[str, dict[str, Any]]) -> tuple[str, str | None] | None:
-    """The header and the field that an answer is about; None if it is about something else."""
-    given = answer.model_fields_set
-    if answer.header is not None:
-        return (answer.header, answer.field) if "field" in given and answer.header.strip() else None
-    question = questions.get(answer.id or "")
-    if question is None or not ({"field", "value"} & given):
         return None
-    said = answer.field if "field" in given else answer.value
-    offered = "field" in given or said in [c["value"] for c in question["candidates"]]
-    if question["kind"] == "column" and question["header"] is not None:
-        return (question["header"], said) if offered else None
-    if question["kind"] == "required" and said is not None:
-        header = next((c.get("header") for c in question["candidates"] if c["value"] == said), None)
-        return (header, question["field"]) if header is not None else None
-    return None

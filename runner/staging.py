@@ -8,11 +8,14 @@ attempt, in the row.
 
 import errno
 import hashlib
-from collections.abc import Mapping
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
-from typing import Any, NamedTuple, Protocol
+from threading import Lock
+from typing import Any, Final, NamedTuple, Protocol
 
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
 from core.drops import MAX_PACKAGE_BYTES
@@ -25,6 +28,7 @@ from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
 from core.settings import Settings
 from core.verdicts import Verdict
+from runner.engine.mapping.confirmed import ConfirmedHeaders
 
 
 class StagedSource(Protocol):
@@ -41,7 +45,10 @@ OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
 REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
+_NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
+_KEPT_BYTES: Final = 32 * 1024 * 1024  # of what boxes read of memories
+_KEPT_DIGESTS: Final = 1_000
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -61,7 +68,8 @@ class Pins(NamedTuple):
     """What an attempt was given beside its inputs, and the parts of its order that say so."""
 
     decision: ObjectRef | None
-    memories: tuple[ObjectRef, ...]
+    memories: tuple[ObjectRef, ...]  # that were read
+    pinned: tuple[ObjectRef, ...]  # the same, and those that cannot be read now: the next attempt tries again
     order: dict[str, Any]
 
 
@@ -108,7 +116,7 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
-    pins = stage_pins(store, job, scratch)
+    pins = stage_pins(store, job, scratch, manifest.mapping.memory)
     order = make_order(job, manifest, inputs, config) | pins.order
     if (previous := _previous(store, job, scratch)) is not None:
         order["previous"] = previous
@@ -213,29 +221,105 @@ def fits_job(decision: Decision, job: Job) -> bool:
     return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
 
 
-def stage_pins(store: StagedSource, job: Job, scratch: Path) -> Pins:
-    """Write a job's decision and memories below `scratch/in`."""
+def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
+    """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
     order: dict[str, Any] = {}
-    used = None
-    if job.decision is not None and (found := _read_decision(store, job)) is not None:
-        body, decision = found
-        (scratch / "in" / "decision.json").write_bytes(body)
-        used = job.decision
-        order["decision"] = _facts(used, body, "in/decision.json") | {"by": decision.by}
+    if (decided := stage_decision(store, job, scratch)) is not None:
+        order["decision"] = decided
+    used = job.decision if decided is not None else None
     if job.review is not None and job.review.accepted:
         order["review"] = "accept"
-    memories: list[tuple[ObjectRef, dict[str, str]]] = []
+    memories: list[tuple[ObjectRef, bytes]] = []
+    pinned: list[ObjectRef] = []
+    refused = {key: _NO_MEMORY for key in named if key not in {ref.key for ref in job.memories}}
     for ref in job.memories:
         taken = _read_memory(store, ref)
-        if taken is None:
+        if isinstance(taken, str):
+            refused |= {ref.key: taken} if taken != _NO_MEMORY or ref.key in named else {}
+            pinned.append(ref)
             continue
-        path = f"in/memory-{len(memories)}.json"
-        (scratch / path).write_bytes(taken[1])
-        memories.append((taken[0], _facts(*taken, path)))
+        pinned.append(taken[0])
+        memories.append(taken)
     order["sender"] = sender_of(job)
     if memories:
-        order["memories"] = [facts for _, facts in memories]
-    return Pins(used, tuple(ref for ref, _ in memories), order)
+        order |= _stage_memories(memories, scratch)
+    if refused:
+        order["refused"] = [{"key": key, "why": why} for key, why in refused.items()]
+    return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), order)
+
+
+def stage_decision(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+    """Write a job's decision below `scratch/in`; what its order says of it, or None if it has none."""
+    if job.decision is None or (found := _read_decision(store, job)) is None:
+        return None
+    body, decision = found
+    (scratch / "in" / "decision.json").write_bytes(body)
+    return _facts(job.decision, body, "in/decision.json") | {"by": decision.by}
+
+
+def _stage_memories(memories: Sequence[tuple[ObjectRef, bytes]], scratch: Path) -> dict[str, Any]:
+    facts = [_facts(*taken, f"in/memory-{n}.json") for n, taken in enumerate(memories)]
+    staged = _LEARNT.staged([body for _, body in memories], tuple(one["sha256"] for one in facts))
+    for one, body in zip(facts, staged.bodies, strict=True):
+        (scratch / one["path"]).write_bytes(body)
+    if staged.headers is None:
+        return {"memories": facts}
+    (scratch / "in" / "headers").write_bytes(staged.headers)
+    return {"memories": facts, "headers": {"path": "in/headers"}}
+
+
+class StagedMemories(NamedTuple):
+    """The files of a job's memories: their headers in one index, the rest of each."""
+
+    bodies: tuple[bytes, ...]
+    headers: bytes | None  # None: there are too many for an index; the bodies are whole
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.bodies)) + len(self.headers or b"")
+
+
+class SeenMemories:
+    """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._valid: OrderedDict[str, None] = OrderedDict()
+        self._staged: OrderedDict[tuple[str, ...], StagedMemories] = OrderedDict()
+
+    def check(self, body: bytes) -> None:
+        """Raise MemoryInvalid unless it is a memory."""
+        digest = hashlib.sha256(body).hexdigest()
+        if digest not in self._valid:
+            parse_memory(body)
+            with self._lock:
+                self._valid[digest] = None
+                while len(self._valid) > _KEPT_DIGESTS:
+                    self._valid.popitem(last=False)
+
+    def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
+        """Valid memories, the most specific last, as a box reads them."""
+        with self._lock:
+            if digests in self._staged:
+                self._staged.move_to_end(digests)
+                return self._staged[digests]
+        made = _indexed(bodies)
+        with self._lock:
+            self._staged[digests] = made
+            while sum(one.size for one in self._staged.values()) > _KEPT_BYTES:
+                self._staged.popitem(last=False)
+        return made
+
+
+_LEARNT: Final = SeenMemories()
+
+
+def _indexed(bodies: Sequence[bytes]) -> StagedMemories:
+    memories = [json.loads(body) for body in bodies]
+    index = ConfirmedHeaders([entry for memory in memories for entry in memory.pop("headers", None) or ()]).indexed()
+    if index is None:
+        return StagedMemories(tuple(bodies), None)
+    return StagedMemories(tuple(json.dumps(memory, ensure_ascii=False).encode() for memory in memories), index)
 
 
 def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
@@ -273,19 +357,24 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
     return (body, decision) if fits_job(decision, job) else None
 
 
-def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | None:
-    """A memory at its pinned version, else the newest; None if there is none, or none that can be read."""
+def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | str:
+    """A memory at its pinned version, else the newest; why there is none that can be read."""
+    why = _NO_MEMORY
     for version in (ref.version, None):
         try:
             body = store.read(ref.key, version=version or None, limit=MAX_MEMORY_BYTES)
-            parse_memory(body)
-        except (*_GONE, MemoryInvalid):
+            _LEARNT.check(body)
+        except _GONE as error:
+            why = f"it has more than {MAX_MEMORY_BYTES} bytes" if isinstance(error, ObjectTooLarge) else why
+            continue
+        except MemoryInvalid as error:
+            why = f"it does not validate at {error.problems[0].path}, as `ade memory show` says"
             continue
         if version:
             return ref, body
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
-    return None
+    return why
 
 
 def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:

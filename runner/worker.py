@@ -315,7 +315,7 @@ class Worker:
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
         facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
-            facts["memories"] = outcome.pins.memories
+            facts["memories"] = outcome.pins.memories if verdict is Verdict.OK else outcome.pins.pinned
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
             facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}

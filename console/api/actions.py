@@ -19,7 +19,8 @@ _MOST_READ = 2000
 
 
 class ActionLog:
-    """Objects `access/actions/<day>/<time>-<random>.json`, so that many may write and a day lists quickly."""
+    """Objects `access/actions/<day>/<time>-<random>[.<tenant>].json`: many may write, a day lists quickly, and what one
+    tenant does hides nothing of another's."""
 
     def __init__(self, store: ObjectStore, clock: Clock, log: Log) -> None:
         self._store = store
@@ -30,21 +31,27 @@ class ActionLog:
         """Keep one act. Raises where it cannot be kept: an act that leaves no trace is not done."""
         at = datetime.fromtimestamp(self._clock.now(), UTC)
         entry = {"at": at.isoformat(timespec="milliseconds"), "by": who.name, "token": who.id, "act": act, **facts}
-        key = f"{ACTIONS}{at:%Y-%m-%d}/{at:%H%M%S.%f}-{secrets.token_hex(4)}.json"
+        of = _of(facts.get("tenant"))
+        key = f"{ACTIONS}{at:%Y-%m-%d}/{at:%H%M%S.%f}-{secrets.token_hex(4)}{of}"
         self._store.put(key, json.dumps(entry, ensure_ascii=False, default=str).encode(), if_absent=True)
         self._log.info("action", **{name: value for name, value in entry.items() if name != "at"})
 
     def latest(self, most: int, *, tenant: str | None = None) -> list[dict[str, Any]]:
         """The newest entries, newest first; of one tenant where one is given."""
-        seen = islice(self._entries(), _MOST_READ)
+        seen = islice(self._entries("" if tenant is None else _of(tenant)), _MOST_READ)
         return list(islice((entry for entry in seen if tenant in (None, entry.get("tenant"))), most))
 
-    def _entries(self) -> Iterator[dict[str, Any]]:
+    def _entries(self, ending: str) -> Iterator[dict[str, Any]]:
         for day in sorted(self._store.level(ACTIONS).folders, reverse=True):
-            for key in sorted(self._store.keys(day), reverse=True):
+            for key in sorted((key for key in self._store.keys(day) if key.endswith(ending)), reverse=True):
                 try:
                     entry = json.loads(self._store.read(key, limit=_LIMIT))
                 except (ObjectMissing, ObjectTooLarge, ValueError):
                     continue
                 if isinstance(entry, dict):
                     yield entry
+
+
+def _of(tenant: object) -> str:
+    """How the name of an entry ends."""
+    return f".{tenant}.json" if tenant else ".json"

@@ -17,15 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from console.api.access import ANYONE
 from console.api.context import ApiContext
-from console.api.guarding import SECURITY_HEADERS, unauthorized
+from console.api.guarding import SECURITY_HEADERS, THREADS, unauthorized
 from console.api.openapi import OPERATIONS, document
-from console.api.operations import Call, Operation, Page, perform
+from console.api.operations import Call, Operation, Page, in_turn, perform
 from console.api.problems import ProblemError, problem_of, respond
 from console.api.spans import RequestSpan
 from infra.logs import Log
 from infra.wiring import Stack
 
-THREADS = 8  # that read table and store; more would only take turns
 _READ_SECONDS = 30.0  # the longest silence while a body arrives
 _SLOWEST = 1024  # bytes a second that a body may come at in the long run
 _READ_AWAY = 8 * 1024 * 1024  # of a body that nobody wants, so that its sender gets to read why
@@ -103,7 +102,6 @@ class Endpoint:
         operation = self._operations.get(request.method)
         route = next(iter(self._operations.values())).path
         span = scope["ade.span"] = RequestSpan(self._context.stack.telemetry, request.method, route)
-        response = await self._answer(request, operation)
         status = 0
 
         async def sending(message: Message) -> None:
@@ -114,19 +112,21 @@ class Endpoint:
                 self._context.counts.add(name, status, time.monotonic() - began)
             await send(message)
 
-        try:
-            with contextlib.suppress(ClientDisconnect):
-                await _guarded(response)(scope, receive, sending)
-        except Exception as error:
-            if status:
-                raise  # half an answer is out: the connection is cut
-            await _guarded(self._refusal(request, error))(scope, receive, sending)
-        finally:
-            span.end(status)
+        with contextlib.ExitStack() as held:
+            response = await self._answer(request, operation, held)
+            try:
+                with contextlib.suppress(ClientDisconnect):
+                    await _guarded(response)(scope, receive, sending)
+            except Exception as error:
+                if status:
+                    raise  # half an answer is out: the connection is cut
+                await _guarded(self._refusal(request, error))(scope, receive, sending)
+            finally:
+                span.end(status)
 
-    async def _answer(self, request: Request, operation: Operation | None) -> Response:
+    async def _answer(self, request: Request, operation: Operation | None, held: contextlib.ExitStack) -> Response:
         try:
-            return await self._authorized(request, operation)
+            return await self._authorized(request, operation, held)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - the last line: whatever happens, the caller is answered
@@ -143,7 +143,8 @@ class Endpoint:
             return self._wrong(request, problem)
         return respond(problem)
 
-    async def _authorized(self, request: Request, operation: Operation | None) -> Response:
+    async def _authorized(self, request: Request, operation: Operation | None, held: contextlib.ExitStack) -> Response:
+        """`held`: what lasts until the answer is out."""
         context = self._context
         context.guard.check_origin(request)
         if operation is None:
@@ -162,6 +163,7 @@ class Endpoint:
             )
         request.scope["ade.span"].begin(request.headers.get("traceparent"))
         context.guard.limit_rate(principal)
+        held.enter_context(context.guard.at_work(principal))
         if operation.right is not None and not principal.may(operation.right):
             raise ProblemError(
                 HTTPStatus.FORBIDDEN,
@@ -170,13 +172,14 @@ class Endpoint:
             )
         if self._page is not None and request.method == "GET" and wants_page(request):
             call = Call(request, context, principal)
-            given = await run_in_threadpool(self._page, call)
+            given = await in_turn(call, self._page, call)
             return given if isinstance(given, Response) else await given
         try:
             return await perform(operation, request, context, principal)
         finally:
             if request.method not in ("GET", "HEAD"):
                 context.answers.forget()
+                context.facade.forget_pauses()
 
 
 def wants_page(request: Request) -> bool:

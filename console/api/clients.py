@@ -3,12 +3,17 @@
 Somebody who opens connections and says nothing must not lock others out. So a full server takes a new connection and
 closes one whose client owes it a request: the one that has waited longest, of the address that has most of them. A
 connection with a request at work is never closed for another.
+
+A client that does not read its answer is cut off, so that nobody holds connections, files and streams that way. How
+much it has read, its acknowledgements tell: the system takes megabytes for it at once and then nothing for minutes.
 """
 
 import asyncio
 import contextlib
+import fcntl
 import resource
 import sys
+import termios
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +26,8 @@ from console.api.problems import ProblemError, respond
 CONNECTIONS = 1000
 LARGEST_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
+TAKE_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
+_SLOWEST = 1024  # bytes a second that a client has to read at
 ACCEPTED_AT_ONCE = 32  # more would come before any of them could make room
 _OTHER_FILES = 300  # that the process needs besides connections, and those that come before others are closed
 
@@ -66,14 +73,16 @@ def allow_files() -> int:
 
 
 class BoundedProtocol(H11Protocol):
-    """A client that connects, or begins a request, and does not say what it wants is let go."""
+    """A client that connects, or begins a request, and does not say what it wants, or does not read, is let go."""
 
     all: Clients  # set by the server
     address = ""
     _patience: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that we learn of whatever the system does not take at once
         self.address = self.client[0] if self.client else ""
         self._await_head()
         self.all.opened(self)
@@ -87,8 +96,17 @@ class BoundedProtocol(H11Protocol):
         if not self.transport.is_closing() and self._is_waiting():
             self.all.waits(self)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader(None)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_awaiting_reader()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._keep_patience()
+        self._stop_awaiting_reader()
         self.all.closed(self)
         super().connection_lost(exc)
 
@@ -124,6 +142,27 @@ class BoundedProtocol(H11Protocol):
             self.all.works(self)
         elif self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self.let_go)
+
+    def _await_reader(self, before: int | None) -> None:
+        """`before`: how many bytes were left at the last check. While we keep any of them nothing is added."""
+        left = self.transport.get_write_buffer_size() + self._unacknowledged()
+        if before is not None and left > before - TAKE_SECONDS * _SLOWEST:
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(TAKE_SECONDS, self._await_reader, left)
+
+    def _unacknowledged(self) -> int:
+        """Bytes that the system has taken and the client's has not."""
+        try:
+            raw = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        except OSError:  # closed by now
+            return 0
+        return int.from_bytes(raw, sys.byteorder)
+
+    def _stop_awaiting_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _is_waiting(self) -> bool:
         cycle: Any = self.cycle

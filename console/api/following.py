@@ -7,7 +7,6 @@ back (Last-Event-ID), and goes on from there; of a new attempt it gets everythin
 import asyncio
 import contextlib
 import json
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from http import HTTPStatus
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from console.api.access import LOCAL, Principal
 from console.api.clients import CONNECTIONS
 from console.api.operations import Call
 from console.api.problems import ProblemError
@@ -26,7 +24,6 @@ from core.ports import JobTable
 _SILENCE_SECONDS = 15.0  # after which a comment keeps proxies from closing the stream
 _LONGEST_SECONDS = 600.0  # then the client comes back, and whether it may is asked again
 MOST_STREAMS = CONNECTIONS * 3 // 4  # the rest is for those who ask and go
-MOST_OF_ONE = 100  # streams of one token
 _SENT_AT_ONCE = 256 * 1024
 _BATCH = 100
 RETRY_MILLISECONDS = 2000
@@ -59,18 +56,18 @@ class Followers:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        self._streams: Counter[str] = Counter()  # by caller
+        self._streams = 0
 
-    async def follow(self, job_id: str, have: tuple[int, int], who: Principal = LOCAL) -> AsyncIterator[str]:
+    async def follow(self, job_id: str, have: tuple[int, int]) -> AsyncIterator[str]:
         """Events of one job until it has ended: `state`, `log`, `end`. `have`: fence and bytes of its log."""
-        with self._streaming(who):
+        with self._streaming():
             async with contextlib.aclosing(self._follow(job_id, have)) as events:
                 async for event in events:
                     yield event
 
-    async def counts(self, tenant: str | None, who: Principal = LOCAL) -> AsyncIterator[str]:
+    async def counts(self, tenant: str | None) -> AsyncIterator[str]:
         """Counts by tenant and state as they change: `overview`."""
-        with self._streaming(who):
+        with self._streaming():
             async with contextlib.aclosing(self._count(tenant)) as events:
                 async for event in events:
                     yield event
@@ -149,10 +146,9 @@ class Followers:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._notify)
 
-    def check_room(self, who: Principal) -> None:
-        """503 where as many streams are open as may be, of all or of one caller; polling is always possible."""
-        mine = 0 if who is LOCAL else self._streams[who.id]
-        if self._streams.total() >= MOST_STREAMS or mine >= MOST_OF_ONE:
+    def check_room(self) -> None:
+        """503 where as many streams are open as may be; polling is always possible."""
+        if self._streams >= MOST_STREAMS:
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "too many streams are open; close some, or poll (/overview, /jobs/{job_id}/logs?after=)",
@@ -160,14 +156,12 @@ class Followers:
             )
 
     @contextlib.contextmanager
-    def _streaming(self, who: Principal) -> Iterator[None]:
-        self._streams[who.id] += 1
+    def _streaming(self) -> Iterator[None]:
+        self._streams += 1
         try:
             yield
         finally:
-            self._streams[who.id] -= 1
-            if not self._streams[who.id]:
-                del self._streams[who.id]
+            self._streams -= 1
 
     def _wake(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -198,7 +192,7 @@ class Followers:
         if self._counts_watchers:
             counted = {
                 name: {str(state): n for state, n in sorted(states.items()) if n}
-                for name, states in self._facade.tenants().items()
+                for name, states in self._facade.tally().tenants.items()
             }
             news |= counted != self._counts
             self._counts = counted
@@ -224,7 +218,7 @@ def event_stream(call: Call, events: AsyncIterator[str]) -> Response:
     """Events as an answer; of HEAD only that it would be one."""
     if call.request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=_HEADERS)
-    call.context.followers.check_room(call.principal)
+    call.context.followers.check_room()
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 

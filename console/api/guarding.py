@@ -5,8 +5,12 @@ danger: a page of another site may make it call us. So the Host has to be a name
 attacker's DNS points here is not), and a request that changes something must not come from another origin.
 """
 
+import asyncio
+import contextlib
 import ipaddress
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -14,7 +18,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from console.api.access import LOCAL, Access, Principal
+from console.api.access import ANYONE, LOCAL, Access, Principal
 from console.api.problems import ProblemError
 from core.errors import SettingsError
 from core.ports import Clock
@@ -26,6 +30,9 @@ _OURS = frozenset({"same-origin", "none"})
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _BURST = 2.0  # seconds of its rate that a token may use at once
 _BUCKETS = 10_000
+THREADS = 8  # that read table and store; more would only take turns
+THREADS_OF_ONE = THREADS // 2  # of one token at a time, so that nobody waits for all that another asks
+MOST_OF_ONE = 100  # requests of one token that are at work, streams among them: a tenth of all connections
 _GUESSES = 5.0  # wrong tokens a second from one address
 _TEXTS = "'self'"
 # No script but our own files, nothing from elsewhere, in nobody's frame.
@@ -81,6 +88,8 @@ class Guard:
         self._settings = settings
         self._access = access
         self._rates = Rates(clock)
+        self._at_work: Counter[str] = Counter()  # requests by caller
+        self._turns: dict[str, asyncio.Semaphore] = {}
         self._proxies = _networks(settings.console_proxies)
         self._hosts = {name.lower() for name in _words(settings.console_hosts)}
 
@@ -127,6 +136,29 @@ class Guard:
         if principal is not LOCAL:
             rate = float(self._settings.console_rate)
             self._slow_down(principal.id, rate, rate * _BURST)
+
+    @contextlib.contextmanager
+    def at_work(self, principal: Principal) -> Iterator[None]:
+        """Count a request until its answer is out: nobody takes all connections or threads. For one event loop."""
+        if principal is not LOCAL and self._at_work[principal.id] >= MOST_OF_ONE:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{MOST_OF_ONE} requests of this token are not answered in full yet; wait for them, or close some",
+                headers={"Retry-After": "10"},
+            )
+        self._at_work[principal.id] += 1
+        try:
+            yield
+        finally:
+            self._at_work[principal.id] -= 1
+            if not self._at_work[principal.id]:
+                del self._at_work[principal.id]
+
+    def turn(self, principal: Principal) -> contextlib.AbstractAsyncContextManager[None]:
+        """A thread for one request: others of the caller wait while it has as many as one may have."""
+        if principal in (LOCAL, ANYONE):
+            return contextlib.nullcontext()
+        return self._turns.setdefault(principal.id, asyncio.Semaphore(THREADS_OF_ONE))
 
     def is_proxy(self, request: Request) -> bool:
         """Whether a proxy that we trust passed the request on."""

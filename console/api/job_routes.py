@@ -8,7 +8,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -16,7 +15,7 @@ from starlette.responses import Response
 from console.api import models
 from console.api.access import Permission
 from console.api.following import event_stream, resume
-from console.api.operations import Answer, Call, Operation, checked, json_bytes
+from console.api.operations import Answer, Call, Operation, checked, in_turn, json_bytes
 from console.api.problems import ProblemError
 from console.api.submissions import Accepted, HttpDrop, file_name
 from console.cli.job_facts import job_shape, newer_shape
@@ -25,10 +24,10 @@ from core.errors import AdeError, KeyRefused, StoreUnavailable
 from core.jobs import Job
 from core.keys import INBOX, check_key, is_decision, job_folder, place
 from core.manifests import MAX_MANIFEST_BYTES
-from core.ports import JobQuery
+from core.ports import JobQuery, ObjectInfo
 
 _PARTS = 1000
-_ACTED_AT_ONCE = 200
+ACTED_AT_ONCE = 200
 _COUNTED_AT_ONCE = 5000
 _NAMED = 100
 _UPLOAD_SECONDS = 3600
@@ -39,7 +38,7 @@ async def submit(call: Call) -> Answer:
     """A multipart drop, or keys that are in the inbox."""
     if call.body is not None:
         body: models.KeysBody = call.body
-        return await run_in_threadpool(_submit_keys, call, body)
+        return await in_turn(call, _submit_keys, call, body)
     async with contextlib.AsyncExitStack() as open_files:
         try:
             form = await open_files.enter_async_context(
@@ -50,7 +49,7 @@ async def submit(call: Call) -> Answer:
         except UnicodeError:  # in the charset that it names itself
             raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
         given = [(name, value) for name, value in form.multi_items()]
-        return await run_in_threadpool(_submit_form, call, given)
+        return await in_turn(call, _submit_form, call, given)
 
 
 def _submit_keys(call: Call, body: models.KeysBody) -> Response:
@@ -129,7 +128,7 @@ def read_submission(given: list[tuple[str, Any]], scratch: Path, megabytes: int 
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
     return HttpDrop(
-        words["tenant"], words["manifest"].encode(), files, words.get("path"), words.get("data_time") or None
+        words["tenant"], words["manifest"].encode(), files, words.get("path") or None, words.get("data_time") or None
     )
 
 
@@ -184,9 +183,14 @@ async def put_upload(call: Call) -> Answer:
                         f"{key} is over {limit} bytes, the most that an input may have (ADE_WORKER_FSIZE_MB)",
                     )
                 target.write(chunk)
-        await run_in_threadpool(call.context.actions.note, call.principal, "put", tenant=tenant, keys=[key], size=size)
-        info = await run_in_threadpool(call.context.stack.store.put, key, path)
+        info = await in_turn(call, _put, call, key, path)
     return {"key": info.key, "version": info.version, "size": info.size}
+
+
+def _put(call: Call, key: str, path: Path) -> ObjectInfo:
+    facts = {"tenant": place(key).tenant, "keys": [key], "size": path.stat().st_size}
+    call.context.actions.note(call.principal, "put", **facts)
+    return call.context.stack.store.put(key, path)
 
 
 def list_jobs(call: Call) -> Answer:
@@ -257,11 +261,11 @@ def result_zip(call: Call) -> Answer:
 async def logs(call: Call) -> Answer:
     """What the job's rules printed: as events while it grows, or what came after so many bytes."""
     query: models.LogQuery = call.query
-    job = await run_in_threadpool(call.context.seen, call.job_id, call.principal)
+    job = await in_turn(call, call.context.seen, call.job_id, call.principal)
     if not (query.follow or "text/event-stream" in call.request.headers.get("accept", "")):
-        return await run_in_threadpool(_log_piece, call, job, query.after)
+        return await in_turn(call, _log_piece, call, job, query.after)
     have = resume(call.request.headers.get("last-event-id"))
-    return event_stream(call, call.context.followers.follow(job.job_id, have, call.principal))
+    return event_stream(call, call.context.followers.follow(job.job_id, have))
 
 
 def _log_piece(call: Call, job: Job, after: int) -> Answer:
@@ -317,7 +321,7 @@ def act_on_all(call: Call) -> Answer:
     if body.filter.tenant is not None:
         _check_tenant(call, body.filter.tenant)
     query = body.filter.query(call.principal.tenant)
-    most = _COUNTED_AT_ONCE if body.dry_run else _ACTED_AT_ONCE
+    most = _COUNTED_AT_ONCE if body.dry_run else ACTED_AT_ONCE
     try:
         ids, cursor = _matching(call, query, body.cursor, most)
     except ValueError:
@@ -328,13 +332,7 @@ def act_on_all(call: Call) -> Answer:
         call.context.actions.note(
             call.principal, body.act, tenant=query.tenant, filter=facts, count=len(ids), jobs=ids[:_NAMED]
         )
-        for job_id in ids:
-            try:
-                _change(call, body.act, job_id)
-            except StoreUnavailable:
-                raise  # the others would wait for it as well; the same call again goes on where this one ended
-            except AdeError as error:
-                refused.append({"job_id": job_id, "refused": str(error)})
+        refused = _change_all(call, body.act, ids)
     return {
         "act": body.act,
         "dry_run": body.dry_run,
@@ -343,6 +341,25 @@ def act_on_all(call: Call) -> Answer:
         "refused": refused,
         "cursor": cursor,
     }
+
+
+def act_on_some(call: Call, act: str, ids: list[str]) -> list[dict[str, str]]:
+    """One act on jobs that were chosen by hand; those that refused it, with the reason."""
+    ids = [call.context.seen(job_id, call.principal).job_id for job_id in ids[:ACTED_AT_ONCE]]
+    call.context.actions.note(call.principal, act, tenant=call.principal.tenant, count=len(ids), jobs=ids[:_NAMED])
+    return _change_all(call, act, ids)
+
+
+def _change_all(call: Call, act: str, ids: list[str]) -> list[dict[str, str]]:
+    refused = []
+    for job_id in ids:
+        try:
+            _change(call, act, job_id)
+        except StoreUnavailable:
+            raise  # the others would wait for it as well; the same call again goes on where this one ended
+        except AdeError as error:
+            refused.append({"job_id": job_id, "refused": str(error)})
+    return refused
 
 
 def _matching(call: Call, query: JobQuery, cursor: str | None, most: int) -> tuple[list[str], str | None]:

@@ -57,7 +57,7 @@ class HttpCounts:
 def gauges(facade: Facade, tenant: str | None) -> list[str]:
     """Gauges of everything, or of one tenant."""
     facts = facade.overview(tenant)
-    lines = _family("ade_jobs", "gauge", "jobs by tenant and state")
+    lines = _family("ade_jobs", "gauge", "jobs by tenant and state; of a large DynamoDB table the newest")
     for name, states in facts.tenants.items():
         lines += [_line("ade_jobs", {"tenant": name, "state": state}, n) for state, n in states.items()]
     lines += _family("ade_pauses", "gauge", "pauses in force")

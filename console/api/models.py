@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from console.api.access import Scope
 from core.jobs import State
@@ -168,9 +168,18 @@ class SessionBody(Given):
 
 
 class ForgetBody(Given):
+    """What a memory is to forget: whatever fits all that is given of `header` and `sender`."""
+
     tenant: Tenant
     workflow: Word
-    header: Word
+    header: Word | None = None
+    sender: str | None = Field(default=None, max_length=1000)  # a folder; empty: the tenant's top
+
+    @model_validator(mode="after")
+    def _says_what(self) -> "ForgetBody":
+        if self.header is None and self.sender is None:
+            raise ValueError("say what is to be forgotten: a header, or a sender")
+        return self
 
 
 class ProblemDocument(BaseModel):
@@ -335,7 +344,12 @@ class Overview(Shape):
     counted_at: float = Field(description="when the jobs were counted; a large DynamoDB table is counted now and then")
     states: dict[str, int]
     tenants: dict[str, dict[str, int]]
+    whole: bool = Field(
+        description="whether `tenants` (and `states` of one tenant) count all jobs: a large DynamoDB table counts the "
+        "newest of them, so that there are at least so many"
+    )
     queue: dict[str, Any] | None
+    trouble: str = Field(description="why `queue` is null though the caller may see it: the queue does not answer")
     pauses: list[PauseRecord]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from console.api.context import ApiContext
 
 Model = TypeVar("Model", bound=BaseModel)
+T = TypeVar("T")
 LARGEST_JSON = 4 * 1024 * 1024
 
 
@@ -78,8 +79,14 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
     if inspect.iscoroutinefunction(operation.handler):
         given = await operation.handler(call)
     else:
-        given = await run_in_threadpool(operation.handler, call)
+        given = await in_turn(call, operation.handler, call)
     return as_response(given, next(iter(operation.answers), 200))
+
+
+async def in_turn(call: Call, act: Callable[..., T], *given: Any) -> T:
+    """Run something for a request in a thread, once its caller has one to spare."""
+    async with call.context.guard.turn(call.principal):
+        return await run_in_threadpool(act, *given)
 
 
 def as_response(given: Any, status: int) -> Response:

@@ -45,9 +45,11 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
         "counted_at": facts.counted_at,
         "states": facts.states,
         "tenants": facts.tenants,
+        "whole": facts.whole,
         "queue": None
         if queue is None
         else {name: getattr(queue, name) for name in ("ready", "in_flight", "delayed", "dead", "oldest_seconds")},
+        "trouble": facts.trouble,
         "pauses": [pause_shape(pause) for pause in facts.pauses],
         "recent": {
             "jobs": recent.jobs,
@@ -60,7 +62,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
 
 
 async def events(call: Call) -> Answer:
-    return event_stream(call, call.context.followers.counts(_tenant(call, call.query.tenant), call.principal))
+    return event_stream(call, call.context.followers.counts(_tenant(call, call.query.tenant)))
 
 
 def senders(call: Call) -> Answer:
@@ -247,17 +249,8 @@ def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Ope
 def _post(  # noqa: PLR0917 - read as a table below
     path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
 ) -> Operation:
-    given: dict[str, Any] = {"answers": {200: answer}, "also": (403, 413, 415)} | more
-    return Operation(
-        method="POST",
-        path=path,
-        handler=handler,
-        name=handler.__name__,
-        summary=summary,
-        right=right,
-        body=body,
-        **given,
-    )
+    given: dict[str, Any] = {"name": handler.__name__, "answers": {200: answer}, "also": (403, 413, 415)} | more
+    return Operation(method="POST", path=path, handler=handler, summary=summary, right=right, body=body, **given)
 
 
 _OF = models.OverviewQuery

@@ -265,7 +265,7 @@ def check_queue(stack: Stack) -> Iterator[Check]:
     working = wire.runners(stack)
     full = {
         tenant: counts[State.QUEUED]
-        for tenant, counts in stack.table.tenants().items()
+        for tenant, counts in stack.table.tally().tenants.items()
         if counts.get(State.QUEUED, 0) > size
     }
     for tenant, n in sorted(full.items()):

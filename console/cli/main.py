@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from console.cli import guard
 from console.cli.commands import COMMANDS, module_of
@@ -23,7 +23,13 @@ Settings are ADE_* variables (docs/settings.md). Exit codes and JSON shapes are 
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with a pointer to the help in error messages."""
+    """argparse, with a pointer to the help of the command in error messages."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -10,6 +10,7 @@ from tempfile import NamedTemporaryFile
 
 from console.cli import wire
 from core.errors import UsageError
+from core.keys import check_key
 from core.memories import (
     MAX_MEMORY_BYTES,
     Memory,
@@ -70,7 +71,7 @@ def place_of(args: argparse.Namespace, workflow: str | None) -> MemoryPlace:
     if args.key is not None:
         if not is_memory(args.key):
             raise UsageError(f"--key {args.key}: a memory's key is configs/…/NAME.memory.json")
-        return MemoryPlace(key=args.key)
+        return MemoryPlace(key=check_key(args.key))
     if not workflow:
         raise UsageError("which workflow? add --workflow W")
     return MemoryPlace(key=own_key(args.tenant, workflow))

@@ -10,7 +10,7 @@ from infra.local.presence import Presence, new_owner
 from infra.logs import Log
 from infra.meters import SNAPSHOT
 from infra.telemetry import exporting
-from infra.wiring import Stack, open_stack
+from infra.wiring import PATIENCE_SECONDS, Stack, open_stack
 from runner.control import Control
 
 RUNNING_ROLES = ("up", "runner")
@@ -21,12 +21,14 @@ def load_settings() -> Settings:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings | None = None, log: Log | None = None, *, role: str = "") -> Iterator[Stack]:
+def opened(
+    settings: Settings | None = None, log: Log | None = None, *, role: str = "", patience: float = PATIENCE_SECONDS
+) -> Iterator[Stack]:
     """The ports; with a log, retried calls are logged. `role`: of a process that stays, whose telemetry is exported."""
     settings = settings or load_settings()
     with (
         exporting(on=bool(role) and settings.telemetry, role=role) as telemetry,
-        open_stack(settings, log=log, telemetry=telemetry) as stack,
+        open_stack(settings, log=log, telemetry=telemetry, patience=patience) as stack,
     ):
         yield stack
 

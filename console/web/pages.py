@@ -1,5 +1,6 @@
 """The pages: each reads through the facade what its template shows. Nothing here changes anything."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -15,14 +16,15 @@ from console.api import models
 from console.api.access import Permission
 from console.api.operations import Call
 from console.api.problems import ProblemError
+from console.cli.job_facts import plural
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
-from console.web.rendering import job_acts, link, page
+from console.web.rendering import job_acts, link, page, place_of
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
 from core.keys import job_folder
 from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
-from core.memories import MAX_MEMORY_BYTES
+from core.memories import MAX_MEMORY_BYTES, Entry, HeaderEntry, ReadingEntry, ShapeEntry, SpellingEntry
 from core.ports import JobQuery, ObjectInfo
 from core.verdicts import Fault, Verdict
 
@@ -191,10 +193,9 @@ def review(call: Call) -> Response:
     query = JobQuery(tenant=call.principal.tenant, states=frozenset({State.REVIEW}))
     waiting = call.context.facade.jobs(query, limit=100)
     asked = call.request.query_params.get("job", "")
-    chosen = next((one for one in waiting.jobs if one.job_id == asked), None)
-    if chosen is None and asked:
-        there = call.context.facade.job(asked, tenant=call.principal.tenant)
-        chosen = there if there is not None and there.state is State.REVIEW else None
+    chosen = _named(call, "job")
+    if chosen is not None and chosen.state is not State.REVIEW:
+        chosen = None
     if chosen is None and waiting.jobs:
         chosen = waiting.jobs[-1]  # whoever waits longest
     asked_now = None if chosen is None else questions(call.context.facade.review(chosen))
@@ -210,7 +211,15 @@ def review(call: Call) -> Response:
         fields=fields,
         others=others,
         gone=bool(asked) and (chosen is None or chosen.job_id != asked),
+        answered=_named(call, "answered"),
     )
+
+
+def _named(call: Call, parameter: str) -> Job | None:
+    """The job that a parameter of the address names; None: there is none that the viewer may see."""
+    with contextlib.suppress(ProblemError):
+        return call.context.seen(call.request.query_params.get(parameter, ""), call.principal)
+    return None
 
 
 def questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
@@ -280,12 +289,38 @@ def _wrong_share(drop: Mapping[str, Any]) -> float | None:
 
 
 def _learnt(call: Call, info: ObjectInfo) -> dict[str, Any]:
-    """The headers of a memory, newest first."""
+    """What a memory holds, newest first: headers and spellings, and by sender their tables and readings."""
     document = call.context.facade.document(info.key) if info.size <= MAX_MEMORY_BYTES else None
-    headers = document.get("headers") if document is not None else None
-    entries = [one for one in headers if isinstance(one, dict)] if isinstance(headers, list) else []
-    entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
-    return {"key": info.key, "headers": entries[:_LEARNT], "more": max(0, len(entries) - _LEARNT)}
+    counts: dict[str, int] = {}
+    more = 0
+
+    def newest(name: str, kind: type[Entry]) -> list[Entry]:
+        nonlocal more
+        listed = document.get(name) if document is not None else None
+        entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        counts[name], more = len(entries), more + max(0, len(entries) - _LEARNT)
+        entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
+        found = []
+        for one in entries[:_LEARNT]:
+            with contextlib.suppress(ValidationError):  # edited by hand; `ade memory show` says where
+                found.append(kind.model_validate(one))
+        return found
+
+    headers, values = newest("headers", HeaderEntry), newest("values", SpellingEntry)
+    senders: dict[str, dict[str, list[Any]]] = {}
+    for shape in newest("shapes", ShapeEntry):
+        senders.setdefault(shape.sender, {"shapes": [], "readings": []})["shapes"].append(shape)
+    for reading in newest("readings", ReadingEntry):
+        senders.setdefault(reading.sender, {"shapes": [], "readings": []})["readings"].append(reading)
+    kinds = {"headers": "header", "values": "spelling", "shapes": "table", "readings": "reading"}
+    return {
+        "key": info.key,
+        "headers": headers,
+        "values": values,
+        "senders": dict(sorted(senders.items())),
+        "more": more,
+        "told": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts[name]) or "nothing",
+    }
 
 
 def drop(call: Call) -> Response:
@@ -293,11 +328,11 @@ def drop(call: Call) -> Response:
     recent = call.context.facade.senders(call.principal.tenant)[:_SENDERS]
     known = [(one["tenant"], one["workflow"], one["last"]["job_id"]) for one in recent]
     asked = call.request.query_params.get("from", "")
-    text, tenant, problem = _STARTER, call.principal.tenant or "", ""
+    text, tenant, folder, problem = _STARTER, call.principal.tenant or "", "", ""
     if asked:
-        source = call.context.facade.job(asked, tenant=call.principal.tenant)
+        source = _named(call, "from")
         if source is not None and source.manifest is not None:
-            tenant = source.tenant
+            tenant, folder = source.tenant, place_of(source.subject).rstrip("/")
             try:
                 raw = call.context.stack.store.read(
                     source.manifest.key, version=source.manifest.version, limit=MAX_MANIFEST_BYTES
@@ -307,7 +342,7 @@ def drop(call: Call) -> Response:
                 problem = str(error)
         else:
             problem = f"There is no job {asked[:100]} with a manifest that you may see."
-    return page(call, "drop.html", known=known, asked=asked, text=text, tenant=tenant, problem=problem)
+    return page(call, "drop.html", known=known, asked=asked, text=text, tenant=tenant, folder=folder, problem=problem)
 
 
 def manifest_problems(text: bytes) -> list[dict[str, str]]:

@@ -87,7 +87,7 @@ def _base(subject: str) -> str:
     return subject.rpartition("/")[2] or subject
 
 
-def _place(subject: str) -> str:
+def place_of(subject: str) -> str:
     """The folder of a file, unless the API made it for that one drop."""
     return "" if _MADE.fullmatch(folder := _folder(subject)) else folder
 
@@ -142,8 +142,8 @@ def _environment() -> Environment:
     )
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
-    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": _place, "brief": brief}
-    env.globals["reason"] = lambda rule: Markup(drawing.reason(str(rule)))  # noqa: S704 - it escapes
+    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": place_of, "brief": brief}
+    env.globals["reason"] = lambda one: Markup(drawing.reason(str(one.get("rule", "")), one.get("weight")))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
     env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
     return env

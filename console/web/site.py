@@ -1,7 +1,6 @@
 """The site: which page is at which path, and the few requests that only pages make."""
 
 import json
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -11,32 +10,29 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from console.api import models
 from console.api.access import Permission
 from console.api.app import create_app
 from console.api.guarding import COOKIE
-from console.api.job_routes import cancel, read_submission, retry
-from console.api.operations import Answer, Call, Operation, Page
+from console.api.job_routes import read_submission
+from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
-from console.api.service_routes import decide, decision_document, with_session
-from console.web import pages
+from console.api.service_routes import decision_document, with_session
+from console.web import forms, pages
 from console.web.explanations import FindingFilter, explanation
+from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
 from core.decisions import parse_decision
 from core.errors import ObjectMissing
 from core.jobs import State
 from core.manifests import MAX_MANIFEST_BYTES
-from core.memories import Memory, forget, own_key
 from infra.logs import Log
-from infra.memories import change_memory
 from infra.wiring import Stack
 
 _PARTS = 100
-_LOGIN_BYTES = 4096
-_QUESTIONS = 2100  # of a form: more than a review has
 _FOREVER = "public, max-age=31536000, immutable"
 
 PAGES: dict[str, Page] = {
@@ -81,7 +77,7 @@ def show_login(call: Call) -> Answer:
 
 async def log_in(call: Call) -> Answer:
     """The form of the login page: a token becomes a cookie that no script can read."""
-    form = await _form(call.request)
+    form = await form_fields(call.request)
     token, after = form.get("token", "").strip()[:200], _safe_next(form.get("next"))
     try:
         who = await run_in_threadpool(call.context.guard.signed_in, call.request, token)
@@ -96,49 +92,6 @@ def log_out(call: Call) -> Answer:
     answer = RedirectResponse("/login", status_code=303)
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
-
-
-async def act_by_form(call: Call) -> Answer:
-    """A button of a job's page where scripts are off."""
-    act = (await _form(call.request)).get("act")
-    acts = {"retry": retry, "cancel": cancel}
-    if act not in acts:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can retry or cancel a job, nothing else")
-    await run_in_threadpool(acts[act], call)
-    return RedirectResponse(f"/jobs/{call.job_id}", status_code=303)
-
-
-async def answer_by_form(call: Call) -> Answer:
-    """The answers of the review page where scripts are off: by the number of question and candidate."""
-    form = await _form(call.request, fields=_QUESTIONS, most=_QUESTIONS * 20)
-    await run_in_threadpool(_answer, call, form)
-    return RedirectResponse("/review", status_code=303)
-
-
-def _answer(call: Call, form: dict[str, str]) -> None:
-    job = call.context.seen(call.job_id, call.principal)
-    questions = pages.questions(call.context.facade.review(job)) or []
-    if form.get("of") != pages.fingerprint(questions):
-        raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    answers = []
-    for n, question in enumerate(questions, 1):
-        chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
-        if chosen.isdecimal() and int(chosen) < len(candidates):
-            answers.append({"id": question["id"], "value": candidates[int(chosen)]["value"]})
-    decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
-
-
-async def _form(request: Request, *, fields: int = 5, most: int = _LOGIN_BYTES) -> dict[str, str]:
-    length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > most:
-        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the form is over {most} bytes")
-    try:
-        async with request.form(max_files=0, max_fields=fields) as form:
-            return {name: value for name, value in form.items() if isinstance(value, str)}
-    except HTTPException as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
-    except UnicodeError:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
 
 
 def _safe_next(text: str | None) -> str:
@@ -159,7 +112,7 @@ async def check_manifest(call: Call) -> Answer:
         raw += chunk
         if len(raw) > MAX_MANIFEST_BYTES:
             break
-    return {"problems": await run_in_threadpool(pages.manifest_problems, bytes(raw))}
+    return {"problems": await in_turn(call, pages.manifest_problems, bytes(raw))}
 
 
 async def preview_drop(call: Call) -> Answer:
@@ -171,7 +124,7 @@ async def preview_drop(call: Call) -> Answer:
         )
     try:
         async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
-            return await run_in_threadpool(_preview, call, list(form.multi_items()))
+            return await in_turn(call, _preview, call, list(form.multi_items()))
     except HTTPException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
 
@@ -223,23 +176,6 @@ def read_input(call: Call) -> Answer:
     return call.context.downloads.object(info, given.ref.key.rpartition("/")[2])
 
 
-def forget_header(call: Call) -> Answer:
-    """Take a header out of what was learnt."""
-    body: models.ForgetBody = call.body
-    if not call.principal.sees(body.tenant):
-        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
-    key, gone = own_key(body.tenant, body.workflow), 0
-
-    def change(memory: Memory) -> Memory:
-        nonlocal gone
-        left, gone = forget(memory, header=body.header)
-        return left
-
-    call.context.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, header=body.header)
-    change_memory(call.context.stack.store, key, change)
-    return JSONResponse({"key": key, "forgotten": gone})
-
-
 def console_app(stack: Stack, log: Log) -> Starlette:
     """The API with its pages: what `ade serve` serves."""
     return create_app(stack, log, pages=PAGES, extra=EXTRA, wrong=wrong_page)
@@ -258,8 +194,11 @@ EXTRA = (
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),
     _extra("POST", "/drop/preview", preview_drop, Permission.SUBMIT),
     _extra("POST", "/jobs/{job_id}/preview", preview_decision, Permission.DECIDE, body=models.DecideBody),
-    _extra("POST", "/jobs/{job_id}/act", act_by_form, Permission.ACT),
-    _extra("POST", "/jobs/{job_id}/answer", answer_by_form, Permission.DECIDE),
+    _extra("POST", "/jobs/{job_id}/act", forms.act_on_one, Permission.ACT),
+    _extra("POST", "/jobs/{job_id}/answer", forms.answer, Permission.DECIDE),
+    _extra("POST", "/acts/jobs", forms.act_on_many, Permission.ACT),
+    _extra("POST", "/acts/pause", forms.pause_or_resume, Permission.ACT),
+    _extra("POST", "/drop", forms.drop, Permission.SUBMIT),
     _extra("GET", "/jobs/{job_id}/input", read_input, Permission.INPUT, query=InputQuery),
-    _extra("POST", "/memory/forget", forget_header, Permission.DECIDE, body=models.ForgetBody),
+    _extra("POST", "/memory/forget", forms.forget, Permission.DECIDE, body=models.ForgetBody, form=models.ForgetBody),
 )

@@ -139,6 +139,7 @@ class Caller:
     ) -> None:
         self.service = service
         self.ahead: float | None = None  # at least how far our clock was ahead of the service's in the last answer
+        self.longest_try = min(deadline, 30.0)  # for the client: no try need be longer than all of them may take
         self._deadline = deadline
         self._longest_wait = longest_wait
         self._on_retry = on_retry

@@ -20,7 +20,7 @@ from typing import Any
 
 from core.errors import RowUnreadable
 from core.jobs import Job, State, first
-from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused, Tally
 from infra.addresses import Address
 from infra.aws import dynamodb_items as items
 from infra.aws.calls import Answered, Caller, client, timeouts
@@ -45,7 +45,8 @@ class DynamoJobTable:
         self._shards = int(address.options.get("shards", items.SHARDS))
         self._clock = clock
         self._wake_at = wake_at
-        self._connect(client(address), caller or Caller(str(address)))
+        caller = caller or Caller(str(address))
+        self._connect(client(address, read_timeout=caller.longest_try), caller)
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
@@ -163,22 +164,14 @@ class DynamoJobTable:
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return self._reads.damaged(limit)
 
-    def counts(self, tenant: str | None = None) -> dict[State, int]:
-        """Reads an index entry per job: for people, not for loops."""
-        found: dict[State, int] = {}
-        for _, state in self._reads.states(tenant):
-            found[state] = found.get(state, 0) + 1
-        return found
+    def counts(self) -> dict[State, int]:
+        return {state: n for state in State if (n := self._reads.count([state]))}
 
     def count(self, states: frozenset[State], *, before: float) -> int:
         return self._reads.count(states, before)
 
-    def tenants(self) -> dict[str, dict[State, int]]:
-        found: dict[str, dict[State, int]] = {}
-        for tenant, state in self._reads.states(None):
-            counts = found.setdefault(tenant, {})
-            counts[state] = counts.get(state, 0) + 1
-        return found
+    def tally(self, tenant: str | None = None) -> Tally:
+        return self._reads.tally(tenant)
 
     def recount(self) -> int:
         return self._slots.recount(self._clock.now())

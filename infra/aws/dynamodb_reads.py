@@ -5,14 +5,15 @@ import itertools
 import math
 import operator
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import ENDED, Job, State
-from core.ports import JobQuery, NewerRow, Page, Pause
+from core.ports import JobQuery, NewerRow, Page, Pause, Tally
 from infra.aws.calls import Caller
 from infra.aws.dynamodb_items import (
     BY_STATE,
@@ -34,6 +35,7 @@ from infra.aws.dynamodb_items import (
 _BATCH = 100
 _MORE_AT_ONCE, _MOST_AT_ONCE = 4, 1000  # of a partition that was asked before: so many times as many entries
 _MOST_SCANNED = 2000  # index entries that one page scans at most where no index has the answer
+_MOST_COUNTED = 2000  # of jobs that have not ended, and of all
 _BELIEVED_SECONDS = 60.0
 _STATES = frozenset(State)
 
@@ -65,48 +67,36 @@ class Reads:
             index, values = BY_STATE, sorted(query.states)
         elif query.tenant is not None:
             index, values = BY_TENANT, [query.tenant]
-        partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
         judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
         judged = judged or (index == BY_STATE and query.tenant is not None)
         most, at_once = (_MOST_SCANNED, _BATCH) if judged else (limit, limit)
-        share = _share(at_once + 1, len(self._shards))
-        shards = [self._entries(partition, index, query, cursor, share) for partition in partitions]
-        # A job on its way from one state to the next may be in an index twice.
-        merged = heapq.merge(*shards, key=operator.itemgetter(0), reverse=True)
-        once = (next(group) for _, group in itertools.groupby(merged, key=operator.itemgetter(0)))
-        taken: list[tuple[str, Item]] = []
+        # Most jobs succeed: of the others there may be none among very many, and what does not fit is not sent.
+        rare = query.states is not None and index != BY_STATE and State.SUCCEEDED not in query.states
+        entries = self._newest(index, values, query, cursor, most if rare else at_once + 1)  # one more: is that all?
         newer: list[NewerRow] = []
         jobs: list[Job] = []
-        looked = 0
-        while looked < most and (room := limit - len(jobs) - len(newer)):
-            taken += itertools.islice(once, looked + at_once + 1 - len(taken))  # one more: is that all?
-            if looked == len(taken):
+        while most > 0 and (room := limit - len(jobs) - len(newer)):
+            batch = list(_take(entries, at_once, most))
+            looked = self._judge(batch, room, query, jobs, newer)
+            if looked < len(batch):
+                return Page(jobs=tuple(jobs), cursor=batch[looked - 1].created, newer=tuple(newer))
+            if not batch:
                 break
-            batch = taken[looked : looked + at_once]
-            looked = self._judge(batch, looked, room, query, jobs, newer)
-        return Page(
-            jobs=tuple(jobs), cursor=taken[looked - 1][0] if 0 < looked < len(taken) else None, newer=tuple(newer)
-        )
+            cursor = batch[-1].created
+            most -= sum(entry.scanned for entry in batch)
+        left = next(entries, None) is not None
+        return Page(jobs=tuple(jobs), cursor=cursor if left else None, newer=tuple(newer))
 
-    def _judge(  # noqa: PLR0917 - where a page goes on, and what it has so far
-        self,
-        batch: list[tuple[str, Item]],
-        looked: int,
-        room: int,
-        query: JobQuery,
-        jobs: list[Job],
-        newer: list[NewerRow],
-    ) -> int:
-        """Add the jobs of index entries that fit, as many as there is room for; where the next page begins."""
-        likely = [entry["job_id"]["S"] for _, entry in batch if _may_hold(entry, query)]
+    def _judge(self, batch: "list[_Entry]", room: int, query: JobQuery, jobs: list[Job], newer: list[NewerRow]) -> int:
+        """Add the jobs of index entries that fit, as many as there is room for; how many entries that took."""
         more: list[NewerRow] = []
-        found: dict[str, Job | NewerRow] = {job.job_id: job for job in self.jobs(likely, more)}
+        ids = [entry.job_id for entry in batch if entry.job_id]
+        found: dict[str, Job | NewerRow] = {job.job_id: job for job in self.jobs(ids, more)}
         found |= {row.job_id: row for row in more}
-        for _, entry in batch:
+        for looked, entry in enumerate(batch):
             if room == 0:
-                break
-            looked += 1
-            one = found.get(entry["job_id"]["S"])
+                return looked
+            one = found.get(entry.job_id)
             if one is None or not query.holds(one):
                 continue
             room -= 1
@@ -114,7 +104,7 @@ class Reads:
                 newer.append(one)
             else:
                 jobs.append(one)
-        return looked
+        return len(batch)
 
     def line(self, line: str, *, whole: bool) -> tuple[Job, ...]:
         found = self._query({":pk": text(line_partition(line))}, "pk = :pk", ConsistentRead=True)
@@ -155,14 +145,23 @@ class Reads:
                     return found
         return found
 
-    def states(self, tenant: str | None) -> Iterator[tuple[str, State]]:
-        """Tenant and state of every job (of one tenant)."""
-        index = BY_TIME if tenant is None else BY_TENANT
-        for shard in self._shards:
-            values = {":pk": text(partition_of(index, shard, tenant or ""))}
-            for item in self._query(values, f"{index}_pk = :pk", IndexName=index):
-                if item["state"]["S"] in _STATES:  # else it was edited by hand; `damaged` reports it
-                    yield tenant or item["tenant"]["S"], State(item["state"]["S"])
+    def tally(self, tenant: str | None) -> Tally:
+        """The newest jobs, and where those are not all, older ones that have not ended: as many at most."""
+        query, seen, whole = JobQuery(tenant=tenant), dict[str, tuple[str, State]](), False
+        every = self._newest(BY_TIME if tenant is None else BY_TENANT, [tenant or ""], query, None, _MOST_COUNTED)
+        live = self._newest(BY_STATE, sorted(_STATES - ENDED), query, None, _MOST_COUNTED)
+        for entries in (every, live):
+            for entry in _take(entries, _MOST_COUNTED, _MOST_COUNTED):
+                if entry.state in _STATES:  # else it was edited by hand; `damaged` reports it
+                    seen.setdefault(entry.created, (tenant or entry.tenant, State(entry.state)))
+            if entries is every and next(every, None) is None:
+                whole = True
+                break
+        found: dict[str, dict[State, int]] = {}
+        for name, state in seen.values():
+            counts = found.setdefault(name, {})
+            counts[state] = counts.get(state, 0) + 1
+        return Tally(found, whole=whole)
 
     def running(self, tenant: str) -> list[Item]:
         """A tenant's rows that are running according to an index, read again."""
@@ -177,8 +176,8 @@ class Reads:
     def doubts(self) -> list[Item]:
         return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
 
-    def count(self, states: frozenset[State], before: float) -> int:
-        """Counts the index entries of these states."""
+    def count(self, states: Iterable[State], before: float | None = None) -> int:
+        """Counts the index entries of these states, of which none is sent: a request for each megabyte."""
         found = 0
         for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
             ask: dict[str, Any] = {
@@ -186,7 +185,10 @@ class Reads:
                 "IndexName": BY_STATE,
                 "Select": "COUNT",
                 "KeyConditionExpression": f"{BY_STATE}_pk = :pk AND created < :before",
-                "ExpressionAttributeValues": {":pk": text(partition), ":before": text(created_at(before))},
+                "ExpressionAttributeValues": {
+                    ":pk": text(partition),
+                    ":before": text("~" if before is None else created_at(before)),
+                },
             }
             while True:
                 answer = self._call("count", lambda: self._db.query(**ask))  # noqa: B023 - called at once
@@ -222,10 +224,28 @@ class Reads:
                         newer.append(newer_row(item, error))
         return [found[job_id] for job_id in job_ids if job_id in found]
 
+    def _newest(
+        self, index: str, values: list[str], query: JobQuery, cursor: str | None, wanted: int
+    ) -> "Iterator[_Entry]":
+        """Index entries of all shards that may fit, each job once, newest first; mostly `wanted` are enough."""
+        partitions = [partition_of(index, shard, value) for shard in self._shards for value in values]
+        share = _share(wanted, len(self._shards))
+        shards = [self._entries(partition, index, query, cursor, share) for partition in partitions]
+        merged = heapq.merge(*shards, key=operator.attrgetter("created"), reverse=True)
+        # A job on its way from one state to the next may be in an index twice.
+        for _, group in itertools.groupby(merged, key=operator.attrgetter("created")):
+            same = list(group)
+            yield replace(
+                next((entry for entry in same if entry.job_id), same[0]), scanned=sum(entry.scanned for entry in same)
+            )
+
     def _entries(
         self, partition: str, index: str, query: JobQuery, cursor: str | None, limit: int
-    ) -> Iterator[tuple[str, Item]]:
-        """Index entries of one partition, newest first, each after its time and id."""
+    ) -> "Iterator[_Entry]":
+        """Index entries of one partition that may fit, newest first, and how far each answer went.
+
+        An entry may be a moment old; the row has the last word.
+        """
         values: dict[str, Any] = {":pk": text(partition)}
         condition = f"{index}_pk = :pk"
         upper = [cursor] if cursor is not None else []
@@ -238,25 +258,36 @@ class Reads:
             values[":to"] = text(min(upper))
             condition += " AND created < :to"
         more: dict[str, Any] = {"ScanIndexForward": False, "IndexName": index, "Limit": limit}
-        for item in self._query(values, condition, **more):
-            if not upper or item["created"]["S"] < min(upper):
-                yield item["created"]["S"], item
+        more |= _entry_filter(index, query, values)
+        for answer in self._answers(values, condition, **more):
+            for item in answer["Items"]:
+                if not upper or item["created"]["S"] < min(upper):
+                    told = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "state")}
+                    yield _Entry(item["created"]["S"], 1, **told)
+            left_out = int(answer["ScannedCount"]) - len(answer["Items"])
+            if left_out and "LastEvaluatedKey" in answer:
+                yield _Entry(answer["LastEvaluatedKey"]["created"]["S"], left_out)
 
     def _query(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[Item]:
+        for answer in self._answers(values, condition, **more):
+            yield from answer["Items"]
+
+    def _answers(self, values: dict[str, Any], condition: str, **more: Any) -> Iterator[dict[str, Any]]:
         ask = {
             "TableName": self._table,
             "KeyConditionExpression": condition,
             "ExpressionAttributeValues": values,
             **more,
         }
+        times = _MORE_AT_ONCE if "FilterExpression" not in more else _MORE_AT_ONCE**2
         while True:
-            answer = self._call("query", lambda: self._db.query(**ask))
-            yield from answer["Items"]
+            answer: dict[str, Any] = self._call("query", lambda: self._db.query(**ask))
+            yield answer
             if "LastEvaluatedKey" not in answer:
                 return
             ask["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
             if "Limit" in ask:
-                ask["Limit"] = max(ask["Limit"], min(ask["Limit"] * _MORE_AT_ONCE, _MOST_AT_ONCE))
+                ask["Limit"] = max(ask["Limit"], min(ask["Limit"] * times, _MOST_AT_ONCE))
 
     def _batch(self, keys: list[Item]) -> list[Item]:
         """Up to a hundred rows; those that a busy table leaves unread are read again after a pause."""
@@ -286,13 +317,44 @@ def _damage(item: Item) -> RowUnreadable | None:
     return None
 
 
-def _may_hold(entry: Item, query: JobQuery) -> bool:
-    """Whether a job may fit by what its index entry says, which may be a moment old; the row has the last word."""
-    return (
-        (query.tenant is None or entry.get("tenant", {}).get("S", query.tenant) == query.tenant)
-        and (query.workflow is None or entry["workflow"]["S"] == query.workflow)
-        and (query.states is None or entry["state"]["S"] in query.states)
-    )
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What an index has of a job; without an id: everything down to here was scanned, and did not fit."""
+
+    created: str
+    scanned: int
+    job_id: str = ""
+    tenant: str = ""
+    state: str = ""
+
+
+def _take(entries: Iterator[_Entry], most: int, scanned: int) -> Iterator[_Entry]:
+    """The next entries, until there are so many or so many were scanned for them."""
+    while most > 0 and scanned > 0 and (entry := next(entries, None)) is not None:
+        yield entry
+        most, scanned = most - 1, scanned - entry.scanned
+
+
+def _entry_filter(index: str, query: JobQuery, values: dict[str, Any]) -> dict[str, Any]:
+    """What the service itself leaves out, so that it need not be sent; adds to the values of the query."""
+    wanted: dict[str, list[str]] = {}
+    if query.tenant is not None and index != BY_TENANT:
+        wanted["tenant"] = [query.tenant]
+    if query.workflow is not None:
+        wanted["workflow"] = [query.workflow]
+    if query.states is not None and index != BY_STATE:
+        wanted["state"] = sorted(query.states)
+    if not wanted:
+        return {}
+    parts = []
+    for name, allowed in wanted.items():
+        named = {f":{name}{n}": text(value) for n, value in enumerate(allowed)}
+        values |= named
+        parts.append(f"#{name} IN ({', '.join(named)})")
+    return {
+        "FilterExpression": " AND ".join(parts),
+        "ExpressionAttributeNames": {f"#{name}": name for name in wanted},
+    }
 
 
 def _share(wanted: int, shards: int) -> int:

@@ -10,7 +10,7 @@ from sqlite3 import Connection, Row
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, dump_job, first, load_job
-from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
@@ -183,9 +183,8 @@ class SqliteJobTable:
                 break
         return found
 
-    def counts(self, tenant: str | None = None) -> dict[State, int]:
-        where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,))
-        rows = self._db.read().execute(f"SELECT state, sum(n) FROM job_counts {where} GROUP BY state", values)  # noqa: S608 - from constants
+    def counts(self) -> dict[State, int]:
+        rows = self._db.read().execute("SELECT state, sum(n) FROM job_counts GROUP BY state")
         return {State(state): n for state, n in rows if state in _STATES and n > 0}
 
     def count(self, states: frozenset[State], *, before: float) -> int:
@@ -200,16 +199,18 @@ class SqliteJobTable:
         )
         return int(n)
 
-    def tenants(self) -> dict[str, dict[State, int]]:
+    def tally(self, tenant: str | None = None) -> Tally:
         found: dict[str, dict[State, int]] = {}
+        where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,))
         rows = self._db.read().execute(
-            "SELECT tenant, state, sum(n) FROM job_counts GROUP BY tenant, state HAVING sum(n) > 0"
+            f"SELECT tenant, state, sum(n) FROM job_counts {where} GROUP BY tenant, state HAVING sum(n) > 0",  # noqa: S608 - from constants
+            values,
         )
-        for tenant, state, n in rows:
+        for name, state, n in rows:
             if state not in _STATES:
                 continue  # edited by hand; `damaged` reports it
-            found.setdefault(tenant, {})[State(state)] = n
-        return found
+            found.setdefault(name, {})[State(state)] = n
+        return Tally(found)
 
     def recount(self) -> int:
         return 0  # a start counts the rows themselves

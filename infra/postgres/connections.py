@@ -31,6 +31,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from core.errors import CallRefused, SettingsError, StoreUnavailable
+from infra.postgres.refusals import Refusals
 
 SCHEMA_VERSION = 1  # this program's; it also works with the next one, whose migration keeps what it needs
 SCHEMES = ("postgresql", "postgres")
@@ -197,6 +198,7 @@ class Connections:
         self._broken_at = 0.0
         self._why = ""  # the last error of connecting
         self._definite: str | None = None  # an error of connecting that trying again will not change
+        self._refusals = Refusals()
         self._watch = _Watch()
 
     def within(self, seconds: float) -> "Connections":
@@ -388,10 +390,7 @@ class Connections:
 
     def _connecting_failed(self, error: psycopg.Error) -> None:
         self._why = self.database.hide(str(error))
-        if isinstance(error, _REFUSED):
-            self._definite = f"{self.service} refused the connection: {self._why}"
-        elif error.sqlstate is None and any(words in str(error) for words in _REFUSED_WORDS):
-            # What the server says while connecting comes without its code.
+        if self._refusals.hold(error, self._conninfo(), self._try_seconds / 2):
             self._definite = f"{self.service} refused the connection: {self._why}"
 
     def _describe(self, error: psycopg.Error) -> str:
@@ -417,16 +416,8 @@ class Connections:
         raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
 
 
-_REFUSED = (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName)
 # A name or a text too large for an index or a page: it always will be. The driver counts it as a failure of the server.
 _TOO_LARGE = (errors.ProgramLimitExceeded, errors.StatementTooComplex)
-_REFUSED_WORDS = (
-    "authentication failed",
-    "no pg_hba.conf entry",
-    "does not exist",
-    "no password supplied",
-    "not permitted to log in",
-)
 
 
 def transient(error: psycopg.Error) -> bool:

@@ -18,7 +18,7 @@ import psycopg
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, dump_job, first, load_job
-from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused
+from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Tally
 from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
 from infra.postgres.pg_queue import PRIORITY_SECONDS
@@ -225,24 +225,20 @@ class PostgresJobTable:
                 break
         return found
 
-    def counts(self, tenant: str | None = None) -> dict[State, int]:
-        rows = (
-            self._db.run("count jobs", "counts")
-            if tenant is None
-            else self._db.run("count jobs", "counts_of_tenant", tenant=tenant)
-        )
-        return {State(state): n for state, n in rows if state in _STATES}
+    def counts(self) -> dict[State, int]:
+        return {State(state): n for state, n in self._db.run("count jobs", "counts") if state in _STATES}
 
     def count(self, states: frozenset[State], *, before: float) -> int:
         ((n,),) = self._db.run("count jobs", "count_created_before", states=_names(states), before=before)
         return int(n)
 
-    def tenants(self) -> dict[str, dict[State, int]]:
+    def tally(self, tenant: str | None = None) -> Tally:
         found: dict[str, dict[State, int]] = {}
-        for tenant, state, n in self._db.run("count jobs", "counts_by_tenant"):
+        of = {} if tenant is None else {"tenant": tenant}
+        for name, state, n in self._db.run("count jobs", "counts_of_tenant" if of else "counts_by_tenant", **of):
             if state in _STATES:  # else edited by hand; `damaged` reports it
-                found.setdefault(tenant, {})[State(state)] = n
-        return found
+                found.setdefault(name, {})[State(state)] = n
+        return Tally(found)
 
     def recount(self) -> int:
         """A start counts the rows themselves, so none is wrong; removes what nobody needs, and opens missing lanes."""

@@ -7,6 +7,7 @@ the older one needs goes with the next migration.
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 
 import psycopg
@@ -67,18 +68,28 @@ def init_database(database: PostgresAddress, *, apply: bool) -> list[Step]:
         raise StoreUnavailable(f"{database} did not make the schema: {database.hide(str(error))}") from None
 
 
-def _take_time(db: Link) -> None:
-    """Let this transaction last and wait as long as it must, whatever the role's limits, but end with this process."""
+@contextmanager
+def _unhurried(db: Link) -> Iterator[None]:
+    """A transaction that lasts and waits as long as it must, whatever the role's limits, but ends with this process.
+
+    It begins and sets its limits in one message: between two of them the role's own could end it.
+    """
     limits = ["statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0"]
     if db.info.server_version >= _CHECKS_ITS_CLIENT:  # else whoever comes next waits for the statement to end
         limits.append("client_connection_check_interval = '1s'")
-    db.execute("; ".join(f"SET LOCAL {limit}" for limit in limits))
+    db.execute("; ".join(["BEGIN", *(f"SET LOCAL {limit}" for limit in limits)]))
+    try:
+        yield
+    except BaseException:
+        if not db.closed:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
 
 
 def _migrate(db: Link, database: PostgresAddress, *, apply: bool) -> Iterator[Step]:
     schema = database.schema
-    with db.transaction():
-        _take_time(db)
+    with _unhurried(db):
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         found = _version(db, schema)
         if found > SCHEMA_VERSION:
@@ -105,8 +116,7 @@ def _grant(db: Link, database: PostgresAddress, *, apply: bool) -> list[Step]:
     Where we may not create roles, the schema is complete without them, and every process connects as its owner.
     """
     names = [f"{database.schema}_{role}" for role in ROLES]
-    with db.transaction():
-        _take_time(db)
+    with _unhurried(db):
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         there = {name for (name,) in db.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", (names,))}
         steps = [

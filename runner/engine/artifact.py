@@ -8,7 +8,7 @@ from runner.engine import a1
 from runner.engine.drift import MAX_COLUMNS, Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
-from runner.engine.mapping.evidence import LIKE
+from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
 from runner.engine.mending import Mending
 from runner.engine.protocol import Order
@@ -68,7 +68,7 @@ class Artifact:
         return self._rows
 
     def shapes(self, answers: Answers) -> dict[str, Any]:
-        """The headers of every table, for the sender's next drop; a decision or `ade learn` puts them into a memory."""
+        """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
         found: list[dict[str, Any]] = []
         room = MAX_COLUMNS
         for source in self._sources:
@@ -77,7 +77,8 @@ class Artifact:
                 if room >= 0:
                     found += [one for one in self._shapes(table, source, answers) if one not in found]
         sender = {} if self._order.sender is None else {"sender": self._order.sender}
-        return {**sender, "tables": found[:_SHAPES]}
+        said = [] if self._redact else answers.applied(self._tables)
+        return {**sender, "tables": found[:_SHAPES], **({"answers": said} if said else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[dict[str, Any]]:
         place, own, columns = table.place, table.table, table.table.columns
@@ -87,7 +88,7 @@ class Artifact:
         left_out = table in source.skipped and bool(table.skipped)
         if (left_out or said is not None) and not source.is_single:
             yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
-        named = {"named": True} if answers.names_header(place.input, place.sheet) else {}
+        named = {"named": True} if answers.names_header(place.input, place.sheet, own.header_rows) else {}
         mapped = self._tables.get(table.id)
         if left_out or self._redact:
             return
@@ -253,17 +254,20 @@ class Artifact:
                     "header_cell": a1.cell(rows[-1], column.index) if rows else None,
                     "target": choice.field,
                     "probability": choice.probability,
-                    "contributors": [{"rule": self._rule(c.rule), "weight": c.delta} for c in choice.contributors],
-                    "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
+                    "contributors": listed(choice.contributors, redact=self._redact),
+                    "runners_up": [
+                        {
+                            "field": other.field,
+                            "probability": other.probability,
+                            "contributors": listed(other.contributors, redact=self._redact),
+                        }
+                        for other in choice.runners_up
+                    ],
                     "note": choice.note,
                     **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
         return out
-
-    def _rule(self, rule: str) -> str:
-        """Without the confirmed header that it names, where headers are not shown."""
-        return LIKE if self._redact and rule.startswith(LIKE) else rule
 
     def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:
         return [

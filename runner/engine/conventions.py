@@ -7,14 +7,14 @@ evidence for the others of its table.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.reading import Block, blocks_of
+from runner.engine.reading import Block, Shown, blocks_of
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 from runner.engine.structure import Column
@@ -42,6 +42,7 @@ _OF_HEADERS: Final = {
     "unit_mixed": "the header states another unit for this field than another table does; the numbers are kept, the "
     "units are not; to settle it: make it a field of its own",
 }
+_NUMBERS: Final = frozenset({int, float, Shown})
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
 _WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
@@ -172,22 +173,37 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
 
 
 def _units(source: SourceTable, index: int) -> Counter[str]:
-    """How many numbers of a column have a format that shows a unit, by unit; of the rows that the layout covers."""
+    """How many numbers of a column have a format that shows a unit, by unit; beside percents also those without one."""
     column = source.columns[index].index
     marked = source.sheet.layout().units.get(column)
     units: Counter[str] = Counter()
     if not marked:
         return units
-    shown = {row: unit for unit, rows in marked.items() for row in rows if source.top <= row <= source.bottom}
-    last = max(shown, default=0)
+    left = {unit: deque(zip(runs[::2], runs[1::2], strict=True)) for unit, runs in marked.items()}
+    others = 0
     for block in _blocks(source, {column - 1}):
-        if block.numbers[0] > last:
+        if block.numbers[0] > source.bottom:
             break
-        if column <= len(block.columns):
-            for row, value in zip(block.numbers, block.columns[column - 1], strict=True):
-                if row in shown and isinstance(value, int | float):
-                    units[shown[row]] += 1
-    return units
+        cut = block.within(source.top, source.bottom)
+        if not cut.numbers or column > len(cut.columns):
+            continue
+        others += _numbers(cut.columns[column - 1]) if "%" in left else 0
+        for unit, runs in left.items():
+            while runs and runs[0][0] <= cut.numbers[-1]:
+                first, last = runs[0]
+                (values,) = Block(cut.numbers, [cut.columns[column - 1]]).within(first, last).columns
+                units[unit] += _numbers(values)
+                if last > cut.numbers[-1]:
+                    break
+                runs.popleft()
+    if units["%"]:
+        units[""] = max(0, others - units.total())
+    return +units
+
+
+def _numbers(values: Sequence[object]) -> int:
+    """How many are numbers; zero is the same in every unit."""
+    return sum(map(_NUMBERS.__contains__, map(type, filter(None, values))))
 
 
 def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:

@@ -313,48 +313,69 @@ def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
 
 # What speaks for a field, and against it, by the rule's name without what follows its colon.
 _REASONS: Final = {
-    "header": ("header is its {}", "header is not its {}"),
+    "header": ("header is like it", "header does not name it"),
+    "header:": ("header is its {}", "header is not its {}"),
     "header~": ("header is like its {}", "header is unlike its {}"),
     "meaning": ("header means the same", "header means something else"),
     "other meaning": ("header means nothing else", "header means something else"),
+    "other role": ("header names nobody else", "header names somebody whom the field does not"),
     "type": ("values are of type {}", "values are not of type {}"),
     "values": ("values of the kind {}", "values not of the kind {}"),
     "pattern": ("values match the pattern", "values do not match the pattern"),
     "allowed": ("values are allowed ones", "values are not allowed ones"),
     "neighbours": ("fits the columns beside it", "does not fit the columns beside it"),
     "memory:header": ("learnt from earlier files", "learnt otherwise from earlier files"),
-    "memory:other field": ("learnt for another field", "learnt for another field"),
+    "memory:other field": ("not learnt for another field", "learnt for another field"),
     "memory:person": ("a person said so", "a person said otherwise"),
     "memory:like": ("like a header that was learnt", "unlike the headers that were learnt"),
     "memory:letters": ("spelt like headers that were learnt", "spelt unlike headers that were learnt"),
     "memory:spellings": ("values are learnt spellings", "values are not learnt spellings"),
+    "memory:shape": ("its place in the table was confirmed", "its place in the table was confirmed for another"),
+    "decision": ("a person decided it", "a person decided otherwise"),
+    "hooks.after_mapping": ("a hook of the config decided it", "a hook of the config decided otherwise"),
 }
 
 
-def reason(rule: str, weight: float | None = None) -> str:
-    """What speaks for a field (or, below 0, against it) in words; its rule and weight show on demand."""
+def in_words(rule: str, weight: object = None) -> str:
+    """What speaks for a field or, below 0, against it; nothing where it is the same for every column."""
     if rule == "prior":
-        return ""  # the same for every column
+        return ""
     name, _, rest = rule.partition(":")
     if name == "memory":
         name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
-    elif rest.endswith("~"):
-        name, rest = f"{name}~", rest[:-1]
-    against = weight is not None and weight < 0
+    elif name == "header" and rest:
+        name, rest = ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
     words = _REASONS.get(name)
-    text = rule if words is None else words[against].format(rest.replace("/", " or ").replace("_", " "))
-    about = rule if weight is None else f"{rule} {weight:+.2f}"
-    return f'<span class="reason{" against" if against else ""}" title="{escape(about)}">{escape(text)}</span>'
+    return rule if words is None else words[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
+
+
+def _is_against(weight: object) -> bool:
+    return isinstance(weight, int | float) and weight < 0
+
+
+def reason(rule: str, weight: object = None) -> str:
+    """The same as markup; the rule and its weight show on demand."""
+    text = in_words(rule, weight)
+    if not text:
+        return ""
+    about = f"{rule} {weight:+.2f}" if isinstance(weight, int | float) else rule
+    return (
+        f'<span class="reason{" against" if _is_against(weight) else ""}" title="{escape(about)}">{escape(text)}</span>'
+    )
+
+
+def _reasons(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in parts[:12])
 
 
 def _why(m: Mapping[str, Any]) -> str:
-    reasons = "".join(
-        reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in m["contributors"][:12]
-    )
     note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
     next_ = m["runners_up"][:5]
-    others = "".join(f"<li>{escape(str(one['field']))} {bar(share(one))}</li>" for one in next_)
-    return f"{reasons}{note}" + (
+    others = "".join(
+        f"<li>{escape(str(one['field']))} {bar(share(one))} {_reasons(one.get('contributors') or [])}</li>"
+        for one in next_
+    )
+    return f"{_reasons(m['contributors'])}{note}" + (
         f"<details><summary>could also be</summary><ul>{others}</ul></details>" if next_ else ""
     )
 
@@ -384,6 +405,7 @@ def readings(artifact: Mapping[str, Any], most: int = 200) -> str:
 def fixes(artifact: Mapping[str, Any]) -> str:
     """What to fix, by column, in the words of the sender: their header, their cells."""
     headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
+    is_one = sum(one["role"] != "auxiliary" for one in artifact["inputs"]) < 2  # file, so it need not be named
     groups: dict[tuple[str, ...], list[str]] = {}
     for finding in artifact["validation"]["findings"]:
         if finding["severity"] == "info":
@@ -394,12 +416,14 @@ def fixes(artifact: Mapping[str, Any]) -> str:
         header = headers.get((finding.get("table", ""), letters), "")
         key = (
             finding["severity"], str(finding.get("sheet") or ""), letters, header or str(finding.get("field") or ""),
-            str(finding["message"]),
+            str(finding["message"]), "" if is_one else str(finding.get("input") or ""),
         )  # fmt: skip
         groups.setdefault(key, []).append(cell or (f"row {finding['row']}" if finding.get("row") else ""))
     if not groups:
         return ""
-    ordered = sorted(groups.items(), key=lambda one: (one[0][0] != "error", one[0][1], len(one[0][2]), one[0][2]))
+    ordered = sorted(
+        groups.items(), key=lambda one: (one[0][0] != "error", one[0][5], one[0][1], len(one[0][2]), one[0][2])
+    )
     items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
     more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
     total, kept = artifact["validation"]["total"], artifact["validation"]["kept"]
@@ -408,9 +432,11 @@ def fixes(artifact: Mapping[str, Any]) -> str:
 
 
 def _fix(key: tuple[str, ...], cells: list[str]) -> str:
-    severity, sheet, letters, header, message = key
+    severity, sheet, letters, header, message, file = key
     column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
-    place = ", ".join(part for part in (f"sheet “{sheet}”" if sheet else "", column) if part)
+    place = ", ".join(
+        part for part in (f"file “{file}”" if file else "", f"sheet “{sheet}”" if sheet else "", column) if part
+    )
     listed = [cell for cell in dict.fromkeys(cells) if cell]
     shown = ", ".join(f"<code>{escape(cell)}</code>" for cell in listed[:_CELLS])
     more = f" and {len(listed) - _CELLS:,} more" if len(listed) > _CELLS else ""

@@ -156,10 +156,8 @@ def most_like(kept: Sequence[KeptProfile], now: Mapping[str, Any]) -> tuple[Kept
 def likeness(before: Mapping[str, Any], now: Mapping[str, Any]) -> float:
     """The share of columns that two profiles have in common, by header or by field."""
     both, gone, fresh = _paired(before, now)
-    fields = Counter(c["field"] for c in gone if c["field"] is not None)
-    renamed = (fields & Counter(c["field"] for c in fresh if c["field"] is not None)).total()
-    common = len(both) + renamed
-    return common / max(1, len(both) + len(gone) + len(fresh) - renamed)
+    common = len(both) + len(_take_renamed(gone, fresh))
+    return common / max(1, common + len(gone) + len(fresh))
 
 
 def layout(profiled: Mapping[str, Any]) -> str:
@@ -187,13 +185,9 @@ def read_profile(body: bytes) -> dict[str, Any] | None:
 def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
     both, gone, fresh = _paired(before, now)
-    renamed = []
-    for column in list(gone):
-        other = next((c for c in fresh if c["field"] is not None and c["field"] == column["field"]), None)
-        if other is not None:
-            renamed.append({"from": column["header"], "to": other["header"], "field": column["field"]})
-            gone.remove(column)
-            fresh.remove(other)
+    renamed = [
+        {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in _take_renamed(gone, fresh)
+    ]
     remapped = [
         {"header": new["header"], "from": old["field"], "to": new["field"]}
         for old, new in both
@@ -220,7 +214,8 @@ def values_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict
     if min(before["rows"], now["rows"]) < FEW:
         return []
     found = []
-    for other, column in _paired(before, now)[0]:
+    both, gone, fresh = _paired(before, now)
+    for other, column in (*both, *_take_renamed(gone, fresh)):
         said = {"header": column["header"], "field": column["field"]}
         if column["types"] and other["types"] and not set(column["types"]) <= set(other["types"]):
             found.append({**said, "what": "types", "before": other["types"], "now": column["types"]})
@@ -278,6 +273,18 @@ def _paired(
     fresh = [column for n, column in enumerate(now["columns"]) if n not in pairs]
     taken = {id(c) for c in pairs.values()}
     return both, [c for c in before["columns"] if id(c) not in taken], fresh
+
+
+def _take_renamed(gone: list[_Column], fresh: list[_Column]) -> list[tuple[_Column, _Column]]:
+    """Take the columns with another header for the same field out of those that are gone and new."""
+    left: dict[str, list[_Column]] = {}
+    for column in reversed(fresh):
+        left.setdefault(column["field"], []).append(column)
+    renamed = [(c, left[c["field"]].pop()) for c in gone if c["field"] is not None and left.get(c["field"])]
+    taken = {id(column) for pair in renamed for column in pair}
+    for columns in (gone, fresh):
+        columns[:] = [column for column in columns if id(column) not in taken]
+    return renamed
 
 
 def _in_order(places: Sequence[int]) -> set[int]:

@@ -39,7 +39,15 @@ from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strand
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.structure.remembered import SenderShapes
-from runner.engine.survey import DeclaredNames, SurveyedInput, compare_shapes, leave_out, survey
+from runner.engine.survey import (
+    DeclaredNames,
+    NamedHeadings,
+    SurveyedInput,
+    compare_shapes,
+    leave_out,
+    report_copies,
+    survey,
+)
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
@@ -119,7 +127,8 @@ class EngineJob:
         self.mapping: dict[str, Any] = manifest.get("mapping") or {}
         self.output: dict[str, Any] = manifest.get("output") or {}
         self.reading: dict[str, Any] = manifest.get("reading") or {}
-        self.learnt = read_memories([(m.path, m.key) for m in order.memories], [m.version for m in order.memories])
+        memories = order.memories
+        self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
@@ -156,11 +165,11 @@ class EngineJob:
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         asking = self._asking(fields, package)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
-            self._ask(asking, tables)
+            self._ask(asking, sources, tables, fields)
             self._stop_unmapped(package, sources, tables, fields)
         self._compare_columns(package, sources, tables, fields)
         self._settle(sources, tables, fields)
-        self._ask(asking, tables)
+        self._ask(asking, sources, tables, fields)
         self.answers.report(self.findings)
         columns, plans = lay_out(
             fields,
@@ -206,12 +215,14 @@ class EngineJob:
             self.mending.read(file)
         for name in self.order.lost:
             self.mending.lost(name)
+        for key, why in self.order.refused:
+            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
         sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
         room = Room()
-        learnt = [entry["header"] for entry in self.learnt.headers if entry["field"] is not None]
+        names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
             survey(
-                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, fields, learnt),
+                source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
                 provenance=bool(self.output.get("provenance")),
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
                 shapes=self.shapes,
@@ -229,6 +240,7 @@ class EngineJob:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
+        report_copies(sources, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -291,9 +303,15 @@ class EngineJob:
             headless=headless,
         )  # fmt: skip
 
-    def _ask(self, asking: Asking, tables: list[MappedTable]) -> None:
+    def _ask(
+        self, asking: Asking, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> None:
         """End the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if supposed := asking.supposed(questions, tables):
+            guessed = Findings()
+            self._decide(sources, supposed, fields, guessed)
+            questions += asking.ahead(supposed, tables, guessed.readings)
         if self.drift_policy == "review" and any(self.column_changes.values()) and not self.order.mended:
             questions += asking.drift(drift.words(self.column_changes))
         if questions:
@@ -339,6 +357,8 @@ class EngineJob:
         if previous is None:
             return
         kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        if any(one.job == self.order.job.get("job_id") for one in kept):
+            return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
         chosen = drift.most_like(kept, now)
         if chosen is None:
@@ -380,8 +400,8 @@ class EngineJob:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
         for one in values:
-            said = {"types": "kinds of values", "blank": "share of blank cells", "wrong": "share of wrong values"}
-            what = f"the {said[one['what']]} of {one['header']} differ from the sender's last drop"
+            said = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
+            what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
     def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
@@ -426,12 +446,17 @@ class EngineJob:
     def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
+        self._decide(sources, tables, fields, self.findings)
+        conventions.report_headers(tables, fields, self.findings)
+        self.times.spend("mapping", clock)
+
+    def _decide(
+        self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field], findings: Findings
+    ) -> None:
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, self.findings, settled=self.answers.settle)
-        conventions.report_headers(tables, fields, self.findings)
-        self.times.spend("mapping", clock)
+                conventions.decide(source, mine, fields, findings, settled=self.answers.settle)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
@@ -459,7 +484,7 @@ class EngineJob:
         for table in tables:
             table.source.split = self.split
         with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
-            rejects = RejectsDescription(described, errors)
+            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
             spelled = {

@@ -5,6 +5,7 @@ formats are never read, so they cannot reach `rejects.xlsx`.
 """
 
 import re
+from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,22 +17,37 @@ from runner.engine.reading.xlsx.markup import OoxmlPackage, column_number
 from runner.engine.reading.xlsx.workbooks import Workbook, XlsxSheet
 
 MAX_STYLES_BYTES: Final = 4 * 1024 * 1024  # a larger styles part is not read: rows get a plain look
-MAX_SHEET_BYTES: Final = 96 * 1024 * 1024  # of markup that is searched for styles; rows below take their column's
+MAX_SHEET_BYTES: Final = 96 * 1024 * 1024  # of markup that is searched for styles; rows below look like the first one
+MAX_CELLS: Final = 4_000_000  # whose styles are kept
 Look = dict[str, Any]
 
-_ROW = re.compile(rb"<row\b([^>]*[^/>])>(.*?)</row>", re.DOTALL)
-_CELL = re.compile(rb'<c\b[^>]*?\br="([A-Z]{1,3})[0-9]+"[^>]*>')
+_ROW = re.compile(rb"<row\b([^<>]{0,2000})(?<!/)>(.*?)</row>", re.DOTALL)
+_CELL = re.compile(rb'<c\b[^<>]{0,200}?\br="([A-Z]{1,3})[0-9]{1,7}"[^<>]{0,200}>')
 _NUMBER = re.compile(rb'\br="([0-9]{1,7})"')
 _STYLE = re.compile(rb'\bs="([0-9]{1,6})"')
 _HEIGHT = re.compile(rb'\bht="([0-9.]{1,10})"')
-_COLUMN = re.compile(rb"<col\b([^>]*)>")
+_COLUMN = re.compile(rb"<col\b([^<>]{0,500})>")
+_VIEW = re.compile(rb"<sheetView\b([^<>]{0,1000})>")
+_PLAIN = re.compile(rb"<sheetFormatPr\b([^<>]{0,1000})>")
+_TURNED, _NO_GRID = re.compile(rb'\brightToLeft="(?:1|true)"'), re.compile(rb'\bshowGridLines="(?:0|false)"')
+_ZOOM = re.compile(rb'\bzoomScale="([0-9]{2,3})"')
+_PLAIN_WIDTH = re.compile(rb'\bdefaultColWidth="([0-9.]{1,10})"')
 _FROM, _TO = re.compile(rb'\bmin="([0-9]{1,5})"'), re.compile(rb'\bmax="([0-9]{1,5})"')
 _WIDTH = re.compile(rb'\bwidth="([0-9.]{1,10})"')
 _RGB = re.compile(r"(?:[0-9A-Fa-f]{2})?([0-9A-Fa-f]{6})")
+_SEEN_HEIGHT: Final = 3.0  # a row that is lower is as good as hidden
 _MOST_HEAD: Final = 1024 * 1024
+_MARKS: Final = {"b": "bold", "i": "italic", "u": "underline", "strike": "struck"}
 _SIDES: Final = ("left", "right", "top", "bottom")
 _THEME: Final = ("lt1", "dk1", "lt2", "dk2", *(f"accent{n}" for n in range(1, 7)), "hlink", "folHlink")
-_INDEXED: Final = {8: "000000", 9: "FFFFFF", 10: "FF0000", 11: "00FF00", 12: "0000FF", 13: "FFFF00"}
+_PALETTE: Final = (  # the colours that numbers from 8 on mean
+    "000000", "FFFFFF", "FF0000", "00FF00", "0000FF", "FFFF00", "FF00FF", "00FFFF", "800000", "008000", "000080",
+    "808000", "800080", "008080", "C0C0C0", "808080", "9999FF", "993366", "FFFFCC", "CCFFFF", "660066", "FF8080",
+    "0066CC", "CCCCFF", "000080", "FF00FF", "FFFF00", "00FFFF", "800080", "800000", "008080", "0000FF", "00CCFF",
+    "CCFFFF", "CCFFCC", "FFFF99", "99CCFF", "FF99CC", "CC99FF", "FFCC99", "3366FF", "33CCCC", "99CC00", "FFCC00",
+    "FF9900", "FF6600", "666699", "969696", "003366", "339966", "003300", "333300", "993300", "993366", "333399",
+    "333333",
+)  # fmt: skip
 _BUILT_IN: Final = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
     14: "m/d/yyyy", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm",
@@ -45,75 +61,108 @@ class SheetLooks:
     """What is known of one sheet; nothing where its format has no styles or it could not be read."""
 
     looks: list[Look] = field(default_factory=list)  # by style number
-    cells: dict[tuple[int, int], int] = field(default_factory=dict)  # row and column -> style number
-    columns: dict[int, int] = field(default_factory=dict)  # the style of a column's data, where a row has none
+    rows: dict[int, "array[int]"] = field(default_factory=dict)  # row -> the styles of its cells from column A
+    columns: dict[int, int] = field(default_factory=dict)  # the style of a column's cells that are not stored
+    first: list[Look | None] = field(default_factory=list)  # those of the first row of data
+    searched: int = 0  # the last row that was searched
     widths: dict[int, float] = field(default_factory=dict)
     heights: dict[int, float] = field(default_factory=dict)
+    view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
 
-    def style(self, row: int, column: int) -> int | None:
-        found = self.cells.get((row, column), self.columns.get(column) if row not in self.heights else None)
-        return found if found is not None and found < len(self.looks) else None
+    def of(self, row: int, column: int) -> Look | None:
+        """The look of a cell, or None if it is not known."""
+        styles = self.rows.get(row, ())
+        style = styles[column - 1] if column <= len(styles) else -1
+        return self._numbered(style if style >= 0 else self.columns.get(column, -1))
+
+    def below(self, row: int, column: int) -> Look | None:
+        """The look of a cell below the part that was searched: that of the first row of data."""
+        return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
+
+    def _numbered(self, style: int) -> Look | None:
+        return self.looks[style] if 0 <= style < len(self.looks) else None
 
 
 def sheet_looks(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetLooks:
-    """The looks of some rows of a sheet. `first_data`: the row whose styles are used below the searched part."""
+    """The looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
     sheet = sheet.inner if isinstance(sheet, MendedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
         return SheetLooks()
     found = SheetLooks()
     try:
         found.looks = _Styles(sheet.workbook).read()
-        _search(sheet, frozenset(rows) | {first_data}, first_data, found)
+        _search(sheet, frozenset(rows) | {first_data}, found)
     except (InputUnreadable, ValueError, ArithmeticError):
         return SheetLooks()  # whatever is odd about the styles, the rows themselves were read
+    for column in range(1, len(found.rows.get(first_data, ())) + 1):
+        look = found.of(first_data, column)  # its fill may be a mark of its own
+        found.first.append(look and {name: part for name, part in look.items() if name != "fill"})
     return found
 
 
-def _search(sheet: XlsxSheet, rows: frozenset[int], first_data: int, found: SheetLooks) -> None:
+def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetLooks) -> None:
     archive = sheet.workbook.package.archive
     entry = archive.find(sheet.part)
     if entry is None:
         return
-    rest, seen, head, last = b"", 0, False, max(rows)
+    pieces: list[bytes] = []
+    seen, room, head, last = 0, MAX_CELLS, False, max(rows)
     for piece in archive.stream(entry):
-        rest += piece
+        pieces.append(piece)
         seen += len(piece)
-        if not head and (b"<sheetData" in rest or len(rest) > _MOST_HEAD):
+        if not head and (b"<sheetData" in piece or b"<row" in piece or seen > _MOST_HEAD):
             head = True
-            _widths(rest[: rest.find(b"<sheetData")], found)
-        cut = rest.rfind(b"</row>") + 6
-        if cut > 5:
-            if _rows(rest[:cut], rows, first_data, found) >= last:
+            _head(b"".join(pieces).partition(b"<sheetData")[0], found)
+        if b"</row>" in piece:
+            rest = b"".join(pieces)
+            cut = rest.rfind(b"</row>") + 6
+            room -= _rows(rest[:cut], rows, found, room)
+            pieces = [rest[cut:]]
+            if found.searched >= last or room <= 0:
                 return
-            rest = rest[cut:]
         if seen > MAX_SHEET_BYTES:
             return
 
 
-def _widths(head: bytes, found: SheetLooks) -> None:
+def _head(head: bytes, found: SheetLooks) -> None:
     for column in _COLUMN.findall(head):
-        first, last, width = _FROM.search(column), _TO.search(column), _WIDTH.search(column)
-        if first and last and width:
+        first, last, width, style = (p.search(column) for p in (_FROM, _TO, _WIDTH, _STYLE))
+        if first and last:
             for n in range(int(first[1]), min(int(last[1]), int(first[1]) + 1000, 16_384) + 1):
-                found.widths[n] = min(255.0, float(width[1]))
+                if width:
+                    found.widths[n] = min(255.0, float(width[1]))
+                if style:
+                    found.columns[n] = int(style[1])
+    view, plain = _VIEW.search(head), _PLAIN.search(head)
+    if view:
+        zoom = _ZOOM.search(view[1])
+        found.view |= {"turned": True} if _TURNED.search(view[1]) else {}
+        found.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
+        found.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
+    if plain and (width := _PLAIN_WIDTH.search(plain[1])):
+        found.view["width"] = min(255.0, float(width[1]))
 
 
-def _rows(markup: bytes, rows: frozenset[int], first_data: int, found: SheetLooks) -> int:
-    number = 0
+def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks, room: int) -> int:
+    """Take the styles of rows while there is room for their cells; returns how many cells that are."""
+    count = 0
     for attributes, cells in _ROW.findall(markup):
+        if count >= room:
+            break
         named = _NUMBER.search(attributes)
-        number = int(named[1]) if named else number + 1
+        number = found.searched = int(named[1]) if named else found.searched + 1
         if number not in rows:
             continue
-        if height := _HEIGHT.search(attributes):
+        if (height := _HEIGHT.search(attributes)) and float(height[1]) >= _SEEN_HEIGHT:
             found.heights[number] = min(409.0, float(height[1]))
+        styles = found.rows[number] = array("i")
         for cell in _CELL.finditer(cells):
-            if style := _STYLE.search(cell[0]):
-                column = column_number(cell[1].decode())
-                found.cells[number, column] = int(style[1])
-                if number == first_data:
-                    found.columns[column] = int(style[1])
-    return number
+            column, style = column_number(cell[1].decode()), _STYLE.search(cell[0])
+            if len(styles) < column <= 16_384:
+                styles.extend([-1] * (column - len(styles)))
+                styles[-1] = int(style[1]) if style else 0
+        count += len(styles)
+    return count
 
 
 class _Styles:
@@ -177,12 +226,12 @@ class _Styles:
             font, value = self._fonts[-1], given.get("val")
             if name == "name" and value:
                 font["name"] = value
-            elif name == "sz" and value:
+            elif name == "sz" and value and 1 <= float(value) <= 409:  # no infinite one either
                 font["size"] = float(value)
             elif name == "color" and (colour := self._colour(given)):
                 font["color"] = colour
-            elif name in ("b", "i", "u") and value not in ("0", "false", "none"):
-                font[{"b": "bold", "i": "italic", "u": "underline"}[name]] = True
+            elif name in _MARKS and value not in ("0", "false", "none"):
+                font[_MARKS[name]] = True
 
     def _fill(self, name: str, given: dict[str, str], depth: int) -> None:
         if depth == 3:
@@ -217,6 +266,9 @@ class _Styles:
             align: Look = {k: v for k, v in found.items() if v}
             if given.get("wrapText") in ("1", "true"):
                 align["wrap"] = True
+            for key, number in (("indent", "indent"), ("turn", "textRotation")):
+                if given.get(number, "0").isdecimal() and (turned := int(given.get(number, "0"))):
+                    align[key] = turned
             if align:
                 self._looks[-1]["align"] = align
 
@@ -226,7 +278,8 @@ class _Styles:
         if given.get("theme", "").isdecimal() and int(given["theme"]) < len(self._theme):
             base = self._theme[int(given["theme"])]
             return tinted(base, float(given.get("tint", "0"))) if base else None
-        return _INDEXED.get(int(given["indexed"])) if given.get("indexed", "").isdecimal() else None
+        number = int(given["indexed"]) if given.get("indexed", "").isdecimal() else 64
+        return _PALETTE[number if number < 8 else number - 8] if number < 64 else None
 
 
 def tinted(colour: str, tint: float) -> str:

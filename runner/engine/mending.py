@@ -15,8 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
-from math import isclose
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from runner.engine.findings import FindingPlace, Findings
@@ -24,10 +23,8 @@ from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import (
     Block,
     Layout,
-    NoCachedValue,
     Row,
     Sheet,
-    Shown,
     Value,
     blocks_of,
     open_book,
@@ -36,23 +33,27 @@ from runner.engine.reading import (
 from runner.engine.reading.books import Remark, Remarking
 from runner.engine.reading.errors import InputUnreadable
 from runner.engine.spool import SpooledSheet
-from runner.engine.writing.parts import MAX_TEXT, cut, too_long
+from runner.engine.written import WrittenColumn, is_same
 
 TO_DO: Final = "ade: what to do"
 KINDS: Final = ("key", "row", "top")  # the row that names the columns, a row of data, any other row above it
-_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,7})")
+_KEY = re.compile(r"ade: (key|row|top) ([a-z0-9][a-z0-9-]{0,79})/([0-9]{1,5})/([0-9]{1,5})/([0-9]{1,9})")
+_TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})  # which have only what cells show
+_RAW_KEY = re.compile(rb"ade: (?:key|row|top) |a\0d\0e\0:\0 \0(?:k\0e\0y|r\0o\0w|t\0o\0p)\0 ")
+_RAW: Final = 256 * 1024
 _TOP_ROWS: Final = 200  # of a sheet that are searched for a key
 MAX_ROWS: Final = 1_048_576  # corrected rows of one job
-_BLANKS = re.compile(r"[\s'\u2019$€£¥]")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?")
-_DIGITS = re.compile(r"[0-9]+")
-_MOMENT = re.compile(r"[0-9]{1,4}([-./ ])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
-_TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment
 
 
 def key(kind: str, job: str, number: int, sheet: int, row: int) -> str:
     """The text of a row's key."""
     return f"ade: {kind} {job}/{number}/{sheet}/{row}"
+
+
+def seems_keyed(path: Path) -> bool:
+    """Whether a file, if it is one of text, begins with a key of rejects.xlsx. It is not read as its manifest says."""
+    with path.open("rb") as file:
+        return _RAW_KEY.search(file.read(_RAW)) is not None
 
 
 def claimed(sheet: SpooledSheet, name: str) -> str | None:
@@ -107,6 +108,45 @@ class MendedHeader:
     file: "CorrectedFile"
     places: list[int | None] | None = None  # for each column of the source, its position here; once it is known
     place: FindingPlace | None = None
+    todo: int | None = None  # the position of the column that says what to do
+    written: dict[int, WrittenColumn] = field(default_factory=dict)  # of a text file: how it writes each column
+
+    def at(self, column: int) -> int | None:
+        """The position of a column of the source; None if it is not in the file."""
+        if self.places is not None:
+            known = self.places[column] if column < len(self.places) else None
+            return None if known in self.skipped else known
+        return None if column in self.skipped else column
+
+    def learn(self, own: Sequence[Value], values: Sequence[Value]) -> None:
+        """Learn from a row how a text file writes the values of the source."""
+        asked = self.asked(values)
+        for column, value in enumerate(own):
+            at = self.at(column)
+            if at is not None and at < len(values) and at not in asked and type(text := values[at]) is str:
+                self.written.setdefault(column, WrittenColumn()).learn(value, text)
+
+    def correction(
+        self, own: Value, column: int, values: Sequence[Value], asked: Collection[int]
+    ) -> tuple[Value] | None:
+        """What a row of the file says instead of a value of the source; None if it still says the same."""
+        at = self.at(column)
+        if at is None:
+            return None
+        value = values[at] if at < len(values) else None
+        if self.file.is_text and (value is None or type(value) is str):
+            written = self.written.setdefault(column, WrittenColumn())
+            is_same_text = written.is_same(own, value or "", asked=at in asked)
+            return None if is_same_text else (written.value(value) if value else None,)
+        return None if is_same(own, value) else (value,)
+
+    def asked(self, values: Sequence[Value]) -> set[int]:
+        """The positions of the cells that a row says have to be corrected."""
+        if self.todo is None or self.todo >= len(values):
+            return set()
+        lines = [_label(line) for line in str(values[self.todo]).split("\n")]
+        labels = enumerate(map(_label, self.values))
+        return {n for n, label in labels if label and any(_is_about(line, label) for line in lines)}
 
 
 class CorrectedFile(NamedTuple):
@@ -116,6 +156,7 @@ class CorrectedFile(NamedTuple):
     knows: frozenset[int]  # those that it was made of: the result whose rejects it corrects had them
     earlier: bool  # of an earlier drop, whose result reported what is wrong with it
     key: str  # where it was dropped
+    is_text: bool = False  # it has texts only
 
 
 class CorrectedRow(NamedTuple):
@@ -159,6 +200,7 @@ class Mending:
         seen: set[tuple[int, int, int]] = set()
         try:
             with open_book(file.path, name=file.file) as book:
+                given = given._replace(is_text=book.format in _TEXT_FORMATS)
                 for sheet in book.sheets:
                     self._read_sheet(file, given, sheet, seen)
         except InputUnreadable as error:
@@ -193,7 +235,9 @@ class Mending:
             if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
                 leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
-                headings = MendedHeader(where[2], values, _added(values, at), given, place=place)
+                headings = MendedHeader(
+                    where[2], values, _added(values, at), given, place=place, todo=_place_of_todo(values)
+                )
                 for source, above, held in early:
                     self._take(source, place, KeyedRow(above, held, headings))
                 early = []
@@ -263,6 +307,7 @@ class MendedSheet:
         self._findings = findings
         headings = {id(h): h for corrections in mended.rows.values() for _, h in corrections}
         self._named = [h for h in headings.values() if h.row]
+        self._has_learnt = False
 
     def rows(self) -> Iterator[Row]:
         return rows_of(self.blocks())
@@ -275,10 +320,25 @@ class MendedSheet:
 
     def blocks(self) -> Iterator[Block]:
         rows = self._mended.rows
+        self._learn()
         for block in blocks_of(self.inner):
             self._match(block)
             hit = [n for n, number in enumerate(block.numbers) if number in rows]
             yield self._replaced(block, hit) if hit else block
+
+    def _learn(self) -> None:
+        """Learn how corrected text files write their columns, from the cells that need no correction."""
+        rows = self._mended.rows
+        texts = {n for n, corrections in rows.items() if any(c.headings.file.is_text for c in corrections)}
+        if not texts or self._has_learnt:
+            return
+        self._has_learnt = True
+        for block in blocks_of(self.inner):
+            self._match(block)
+            for n in (n for n, number in enumerate(block.numbers) if number in texts):
+                for values, headings in rows[block.numbers[n]]:
+                    if headings.file.is_text and (headings.places is not None or not headings.row):
+                        headings.learn([column[n] for column in block.columns], values)
 
     def _match(self, block: Block) -> None:
         """Find the columns of corrected files by the header of the source, once it comes by."""
@@ -305,10 +365,19 @@ class MendedSheet:
             self._mended.met.add(number)
             width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
             own = [column[n] for column in block.columns] + [None] * (width - len(block.columns))
-            changes = [_changes(value, column, corrections) for column, value in enumerate(own)]
+            is_one = len(corrections) == 1
+            asked = [
+                set() if is_one and not c.headings.file.is_text else c.headings.asked(c.values) for c in corrections
+            ]
+            changes = [_changes(value, column, corrections, asked) for column, value in enumerate(own)]
             outdated = _outdated(corrections, {number for changed in changes for number in changed})
             for column, changed in enumerate(changes):
-                counted = [value for number, value in changed.items() if number not in outdated]
+                counted = [
+                    value
+                    for number, value in changed.items()
+                    if number not in outdated
+                    or corrections[outdated[number]].headings.at(column) in asked[outdated[number]]
+                ]
                 if counted:
                     while len(made) <= column:
                         made.append([None] * len(block.numbers))
@@ -317,30 +386,28 @@ class MendedSheet:
         return Block(block.numbers, made)
 
 
-def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> set[int]:
-    """Files that a later one with the same key replaces: it corrects the same row, and was not made of them."""
+def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
+    """Files that a later one with the same key replaces, and the place of that one: it corrects the same row, and was
+    not made of them. What is still wrong in it is replaced by nothing: nobody sets a cell back to that."""
     files = [headings.file for _, headings in corrections]
     return {
-        old.number
+        old.number: at
         for n, old in enumerate(files)
-        for new in files[n + 1 :]
+        for at, new in enumerate(files[n + 1 :], n + 1)
         if old.key and new.key == old.key and new.number in changing and old.number not in new.knows
     }
 
 
-def _changes(own: Value, column: int, corrections: Sequence[CorrectedRow]) -> dict[int, Value]:
+def _changes(
+    own: Value, column: int, corrections: Sequence[CorrectedRow], asked: Sequence[Collection[int]]
+) -> dict[int, Value]:
     """The corrections of a cell by the numbers of their files: where they differ from what they were made of."""
     changed: dict[int, Value] = {}
-    for values, headings in corrections:
-        at: int | None = column
-        if headings.places is not None:
-            at = headings.places[column] if column < len(headings.places) else None
-        if at is None or at in headings.skipped:
-            continue
-        value = values[at] if at < len(values) else None
+    for (values, headings), wanted in zip(corrections, asked, strict=True):
         known = [number for number in changed if number in headings.file.knows]
-        if not is_same(changed[known[-1]] if known else own, value):
-            changed[headings.file.number] = value
+        found = headings.correction(changed[known[-1]] if known else own, column, values, wanted)
+        if found is not None:
+            changed[headings.file.number] = found[0]
     return changed
 
 
@@ -378,81 +445,21 @@ def _added(values: Sequence[Value], at: int) -> frozenset[int]:
     return frozenset({at, *(n for n, v in enumerate(values) if v.__class__ is str and str(v).strip() == TO_DO)})
 
 
+def _place_of_todo(values: Sequence[Value]) -> int | None:
+    return next((n for n, v in enumerate(values) if v.__class__ is str and str(v).strip() == TO_DO), None)
+
+
+def _is_about(line: str, label: str) -> bool:
+    """Whether a line of what to do is about the column with a header."""
+    return line.startswith(f"{label}: ") or f" / {label}: " in line
+
+
 def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
     return any(v is not None and str(v).strip() for n, v in enumerate(values) if n not in skipped)
 
 
 def _ignore(*_: object) -> None:
     """Leaves out a row of an earlier file, whose own result reported it."""
-
-
-def is_same(own: Value, mended: Value) -> bool:
-    """Whether a value of a corrected file is the one that rejects.xlsx showed for a value of the source.
-
-    A spreadsheet program writes numbers with fewer digits and texts with other line ends. CSV has only texts, so one
-    that can be read as the value of the source is that value: a cell that is wrong comes back, one misread would not.
-    """
-    if type(mended) is NoCachedValue:
-        return True  # a formula without a result says nothing; a cell that is wrong comes back
-    if own is None or own == "" or type(own) is NoCachedValue:
-        return mended is None or mended == ""
-    if type(mended) is str:
-        if type(own) is str:
-            lines = _lines(mended)
-            return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
-        return mended == str.__str__(own) if isinstance(own, str) else _reads_as(mended.strip(), own)
-    if isinstance(own, bool):
-        return isinstance(mended, int) and int(own) == int(mended)  # some formats have only numbers
-    if isinstance(own, int | float) and isinstance(mended, int | float):
-        return not isinstance(mended, bool) and (own == mended or isclose(own, mended, rel_tol=1e-14))
-    if isinstance(own, date) and isinstance(mended, date):
-        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
-    return type(own) is type(mended) and own == mended
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _moment(value: date) -> datetime:
-    return value.replace(tzinfo=None) if isinstance(value, datetime) else datetime.combine(value, time())
-
-
-def _reads_as(text: str, own: Value) -> bool:
-    """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
-    if text.casefold() == str(own).casefold():
-        return True
-    if isinstance(own, Shown):
-        return text == own.shown
-    if isinstance(own, bool):
-        return False
-    if isinstance(own, int | float):
-        return any(isclose(number, own, rel_tol=1e-14) for number in _numbers(text))
-    if isinstance(own, date):
-        return _moment(own) in _moments(text)
-    return False
-
-
-def _numbers(text: str) -> Iterator[float]:
-    bare = _BLANKS.sub("", text)
-    plain, per = (bare[:-1], 100.0) if bare.endswith("%") else (bare, 1.0)
-    for group, point in ((",", "."), (".", ",")):
-        digits = plain.replace(group, "").replace(point, ".")
-        if _NUMBER.fullmatch(digits):
-            yield float(digits) / per
-
-
-def _moments(text: str) -> Iterator[datetime]:
-    if _MOMENT.fullmatch(text) is None:
-        return
-    parts = [int(part) for part in _DIGITS.findall(text)]
-    for year, month, day in ((0, 1, 2), (2, 1, 0), (2, 0, 1)):
-        whole = parts[year] + (2000 if parts[year] < 100 else 0)
-        try:
-            hour, minute, second = (*parts[3:6], 0, 0, 0)[:3]
-            yield datetime(whole, parts[month], parts[day], hour, minute, second)  # noqa: DTZ001 - as in the sheet
-        except ValueError:
-            continue
 
 
 def _label(value: Value) -> str:

@@ -98,6 +98,8 @@ class Order(NamedTuple):
     decision: dict[str, Any] | None = None  # a person's: key, version, sha256, by and, as `body`, what it says
     accept: bool = False  # nobody decided in time: ask nothing
     memories: tuple[MemoryFile, ...] = ()  # the most specific last
+    headers: Path | None = None  # those of all memories, indexed; the memories' files then have none
+    refused: tuple[tuple[str, str], ...] = ()  # memories that cannot be used, and why
     sender: str | None = None  # whose habits the memories are asked for
     answer_to: str | None = None  # where a decision on it is expected
     lost: tuple[str, ...] = ()  # names of corrected files of earlier drops that are gone
@@ -164,6 +166,8 @@ def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:
             MemoryFile(folder / m["path"], m.get("key") or m["path"], m.get("version") or "", m.get("sha256") or "")
             for m in raw.get("memories") or ()
         ),
+        headers=folder / raw["headers"]["path"] if raw.get("headers") else None,
+        refused=tuple((str(one["key"]), str(one["why"])) for one in raw.get("refused") or ()),
         sender=raw.get("sender"),
         answer_to=raw.get("answer_to"),
         lost=tuple(raw.get("lost") or ()),

@@ -7,32 +7,39 @@ are wrong, and what is wrong with them. `rejects.xlsx` is made from that descrip
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import chain, islice
 from math import isfinite
 from typing import IO, Any, Final
 
 from runner.engine.fields import Field
-from runner.engine.looks import SheetLooks, sheet_looks
+from runner.engine.looks import Look, SheetLooks, sheet_looks
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rowsets import RowSet
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
-from runner.engine.writing.parts import MAX_TEXT, cut, holdable, spelled, too_long
+from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
 
 DESCRIPTION: Final = "rejects.jsonl"
 WORKBOOK: Final = "rejects.xlsx"
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
+MAX_SHEET_ROWS: Final = 1_000_000  # of rejects.xlsx; further rows are on another sheet
+MAX_STYLES: Final = 4_000  # cells with further looks are plain
 MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
 _MOST_FROZEN: Final = 12  # rows of titles and headers that stay in sight
 _MEASURED: Final = 200  # rows by which the widths of columns are set where the sender set none
 _NARROWEST, _WIDEST = 8, 46  # characters
+_SEEN_WIDTH: Final = 2.0  # a column that is narrower is as good as hidden
 _SHOWN: Final = 12  # allowed values that a comment lists
 _LONGEST: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
+_SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
+_TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
+_TEXT: Final[Look] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
@@ -46,14 +53,13 @@ class RowErrors:
         self._fields = {f.name: f for f in fields}
         self._wanted = wanted
         self._marked = 0
-        self._errors: dict[tuple[str, int], list[RowError]] = {}
+        self._errors: dict[str, dict[int, list[RowError]]] = {}
 
     def add(self, table: SourceTable, errors: Mapping[int, list[RowError]]) -> None:
         """Note rows (by number) of a chunk; chunks of a table come from top to bottom."""
         table.rejected.add(sorted(errors))
         if self._wanted and self._marked < MARKED_ROWS:
-            for row, found in errors.items():
-                self._errors[table.id, row] = found
+            self._errors.setdefault(table.id, {}).update(errors)
             self._marked += len(errors)
 
     def marks(self, tables: Sequence[SourceTable], row: int) -> tuple[list[tuple[int, str]], str]:
@@ -62,7 +68,7 @@ class RowErrors:
         todo: list[str] = []
         for table in tables:
             names = {c.index: c.name for c in table.columns}
-            for column, field, code, plain in self._errors.get((table.id, row), ()):
+            for column, field, code, plain in self._errors.get(table.id, {}).get(row, ()):
                 where = names.get(column or 0) or field
                 message = plain + self._hint(field, code)
                 said = f"{where}: {message}" if where else message
@@ -72,6 +78,31 @@ class RowErrors:
                     cells.setdefault(column, []).append(message)
         marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
         return marks, _cut("\n".join(todo), _LONGEST) or _UNMARKED
+
+    def places(self, tables: Iterable[SourceTable]) -> tuple[set[int], dict[int, tuple[str, ...]]] | None:
+        """The columns of a sheet that have errors, and what is allowed in those that hold something else.
+
+        None where not all rows with errors were noted.
+        """
+        wrong: set[int] = set()
+        choices: dict[int, tuple[str, ...]] = {}
+        for table in tables:
+            noted = self._errors.get(table.id, {})
+            if len(noted) < table.rejected.count:
+                return None
+            for column, name, code, _ in chain.from_iterable(noted.values()):
+                if column is not None:
+                    wrong.add(column)
+                    field = self._fields.get(name or "")
+                    if code == "not_allowed" and field is not None and field.allowed:
+                        allowed = tuple(map(str, field.allowed))
+                        choices[column] = allowed if choices.get(column, allowed) == allowed else ()
+        return wrong, choices  # two tables may want different things of a column
+
+    def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
+        """The columns of a table's sheet that hold numbers, dates or the like."""
+        fields = [(self._fields.get(name), at) for name, at in mapped.items() if at < len(table.columns)]
+        return {table.columns[at].index for field, at in fields if field and FORMATS.get(field.type) != _TEXT["format"]}
 
     def _hint(self, name: str | None, code: str) -> str:
         """What would be right, as far as the manifest says."""
@@ -89,11 +120,16 @@ class RowErrors:
 class RejectsDescription:
     """Writes the description, input by input. Without a file it writes nothing."""
 
-    def __init__(self, file: IO[bytes] | None, errors: RowErrors) -> None:
+    def __init__(
+        self, file: IO[bytes] | None, errors: RowErrors, mapped: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """`mapped`: for each table by its id, the fields and the places of their columns in it."""
         self._file = file
         self._errors = errors
+        self._mapped = mapped or {}
         self.rows = 0
         self._styles: dict[str, int] = {}
+        self._known: dict[int, tuple[Look, int | None]] = {}  # by identity
 
     def add(self, number: int, source: SurveyedInput) -> None:
         """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
@@ -124,25 +160,31 @@ class RejectsDescription:
                 remedy='leave out "output": {"rejects": true}, or split the input by columns',
             )  # fmt: skip
         looks = self._sheet_looks(source, index, wanted, heads)
-        rows = wanted | RowSet.of(heads)
-        known = looks.widths or _measured(spool, rows, wanted)
-        widths = [[n, width] for n, width in sorted(known.items()) if n <= columns]
         headless = not any(kind == "key" for kind in heads.values())
         above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
         frozen = (1 if headless else len(heads)) if above else 0
-        self._line(
-            {"sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-             "headless": headless, "frozen": frozen}
-        )  # fmt: skip
-        for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
-            for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
-                at = _position(block.numbers, row)
-                if at is not None:
-                    values = [column[at] for column in block.columns]
-                    self._row(row, heads.get(row, "row"), values, looks, tables)
-        merged = [list(area) for area in spool.layout().merged if all(n in heads for n in range(area[0], area[2] + 1))]
-        if merged:
-            self._line({"merged": merged[:1000]})
+        layout, places = spool.layout(), self._errors.places(tables)
+        wrong = places[0] if places else range(columns + 1)
+        hidden = [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong]
+        known = looks.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
+        widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
+        sheet = {
+            "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
+            "headless": headless, "frozen": frozen, "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            "hidden": hidden, "view": looks.view,
+        }  # fmt: skip
+        texts: set[int] = set()
+        if source.format in _TEXT_FORMATS:  # a program that takes an id for a number drops its zeros
+            texts = {*range(1, columns + 1)}.difference(
+                *(self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
+            )
+        merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
+        for part in _parts(wanted):
+            self._line(sheet)
+            for row, values in _rows(spool, part | RowSet.of(heads)):
+                blanks = [None] * (columns - len(values) if looks.rows or texts else 0)  # a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, looks, tables, texts=texts)
+            self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
     def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
         if source.format not in ("xlsx", "xlsm"):
@@ -157,15 +199,26 @@ class RejectsDescription:
             return sheet_looks(book.sheets[index], rows, first)
 
     def _row(
-        self, row: int, kind: str, values: Sequence[Any], looks: SheetLooks, tables: Sequence[SourceTable]
+        self,
+        row: int,
+        kind: str,
+        values: Sequence[Any],
+        looks: SheetLooks,
+        tables: Sequence[SourceTable],
+        *,
+        texts: Collection[int],
     ) -> None:
         cells = []
         for column, value in enumerate(values, 1):
-            style = looks.style(row, column)
-            said = _as_json(value, styled=style is not None)
-            if said is not None or (style is not None and kind != "row"):
-                number = None if style is None else self._style(looks.looks[style])
-                cells.append([column, said] if number is None else [column, said, number])
+            look = looks.of(row, column)
+            said = _as_json(value, styled=look is not None)
+            if look is None and said is not None:
+                look = looks.below(row, column)
+            if kind == "row" and column in texts:
+                look = _TEXT
+            if said is not None or (look is not None and (kind != "row" or not _SEEN.isdisjoint(look))):
+                style = None if look is None else self._style(look)
+                cells.append([column, said] if style is None else [column, said, style])
         line: dict[str, Any] = {"row": row, "kind": kind, "cells": cells}
         if row in looks.heights:
             line["height"] = looks.heights[row]
@@ -175,13 +228,15 @@ class RejectsDescription:
             line |= {"marks": marks, "do": todo}
         self._line(line)
 
-    def _style(self, look: dict[str, Any]) -> int:
-        """The number of a look; described when it is first used."""
-        text = json.dumps(look, sort_keys=True)
-        if text not in self._styles:
-            self._styles[text] = len(self._styles)
-            self._line({"style": look})
-        return self._styles[text]
+    def _style(self, look: Look) -> int | None:
+        """The number of a look, which is described when it is first used; None once there are too many."""
+        if id(look) not in self._known:
+            text = json.dumps(look, sort_keys=True)
+            if text not in self._styles and len(self._styles) < MAX_STYLES:
+                self._styles[text] = len(self._styles)
+                self._line({"style": look})
+            self._known[id(look)] = look, self._styles.get(text)
+        return self._known[id(look)][1]
 
     def _line(self, line: dict[str, Any]) -> None:
         if self._file is not None:
@@ -223,23 +278,39 @@ def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> 
 def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
     """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
     longest: dict[int, int] = {}
-    left = _MEASURED
+    for row, values in islice(_rows(spool, rows), _MEASURED):
+        if row not in wanted and sum(v is not None for v in values) == 1:
+            continue  # a title may run across the columns
+        for n, value in enumerate(values, 1):
+            if value is not None:
+                text = str(value)
+                longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
+    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+
+
+def _parts(rows: RowSet) -> Iterator[RowSet]:
+    """Rows in as many parts as they take sheets."""
+    part = RowSet()
+    for start, last in rows:
+        first = start
+        while first <= last:
+            end = min(last, first + MAX_SHEET_ROWS - part.count - 1)
+            part.add(range(first, end + 1))
+            first = end + 1
+            if part.count >= MAX_SHEET_ROWS:
+                yield part
+                part = RowSet()
+    if part:
+        yield part
+
+
+def _rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
+    """Some rows of a sheet."""
     for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
         for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
             at = _position(block.numbers, row)
-            if at is None:
-                continue
-            values = [column[at] for column in block.columns]
-            if row not in wanted and sum(v is not None for v in values) == 1:
-                continue  # a title may run across the columns
-            for n, value in enumerate(values, 1):
-                if value is not None:
-                    text = str(value)
-                    longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
-            left -= 1
-            if left <= 0:
-                return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
-    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+            if at is not None:
+                yield row, [column[at] for column in block.columns]
 
 
 def _position(numbers: Sequence[int], row: int) -> int | None:

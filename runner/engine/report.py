@@ -28,7 +28,7 @@ _STYLE: Final = (
     ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
     ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
     "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{display:grid;"
-    "grid-template-columns:3.2rem 1fr minmax(0,max-content);gap:0 .6rem;padding:.6rem 0;"
+    "grid-template-columns:4rem 1fr minmax(0,max-content);gap:0 .6rem;padding:.6rem 0;"
     "border-bottom:1px solid var(--line);overflow-wrap:anywhere}.fixes li:last-child{border-bottom:0}"
     ".fixes .cells{line-height:1.8;max-width:22rem;text-align:right}"
     "@media(max-width:40rem){.fixes li{display:block}.fixes .cells{text-align:left;max-width:none}}"
@@ -46,7 +46,7 @@ _POLICY: Final = (
 
 def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
     """The page. `at`: when the job ended."""
-    names = [one["name"] for one in artifact["inputs"] if one["role"] != "auxiliary"]
+    names = [one["name"] for one in artifact["inputs"] if one["role"] == "primary"]
     title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
     when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%d %B %Y, %H:%M} UTC"
     fixes, drift = drawing.fixes(artifact), drawing.drift(artifact)
@@ -62,7 +62,7 @@ def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
         f'<h1>{escape(title)}</h1><p class="soft">{escape(str(artifact["job"].get("workflow") or ""))}{when}</p>'
-        f"{_verdict(artifact)}{''.join(parts)}</main></body></html>\n"
+        f"{_verdict(artifact)}{_corrected(artifact)}{''.join(parts)}</main></body></html>\n"
     )
 
 
@@ -97,6 +97,18 @@ def _verdict(artifact: dict[str, Any]) -> str:
     )
     body = "".join(f'<div class="tile"><b>{n:,}</b>{name}</div>' for name, n in tiles)
     return f'<div class="verdict {kind}"><p>{said}</p><div class="tiles">{body}</div></div>'
+
+
+def _corrected(artifact: dict[str, Any]) -> str:
+    """Which files corrected rows of an earlier result, and what became of those rows."""
+    mends = artifact.get("mends")
+    if not isinstance(mends, dict):
+        return ""
+    files = [str(one["name"]) for one in artifact["inputs"] if one["role"] == "mended"]
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    said = f"{_many(mends['rows'], 'row')} corrected by {', '.join(files[:5])}{more}."
+    left = f" {_many(mends['left_out'], 'row')} left out; see below." if mends["left_out"] else ""
+    return f"<p>{escape(said + left)}</p>"
 
 
 def _many(n: int, noun: str) -> str:
@@ -162,7 +174,7 @@ def _findings(validation: dict[str, Any]) -> str:
     shown = validation["findings"][:SHOWN]
     rows = [
         _row(
-            f["severity"], f["code"], f.get("field", ""), f.get("sheet", ""), f.get("cell", ""), f["message"],
+            f["severity"], f["code"], f.get("field", ""), _place(f), f.get("cell", ""), f["message"],
             f"{f['file']}:{f['line']}" if f.get("file") else f.get("rule", ""), kind=f["severity"],
         )
         for f in shown
@@ -175,6 +187,10 @@ def _findings(validation: dict[str, Any]) -> str:
         + note
         + _table(("severity", "code", "field", "sheet", "cell", "what", "rule"), rows)
     )
+
+
+def _place(finding: dict[str, Any]) -> str:
+    return ", ".join(str(finding[name]) for name in ("input", "sheet") if finding.get(name))
 
 
 def _decisions(artifact: dict[str, Any]) -> str:

@@ -9,10 +9,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
+from unicodedata import normalize
 
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
-from runner.engine.mapping.score import Contribution, MappingChoice
+from runner.engine.mapping.evidence import listed
+from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.protocol import EngineStop, Order
 from runner.engine.sources import SourceTable
@@ -21,11 +23,14 @@ from runner.engine.values.decisions import Convention, ConventionChoice
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
+_ROWS_ABOVE: Final = 3  # rows that are offered as the header, beside the one in doubt
+_ROWS_BELOW: Final = 5
 AS_FOUND: Final = "yes"  # the header rows that were found are the header
 SKIP: Final = "skip"  # the sheet is left out
 _LAST_ROW: Final = 1_048_576
 _SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
+_REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
 # What a reading is of, and what it makes of a column's convention.
 _KIND: Final = {
     "day_first": "date_order", "month_first": "date_order", "year_first": "date_order",
@@ -59,12 +64,12 @@ class Candidate(NamedTuple):
     value: str | None
     label: str
     probability: float | None = None
-    reasons: tuple[Contribution, ...] = ()
+    reasons: Sequence[Mapping[str, Any]] = ()
     header: str | None = None  # of the column that it is
 
     def as_dict(self) -> dict[str, Any]:
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
-        reasons = [{"rule": r.rule[:200], "weight": r.delta} for r in self.reasons[:20]]
+        reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
         made = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
         return made | ({"header": self.header[:500]} if self.header is not None else {})
 
@@ -103,8 +108,18 @@ def question_id(kind: str, *place: str) -> str:
 
 
 def folded(text: str) -> str:
-    """One spelling for upper and lower case and runs of blanks."""
-    return " ".join(text.split()).casefold()
+    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
+    return normalize("NFC", " ".join(text.split()).casefold())
+
+
+class _ColumnPlaces(NamedTuple):
+    """A table's columns by letters, by the id of the question what they are, and by header; and how answers say that
+    each column's values are written."""
+
+    letters: dict[str, int]
+    asked: dict[str, int]
+    headers: dict[str, list[int]]
+    ways: dict[int, list[tuple[int, str]]]
 
 
 class Answers:
@@ -119,8 +134,12 @@ class Answers:
         self.accept = accept or body.get("accept") is True
         self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
         self._used: set[int] = set()
+        self._places: dict[str, _ColumnPlaces] = {}  # by table
+        self._settles = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
+        # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
+        self._applied: dict[tuple[str, int, str], tuple[str | None, dict[str, str | None]]] = {}
         self._touched: set[str | tuple[str, str]] = (
             set()
         )  # tables, and sheets of inputs, of which something was decided
@@ -137,14 +156,14 @@ class Answers:
         rows = self._header_rows(input_name, sheet)
         return rows is not None and (found or rows != AS_FOUND)
 
-    def names_header(self, input_name: str, sheet: str) -> bool:
-        """Whether a person named the header rows of a sheet, or said that there are none."""
-        return isinstance(self._header_rows(input_name, sheet), list)
+    def names_header(self, input_name: str, sheet: str, rows: Sequence[int]) -> bool:
+        """Whether a person named these header rows of a sheet, or said that there are none."""
+        return self._header_rows(input_name, sheet) == list(rows)
 
     def skips(self, input_name: str, sheet: str) -> bool | None:
         """Whether a person left a sheet out; None if nobody said anything about that."""
         for n, answer in enumerate(self._answers):
-            if answer.get("skip") is not None and answer.get("sheet") == sheet:
+            if answer.get("skip") is not None and _is_about(answer, sheet):
                 self._used.add(n)
                 self._touched.add((input_name, sheet))
                 return bool(answer["skip"])
@@ -160,7 +179,7 @@ class Answers:
         wanted = question_id("header", input_name, sheet)
         for n, answer in enumerate(self._answers):
             asked = answer.get("id")
-            if asked not in (None, wanted) or answer.get("sheet") not in (None, sheet):
+            if asked not in (None, wanted) or not _is_about(answer, sheet):
                 continue
             said: list[int] | str | None = None
             if answer.get("header_rows") is not None:
@@ -176,12 +195,14 @@ class Answers:
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
         """Give a table's columns the fields that were decided."""
         wanted = self._wanted(table, {f.name for f in fields if f.constant is None})
-        if not wanted:
-            return
-        given = {field for field in wanted.values() if field is not None}
-        self._decided |= {(table.source.id, position) for position in wanted}
-        self._touched.add(table.source.id)
-        table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+        if wanted:
+            given = {field for field in wanted.values() if field is not None}
+            self._decided |= {(table.source.id, position) for position in wanted}
+            self._touched.add(table.source.id)
+            table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+        for choice in table.choices if self._answers else ():
+            if choice.field is None:  # how it is written was asked ahead, and does not matter now
+                self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
@@ -196,50 +217,67 @@ class Answers:
                     continue
                 wanted[position] = None if taken else field
                 self._used.add(n)
+                self._note(answer, table, position, {"field": wanted[position]})
                 if field is not None:
                     given.add(field)
         return wanted
 
     def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
         """The columns that an answer is about, each with the field that it gives."""
-        columns, asked = table.source.columns, answer.get("id")
+        known, asked = self._places_of(table), answer.get("id")
         says = "field" if "field" in answer else "value"
         if says not in answer:
             return
-        if asked is not None:
-            for position in range(len(columns)):
-                if asked == question_id("column", table.source.id, table.letters(position)):
-                    yield position, answer[says]
-            for name in names:
-                if asked == question_id("required", table.source.id, name):
-                    letters = answer[says] if says == "value" else answer.get("column")
-                    if letters is None and answer.get("header") is None:
-                        self._without.add((table.source.id, name))
-                        self._used.update(n for n, other in enumerate(self._answers) if other is answer)
-                    for position in range(len(columns)):
-                        if table.letters(position) == letters:
-                            yield position, name
-        if says == "field" and (answer.get("header") is not None or answer.get("column") is not None):
-            for position in range(len(columns)):
-                if self._names(answer, table, position):
-                    yield position, answer["field"]
+        if asked in known.asked:
+            yield known.asked[asked], answer[says]
+        for name in names if asked is not None and asked.startswith("required-") else ():
+            if asked == question_id("required", table.source.id, name):
+                letters = answer[says] if says == "value" else answer.get("column")
+                if letters is None and answer.get("header") is None:
+                    self._without.add((table.source.id, name))
+                    self._used.update(n for n, other in enumerate(self._answers) if other is answer)
+                if letters in known.letters:
+                    yield known.letters[letters], name
+        if says == "field":
+            for position in self._named(answer, table):
+                yield position, answer["field"]
 
-    def _names(self, answer: Mapping[str, Any], table: MappedTable, position: int) -> bool:
-        column = table.source.columns[position]
-        if answer.get("header") is None and answer.get("column") is None:
-            return False
-        if answer.get("sheet") not in (None, table.source.place.sheet):
-            return False
-        if answer.get("column") not in (None, table.letters(position)):
-            return False
-        header = answer.get("header")
-        spelled = {folded(column.name), *(folded(part) for part in column.parts[-1:])}
-        return header is None or (not column.generated and folded(header) in spelled)
+    def _named(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
+        """The columns that an answer names by header or letters."""
+        header, letters, known = answer.get("header"), answer.get("column"), self._places_of(table)
+        if not _is_about(answer, table.source.place.sheet) or (header is None and letters is None):
+            return []
+        by_letters = known.letters.get(letters or "")
+        if header is None:
+            return [] if by_letters is None else [by_letters]
+        return [at for at in known.headers.get(folded(header), ()) if letters is None or at == by_letters]
+
+    def _places_of(self, table: MappedTable) -> "_ColumnPlaces":
+        """Where the columns of a table are found by what answers call them; made once for each table."""
+        found = self._places.get(table.source.id)
+        if found is None:
+            found = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
+            for position, column in enumerate(table.source.columns if self._answers else ()):
+                letters = table.letters(position)
+                found.letters[letters] = position
+                found.asked[question_id("column", table.source.id, letters)] = position
+                for text in {folded(column.name), *map(folded, column.parts[-1:])} if not column.generated else ():
+                    found.headers.setdefault(text, []).append(position)
+            asked = {question_id("reading", table.source.id, letters): at for letters, at in found.letters.items()}
+            for n, answer in enumerate(self._answers):
+                at, said = asked.get(answer.get("id") or ""), answer.get("reading")
+                named = self._named(answer, table) if said in _KIND else []
+                if at is not None and (said or answer.get("value")) in _KIND:
+                    named, said = sorted({at, *named}), said or answer["value"]
+                for position in named:
+                    found.ways.setdefault(position, []).append((n, str(said)))
+        return found
 
     def settle(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
     ) -> tuple[Convention, list[ConventionChoice]]:
         """A column's convention with the readings that were decided for it, now or before."""
+        self._settles = True
         column = table.source.columns[position]
         for choice in choices if not column.generated else ():
             known = self._remembered.get((folded(column.name), choice.kind))
@@ -247,19 +285,33 @@ class Answers:
                 convention = convention._replace(**_CHANGES[known])
                 choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
         said_before: set[str] = set()
-        for n, answer in enumerate(self._answers):
-            asked = question_id("reading", table.source.id, table.letters(position))
-            said = answer.get("reading") or (answer.get("value") if answer.get("id") == asked else None)
-            if said not in _KIND or not (answer.get("id") == asked or self._names(answer, table, position)):
-                continue
+        for n, said in self._places_of(table).ways.get(position, ()):
             self._used.add(n)
             self._touched.add(table.source.id)
             if _KIND[said] in said_before:
                 continue
             said_before.add(_KIND[said])
+            self._note(self._answers[n], table, position, {"reading": said})
             convention = convention._replace(**_CHANGES[said])
             choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
         return convention, choices
+
+    def _note(self, answer: Mapping[str, Any], table: MappedTable, position: int, says: dict[str, str | None]) -> None:
+        spelled = answer.get("header") if position in self._named(answer, table) else None
+        kind = _KIND.get(says.get("reading") or "", "field")
+        self._applied[table.source.id, position, kind] = (spelled, says)
+
+    def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
+        """What was decided about columns with a header, for a memory to keep.
+
+        A header is named if the person did, or if it is a label for all we know.
+        """
+        found: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+        for (name, position, _), (spelled, says) in self._applied.items():
+            header = spelled if spelled is not None or name not in tables else _label_of(tables[name], position)
+            if header is not None and header.strip() and len(found) < _REMEMBERED:
+                found[header, *says.values()] = {"header": header, **says}
+        return list(found.values())
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
         return (table.source.id, position) in self._decided
@@ -275,12 +327,30 @@ class Answers:
                 return True
         return False
 
+    def unused(self) -> list[int]:
+        """The answers that fit nothing in this file, counted from 1."""
+        left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
+        if not self._settles:
+            left = [(n, answer) for n, answer in left if (answer.get("reading") or answer.get("value")) not in _KIND]
+        return [n for n, _ in left]
+
     def report(self, findings: Findings) -> None:
         """Report answers that fit nothing in this file."""
-        for n in range(len(self._answers)):
-            if n not in self._used:
-                message = f"answer {n + 1} of the decision fits no column and no question of this file"
-                findings.add("decision_unused", "warning", message, rule="decision")
+        for n in self.unused():
+            message = f"answer {n} of the decision fits no column and no question of this file"
+            findings.add("decision_unused", "warning", message, rule="decision")
+
+
+def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
+    """Whether an answer names this sheet, or none."""
+    named = answer.get("sheet")
+    return named is None or folded(named) == folded(sheet)
+
+
+def _label_of(table: MappedTable, position: int) -> str | None:
+    """A column's header where it is a label for all we know."""
+    column = table.source.columns[position]
+    return None if column.generated or not table.header_is_certain else column.name
 
 
 def _header_said(value: object) -> list[int] | str | None:
@@ -296,11 +366,7 @@ def _header_said(value: object) -> list[int] | str | None:
 
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
     if choice.position in wanted:
-        parts = (Contribution("decision", 1.0),)
-        field = wanted[choice.position]
-        return choice._replace(
-            field=field, probability=1.0, tier="decision", contributors=parts, note="decided by a person", doubt=None
-        )
+        return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in given:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
@@ -342,7 +408,6 @@ class Asking:
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
-        by_id = {t.source.id: t for t in tables}
         self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
         found = [q for table in tables for q in self._headers(table)]
         for table in tables:
@@ -350,12 +415,42 @@ class Asking:
             near = {q.field for q in missing}
             found += missing
             found += self._columns(table, near)
-        for reading in readings:
-            place = by_id.get(reading.place.table) if reading.place else None
-            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
-                found += self._reading(place, reading)
+        found += self._readings(tables, readings)
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+
+    def supposed(self, questions: Sequence[Question], tables: Sequence[MappedTable]) -> list[MappedTable]:
+        """The tables with the likeliest answer to each question about a column that is no field yet.
+
+        What would have to be asked then is asked at once: another round would cost days."""
+        likely: dict[str, dict[str, str]] = {}
+        for question in questions:
+            table, first = question.table or "", question.candidates[0]
+            if question.kind == "column" and question.chosen is None and (first.probability or 0.0) >= self._low:
+                likely.setdefault(table, {})[question.column or ""] = first.value or ""
+            elif question.kind == "required" and first.probability is not None:
+                likely.setdefault(table, {})[first.value or ""] = question.field or ""
+        return [
+            MappedTable(
+                table.source,
+                [
+                    choice if choice.field else choice._replace(field=mine.get(table.letters(choice.position)))
+                    for choice in table.choices
+                ],
+                table.samples,
+                table.filled,
+            )
+            for table in tables
+            if (mine := likely.get(table.source.id))
+        ]
+
+    def ahead(
+        self, supposed: Sequence[MappedTable], tables: Sequence[MappedTable], readings: Sequence[ChosenReading]
+    ) -> list[Question]:
+        """How values are written of columns that may become fields."""
+        fields = {(t.source.id, t.letters(c.position)): c.field for t in tables for c in t.choices}
+        asked = self._readings(supposed, readings, ahead=True)
+        return [question for question in asked if fields[question.table or "", question.column or ""] is None]
 
     def drift(self, changes: str) -> list[Question]:
         """The question whether columns that differ from the sender's last drop are meant; none once it is answered."""
@@ -382,7 +477,8 @@ class Asking:
             return
         chosen = AS_FOUND if rows else "none"
         first = doubt.row if doubt is not None and doubt.row else source.table.range.top
-        options = dict.fromkeys([chosen, *([] if [first] == list(rows) else [str(first)]), "none"])
+        near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, source.table.range.bottom) + 1)
+        options = dict.fromkeys([chosen, *(str(row) for row in near if [row] != list(rows)), "none"])
         labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
         if not self._is_alone(table):
             options[SKIP], labels[SKIP] = None, "this is no table: leave the sheet out"
@@ -410,8 +506,9 @@ class Asking:
                 continue
             if self._answers.is_without(table, field.name):
                 continue
-            near = sorted(free, key=lambda c: -dict(c.runners_up).get(field.name, -1.0))[:_CANDIDATES]
-            columns = [self._column(table, c, dict(c.runners_up).get(field.name)) for c in near]
+            found = {c.position: r for c in free for r in c.runners_up if r.field == field.name}
+            near = sorted(free, key=lambda c: -found[c.position].probability if c.position in found else 1.0)
+            columns = [self._column(table, c, found.get(c.position)) for c in near[:_CANDIDATES]]
             yield Question(
                 question_id("required", table.source.id, field.name),
                 "required",
@@ -422,11 +519,13 @@ class Asking:
                 **self._place(table),
             )
 
-    def _column(self, table: MappedTable, choice: MappingChoice, probability: float | None) -> Candidate:
+    def _column(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
         header = self._header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
-        return Candidate(letters, label, probability, header=header)
+        if near is None:
+            return Candidate(letters, label, header=header)
+        return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
 
     def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
         sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
@@ -434,16 +533,13 @@ class Asking:
             if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
                 continue
             letters, header = table.letters(choice.position), self._header(table, choice.position)
-            pairs = dict(choice.runners_up)
-            options = [
-                Candidate(name, self._label(name), pairs[name])
-                for name in pairs
-                if name != choice.field and name not in sure
-            ]
+            near_ = [r for r in choice.runners_up if r.field != choice.field and r.field not in sure]
             if choice.field is not None:
-                options.insert(
-                    0, Candidate(choice.field, self._label(choice.field), choice.probability, choice.contributors)
-                )
+                near_.insert(0, RunnerUp(choice.field, choice.probability, choice.contributors))
+            options = [
+                Candidate(r.field, self._label(r.field), r.probability, listed(r.contributors, redact=self._redact))
+                for r in near_
+            ]
             named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
                 question_id("column", table.source.id, letters),
@@ -457,15 +553,24 @@ class Asking:
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
-        if self.mode == "always":
+        if self.mode == "always" and not self._order.mended:  # what is corrected was asked about with the first drop
             return True
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
             return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
-        open_ = [(f, p) for f, p in choice.runners_up if f not in sure and f not in near]
-        return any(p >= self._low for _, p in open_)
+        open_ = [r for r in choice.runners_up if r.field not in sure and r.field not in near]
+        return any(r.probability >= self._low for r in open_)
 
-    def _reading(self, table: MappedTable, reading: ChosenReading) -> Iterator[Question]:
+    def _readings(
+        self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
+    ) -> Iterator[Question]:
+        by_id = {t.source.id: t for t in tables}
+        for reading in readings:
+            place = by_id.get(reading.place.table) if reading.place else None
+            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
+                yield from self._reading(place, reading, ahead=ahead)
+
+    def _reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
         if position is None:
             return
@@ -474,12 +579,14 @@ class Asking:
             return
         letters, header = table.letters(position), self._header(table, position)
         options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
-        seen = tuple(Contribution(f"{name}: {count}", 0.0) for name, count in reading.evidence.items())
+        seen = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
         named = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
         yield Question(
             question_id("reading", table.source.id, letters),
             "reading",
-            f"How are the values of {named} written? Two readings fit.",
+            f"If {named} is {reading.field}: how are its values written? Two readings fit."
+            if ahead
+            else f"How are the values of {named} written? Two readings fit.",
             tuple(Candidate(o, _LABELS[o], None, seen if o == chosen else ()) for o in options),
             chosen,
             column=letters,
@@ -498,10 +605,8 @@ class Asking:
 
     def _header(self, table: MappedTable, position: int) -> str | None:
         """A column's header where it may be shown: it is a label for all we know, and the manifest does not hide it."""
-        column = table.source.columns[position]
-        if self._redact or column.generated or not table.header_is_certain:
-            return None
-        return column.name.encode(errors="replace").decode()
+        label = None if self._redact else _label_of(table, position)
+        return None if label is None else label.encode(errors="replace").decode()
 
     def stop(self, questions: Sequence[Question]) -> EngineStop:
         """Write review.json; the end of a job that asks."""
@@ -526,6 +631,7 @@ class Asking:
             "answer_to": order.answer_to,
             "why": self.mode if self.mode != "never" else "drift",
             "decision": decision_facts(order.decision),
+            **({"unused": unused} if (unused := self._answers.unused()) else {}),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,
         }

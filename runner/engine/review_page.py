@@ -9,7 +9,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Any, Final
 
-from runner.engine.drawing import escape
+from runner.engine.drawing import escape, in_words
 
 _STYLE: Final = (
     ":root{color-scheme:light dark;--ink:#1c2733;--soft:#5b6878;--line:#d8dee6;--card:#fff;--page:#f6f7f9;"
@@ -20,7 +20,8 @@ _STYLE: Final = (
     "background:var(--page)}h1{font-size:1.5rem}h2{font-size:1.1rem;margin:0 0 .5rem}.soft{color:var(--soft)}"
     "section{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:1rem;margin:1rem 0}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem .3rem 0;"
-    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}.mark{color:var(--mark)}"
+    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{white-space:nowrap}.mark{"
+    "color:var(--mark)}"
     "pre{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:1rem;overflow:auto;"
     "user-select:all}code{overflow-wrap:anywhere}"
 )
@@ -30,6 +31,7 @@ _POLICY: Final = (
     "base-uri 'none'; form-action 'none'"
 )
 _REASONS: Final = 6
+_NAMED: Final = 20  # answers that fit nothing
 
 
 def review_page(review: dict[str, Any]) -> str:
@@ -42,7 +44,8 @@ def review_page(review: dict[str, Any]) -> str:
     again = ""
     if review["decision"] is not None:
         again = (
-            f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open.</p>"
+            f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open."
+            f"{_unused(review.get('unused', []))}</p>"
         )
     body = "".join(_question(n, question) for n, question in enumerate(questions, 1))
     ready = json.dumps(_ready(review), indent=2, ensure_ascii=False)
@@ -60,6 +63,15 @@ def review_page(review: dict[str, Any]) -> str:
     )
 
 
+def _unused(numbers: list[int]) -> str:
+    if not numbers:
+        return ""
+    some = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
+    one = len(numbers) == 1
+    fits = f"number {some} fits" if one else f"numbers {some} fit"
+    return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
+
+
 def _question(number: int, question: dict[str, Any]) -> str:
     place = [question["input"], question["sheet"], question["table"] and question["table"].rpartition("!")[2]]
     where = ", ".join(escape(part) for part in place if part)
@@ -67,8 +79,8 @@ def _question(number: int, question: dict[str, Any]) -> str:
     return (
         f"<section><h2>{number}. {escape(question['text'])}</h2>"
         f'<p class="soft">{where}; question <code>{escape(question["id"])}</code></p>'
-        f"<table><tr><th>answer</th><th>value</th><th>probability</th><th>what speaks for it</th></tr>{rows}</table>"
-        "</section>"
+        "<table><tr><th>answer</th><th>value</th><th>probability</th><th>what speaks for it, or against it</th></tr>"
+        f"{rows}</table></section>"
     )
 
 
@@ -77,12 +89,13 @@ def _candidate(question: dict[str, Any], candidate: dict[str, Any]) -> str:
     label = escape(candidate["label"]) + (' <b class="mark">(what the job would do)</b>' if chosen else "")
     value = "null" if candidate["value"] is None else escape(candidate["value"])
     sure = "" if candidate["probability"] is None else f"{candidate['probability']:.0%}"
-    reasons = "; ".join(escape(_reason(r)) for r in candidate["reasons"][:_REASONS])
-    return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{reasons}</td></tr>"
+    reasons = [one for r in candidate["reasons"][:_REASONS] if (one := _reason(r))]
+    return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{'; '.join(reasons)}</td></tr>"
 
 
 def _reason(reason: dict[str, Any]) -> str:
-    return reason["rule"] if not reason["weight"] else f"{reason['rule']} ({reason['weight']:+.2f})"
+    text = in_words(reason["rule"], reason["weight"])
+    return f'<span title="{escape(reason["rule"])} {reason["weight"] or 0:+.2f}">{escape(text)}</span>' if text else ""
 
 
 def _ready(review: dict[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class SourceTable:
         self.split = False  # rows with errors are not written
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
+        self.is_turned = False  # its first column has the names of the fields, so its header may be a record
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 

@@ -5,13 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import starmap, zip_longest
+from operator import eq
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.ledger import SheetBooks
-from runner.engine.mapping.spelling import normalized
-from runner.engine.mending import Mending, claimed, mends
+from runner.engine.mapping.spelling import all_spelled, normalized
+from runner.engine.mending import Mending, claimed, mends, seems_keyed
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.rules.hooks import Hooks
@@ -24,9 +26,23 @@ SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_APART: Final = "\x1f"  # between names
+_TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+_COPIED: Final = 3  # rows that two tables do not share by chance
 _TURNED: Final = 200  # rows that are checked for names of fields
+
+
+class NamedHeadings:
+    """Declared names, labels and synonyms, and headers that were learnt, in the spellings that rows have."""
+
+    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
+        fields = list(fields)
+        names = {name for field in fields for name, _ in field.names}.union(learnt)
+        self.keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
+        self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
+        self.spellings = _spellings(names)
 
 
 class DeclaredNames:
@@ -35,12 +51,8 @@ class DeclaredNames:
     Called for every row of a sheet, so a row that cannot be one costs a single set operation.
     """
 
-    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
-        fields = list(fields)
-        names = [*(name for field in fields for name, _ in field.names), *learnt]
-        self._keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
-        self._names = {normalized(name) for name in names} - {""}
-        self._spellings = {spelling for name in names for spelling in _spellings(name)}
+    def __init__(self, headings: NamedHeadings) -> None:
+        self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
         self._enough = min(2, len(self._names))
         self._last = -1
 
@@ -67,10 +79,15 @@ class DeclaredNames:
         return all(map(self._spellings.isdisjoint, columns))
 
 
-def _spellings(name: str) -> set[str]:
-    spaced = name.replace("_", " ")
-    forms = {name, spaced, name.replace(" ", "_")}
-    return {f for form in forms for f in (form, form.lower(), form.upper(), form.title(), form.capitalize())}
+def _spellings(names: set[str]) -> set[str]:
+    """Names as they are and in other cases, with blanks and with underscores; there may be thousands."""
+    names = names | {name.replace("_", " ") for name in names if "_" in name}
+    names |= {name.replace(" ", "_") for name in names if " " in name}
+    found = names.union(map(str.capitalize, names))
+    whole = _APART.join(names)
+    for spelled in (whole.lower(), whole.upper(), whole.title()):
+        found.update(spelled.split(_APART))
+    return found
 
 
 class SurveyedInput:
@@ -80,7 +97,9 @@ class SurveyedInput:
         self.file = file
         self._mending = mending
         declared = reading or {}
-        self.options = TextOptions(**{key: declared.get(key) for key in ("encoding", "delimiter", "quote")})
+        if any(declared.get(key) for key in _TEXT_KEYS) and seems_keyed(file.path):
+            declared = {}  # what the manifest says is about the sender's files, and not about how people save rejects
+        self.options = TextOptions(**{key: declared.get(key) for key in _TEXT_KEYS})
         self.format = ""
         self.reader = ""
         self.notes: dict[str, Any] = {}
@@ -190,8 +209,7 @@ def survey(
                     shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                if (job := claimed(sheet, source.file.name)) is not None:
-                    raise mends(source.file, job)
+                _stop_if_mended([sheet], source)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 if _is_left_out(placed, source, decided, shapes, findings):
                     source.skipped += placed
@@ -203,10 +221,20 @@ def survey(
                     for choice in table.table.choices:
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
+                    _report_hidden(table, sheet, findings)
                     if source.format in TEXT_FORMATS:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
+        if not source.spools:  # whoever corrects rejects may rename the sheet
+            _stop_if_mended((SpooledSheet(plain, room) for plain in book.sheets), source)
+
+
+def _stop_if_mended(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
+    """Ask for the inputs that the corrected rejects of a sheet belong to."""
+    for sheet in sheets:
+        if (job := claimed(sheet, source.file.name)) is not None:
+            raise mends(source.file, job)
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
@@ -250,8 +278,20 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
         findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
 
 
+def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report hidden rows and columns that are read."""
+    layout = sheet.layout()
+    columns = [c for c in table.columns if c.index in layout.hidden_columns]
+    rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.without)
+    for what, count, option in (("row", rows, "hidden_rows"), ("column", len(columns), "hidden_columns")):
+        if count:
+            said = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "
+            said += f'"reading": {{"{option}": "skip"}}'
+            findings.add("hidden_read", "info", said, place=table.place, rule="reading", count=count)
+
+
 def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
-    """Report a table whose first column, and not its header, holds the names of the fields."""
+    """Mark and report a table whose first column, and not its header, holds the names of the fields."""
     if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
         return
     first, last = table.top, min(table.bottom, table.top + _TURNED)
@@ -263,6 +303,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
     listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        table.is_turned = True
         findings.add(
             "header_assumed",
             "warning",
@@ -335,6 +376,33 @@ def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findi
         if table not in fitting:
             what = "no table of this sender was confirmed with these headers; others of this drop were"
             findings.add("table_unknown", "info", what, place=table.place, rule="structure")
+
+
+def report_copies(sources: Sequence[SurveyedInput], findings: Findings) -> None:
+    """Report tables with the headers and rows of another, as the copy of a sheet has them: their rows count twice."""
+    known: dict[tuple[tuple[str, ...], int], list[SourceTable]] = {}
+    for table in (t for source in sources for t in source.tables if t.has_data):
+        sheet, height = table.sheet, table.bottom - table.top + 1
+        if not isinstance(sheet, SpooledSheet) or not sheet.complete or height < _COPIED:
+            continue
+        alike = known.setdefault((tuple(c.name for c in table.columns), height), [])
+        first = next((t for t in alike if all(starmap(eq, zip_longest(_values(t), _values(table))))), None)
+        if first is None:
+            alike.append(table)
+            continue
+        said = f"the table has the same headers and rows as {first.id}, so they count twice; to settle it: name the "
+        said += 'sheets to read, "reading": {"sheets": ["Data"]}'
+        findings.add("table_repeated", "warning", said, place=table.place, rule="structure")
+
+
+def _values(table: SourceTable) -> Iterator[tuple[object, ...]]:
+    """The rows of a spooled table."""
+    if isinstance(table.sheet, SpooledSheet):
+        for block in table.sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
+            cut = block.within(table.top, table.bottom)
+            blank: list[object] = [None] * len(cut.numbers)
+            held = [cut.columns[c.index - 1] if c.index <= len(cut.columns) else blank for c in table.columns]
+            yield from zip(*held, strict=True)
 
 
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:

@@ -612,7 +612,9 @@ def _has_config(order: BoxOrder) -> bool:
 def _moved(job: dict[str, Any], root: str) -> dict[str, Any]:
     """A decision, the last profile and memories at the paths where the box sees them."""
     moved: dict[str, Any] = {
-        name: {**job[name], "path": f"{root}/{job[name]['path']}"} for name in ("decision", "previous") if job.get(name)
+        name: {**job[name], "path": f"{root}/{job[name]['path']}"}
+        for name in ("decision", "previous", "headers")
+        if job.get(name)
     }
     if job.get("memories"):
         moved["memories"] = [{**one, "path": f"{root}/{one['path']}"} for one in job["memories"]]

@@ -59,6 +59,55 @@ def test_headers_that_were_corrected_in_the_result_are_learnt_with_who_said_so(a
     assert mapped(ade) == {"Street": "street", "Qzx": None, "Vwk": "city", "plan": "plan"}
 
 
+def corrected(ade, change):
+    """The result of june.csv, changed by a person."""
+    path = tried(ade) / "normalized.xlsx"
+    book = openpyxl.load_workbook(path)
+    change(book.worksheets[0])
+    book.save(path)
+
+
+def test_headers_that_are_labels_are_read_as_their_fields(ade):
+    fields = [{"name": "street", "label": "Street name"}, {"name": "city", "label": "Town"}]
+    ade.write("manifest.json", MANIFEST | {"fields": fields, "output": {"header": "label"}})
+    corrected(ade, lambda sheet: [setattr(c, "value", " town ") for c in sheet[1] if c.value == "Vwk"])
+    assert "are both called" in learnt(ade, "out/normalized.xlsx", "--by", "ann", expect=2).err
+    corrected(
+        ade, lambda sheet: [setattr(c, "value", {"Vwk": " TOWN ", "Town": "x"}.get(c.value, c.value)) for c in sheet[1]]
+    )
+    assert "Vwk is city" in learnt(ade, "out/normalized.xlsx", "--by", "ann").err
+    assert known(ade) == {("Street", "street", "ann"), ("Vwk", "city", "ann")}
+
+
+@pytest.mark.parametrize(
+    ("moved", "unmapped"), [("inserted", "drop"), ("deleted", "drop"), ("rotated", "drop"), ("deleted", "keep")]
+)
+def test_a_result_whose_columns_were_moved_is_refused_and_teaches_nothing(ade, moved, unmapped):
+    def change(sheet):
+        rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+        for n, row in enumerate(rows, 1):
+            new = {"inserted": ["x", *row], "deleted": [*row[1:], None], "rotated": [*row[1:], row[0]]}[moved]
+            for at, value in enumerate(new, 1):
+                sheet.cell(n, at).value = value
+
+    ade.write("manifest.json", MANIFEST | {"mapping": {"unmapped": unmapped}})
+    corrected(ade, change)
+    said = learnt(ade, "out/normalized.xlsx", "--by", "ann", expect=2).err
+    assert "columns were moved, added or removed" in said
+    assert "change only texts of the header row" in said
+    assert not (ade.home / "m.json").exists()
+
+
+def test_the_files_of_one_tenant_teach_no_other(ade):
+    artifact = json.loads((tried(ade) / "artifact.json").read_text())
+    artifact["job"]["tenant"] = "globex"
+    ade.write("out/artifact.json", artifact)
+    said = learnt(ade, "out/artifact.json", to=("--tenant", "acme"), expect=2).err
+    assert "is of tenant globex" in said
+    learnt(ade, "out/artifact.json", to=("--key", "configs/_shared/a.memory.json"))
+    learnt(ade, "out/artifact.json", to=("--tenant", "globex"))
+
+
 POOR = "Liste,Juni\nStreet,Vwk\nMayor,Lugo\nSol,Vigo\nLuna,Leon\n"
 BARE = {"manifest": 1, "name": "addresses", "fields": [{"name": "f1"}, {"name": "f2"}], "mapping": {"unmapped": "keep"}}
 
@@ -116,6 +165,23 @@ def test_what_is_forgotten_no_longer_counts(ade):
     assert "--header" in ade("memory", "forget", "--memory", "m.json", expect=2).err
 
 
+def test_headers_that_are_one_to_jobs_are_shown_and_forgotten_together(ade):
+    ade.write("a.jsonl", '{"header": "HOUSE_NO", "field": "street"}\n')
+    ade.write("b.jsonl", '{"header": "House no", "field": "city"}\n')
+    learnt(ade, "a.jsonl", "--by", "ann")
+    learnt(ade, "b.jsonl", "--by", "ben")
+    lines = ade("memory", "show", "--memory", "m.json").out.splitlines()
+    assert ["outvoted" in line for line in lines if "HOUSE_NO" in line or "House no" in line] == [False, True]
+    assert "2 forgotten" in ade("memory", "forget", "--memory", "m.json", "--header", "HouseNo").out
+
+
+def test_a_header_may_hold_signs_that_end_a_line_elsewhere(ade):
+    ade.write("said.jsonl", '{"header": "V\u2028w\u0085k", "field": "city"}\r\n')
+    learnt(ade, "said.jsonl")
+    assert known(ade) == {("V w k", "city", "")}
+    assert "'..' part" in ade("memory", "show", "--key", "configs/acme/../../x.memory.json", expect=2).err
+
+
 def test_an_exported_memory_is_the_memory(ade):
     ade.write("said.jsonl", '{"header": "Vwk", "field": "city", "count": 3}\n')
     learnt(ade, "said.jsonl", to=("--tenant", "acme"))
@@ -134,6 +200,11 @@ def test_an_exported_memory_is_the_memory(ade):
         ('{"header": "Vwk", "field": "town"}', "no field of the manifest"),
         ('{"header": 7, "field": "city"}', "is a text"),
         ("nonsense", "line 1 is not JSON"),
+        ('{"header": "Vwk", "field": ["city"]}', "no field of the manifest"),
+        ('{"header": "Vwk", "field": "plan", "value": "gld", "means": "gold"}', "line 1: write"),
+        ('{"header": "Vwk", "field": "plan", "value": "gld"}', "line 1: write"),
+        ('{"field": "plan", "value": " ", "means": "gold"}', "line 1: write"),
+        ('{"field": "plan", "value": "Gold", "means": "silver"}', "means itself"),
     ],
 )
 def test_a_fact_that_cannot_be_learnt_is_refused_and_nothing_is_written(ade, line, said):

@@ -102,6 +102,25 @@ def test_a_person_walks_through_the_questions_on_a_terminal(ade, asked):
     assert drained(ade, asked)["state"] == "SUCCEEDED"
 
 
+def test_a_number_typed_for_a_header_is_a_row(ade):
+    ade.within = True
+    ade.write("a.csv", "Liste,Juni\nQorra,Zelt\nMayor,Lugo\nSol,Vigo\nLuna,Leon\n")
+    ade.write("manifest.json", MANIFEST | {"fields": [{"name": "first"}, {"name": "second"}]})
+    ade("drop", "a.csv", "--manifest", "manifest.json", "--tenant", "acme")
+    ade("run", "--drain")
+    (job,) = ade("jobs", "--json").json
+    for wrong in ("0", "1048577", "\uff19", "9" * 5000):
+        assert "is no answer" in ade("review", job["job_id"], "--answer", f"1={wrong}", expect=2).err
+    ade.within = False
+    with Terminal(ade, "review", job["job_id"]) as terminal:
+        terminal.until("2) row 2")
+        terminal.type("2\n")
+        terminal.end()
+    (path,) = ade.bucket.glob("inbox/**/a.csv.decision.json")
+    decision = json.loads(path.read_bytes())
+    assert [a["value"] for a in decision["answers"]] == ["2"]
+
+
 def test_a_manifest_that_asks_is_tried_and_answered_at_the_desk(ade):
     ade.within = True
     ade.write("a.csv", CSV)

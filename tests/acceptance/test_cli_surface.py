@@ -123,6 +123,12 @@ def test_an_unknown_word_is_a_usage_error_that_says_where_help_is(ade):
     assert "--help" in ade("jbos", expect=2).err
 
 
+@pytest.mark.parametrize("words", [("jobs", "--nope"), ("memory", "show", "--nope")])
+def test_an_unknown_option_points_to_the_help_of_its_command(ade, words):
+    command = " ".join(word for word in words[:2] if not word.startswith("-"))
+    assert f"unrecognized arguments: --nope; see `ade {command} --help`" in ade(*words, expect=2).err
+
+
 def test_the_version_is_reported(ade):
     assert ade("--version").out == ade("version").out
     assert ade("version", "--json").json["version"]

@@ -50,10 +50,15 @@ def root() -> Iterator[Account]:
         account("dynamodb").create_table(**table_definition(NAMES["TABLE"]))
         for name in (NAMES["QUEUE"], f"{NAMES['QUEUE']}-dead"):
             account("sqs").create_queue(QueueName=name)
-        for key in KEYS:
-            account("s3").put_object(Bucket=NAMES["BUCKET"], Key=key, Body=b"x")
         yield account
         account.close()
+
+
+@pytest.fixture(autouse=True)
+def _objects(root: Account) -> None:
+    """Whatever the test before has deleted."""
+    for key in KEYS:
+        root("s3").put_object(Bucket=NAMES["BUCKET"], Key=key, Body=b"x")
 
 
 def holder(root: Account, role: str) -> Account:

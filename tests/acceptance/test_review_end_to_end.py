@@ -146,3 +146,20 @@ def test_a_header_row_that_a_person_named_is_found_in_the_senders_next_drop(tmp_
     assert (table["header_rows"], table["shape"]["memory"], table["shape"]["version"], table["shape"]["by"]) == (
         [2], memory["key"], memory["version"], "ann",
     )  # fmt: skip
+
+
+def test_answers_by_id_are_remembered_though_they_come_in_two_rounds(tmp_path):
+    bucket = Folder(Ade(tmp_path, BOX, within=True))
+    bucket.put("configs/acme/addresses/manifest.json", json.dumps(MANIFEST))
+    bucket.put("inbox/acme/north/a.csv", FILE.replace("city", "Vwk"))
+    answers = []
+    for chosen in ("A", "B"):
+        job = job_of(bucket, "north/a.csv")
+        asked = json.loads(bucket.get(f"{job['outputs']}review.json"))["questions"]
+        answers += [{"id": q["id"], "value": "yes"} for q in asked if q["kind"] == "header"]
+        answers += [{"id": q["id"], "value": chosen} for q in asked if q["kind"] == "required"][:1]
+        bucket.put("inbox/acme/north/a.csv.decision.json", json.dumps(DECISION | {"answers": answers}))
+    job = job_of(bucket, "north/a.csv")
+    assert (job["state"], job["attempts_total"]) == ("SUCCEEDED", 3), job["reason"]
+    memory = json.loads(bucket.get("configs/acme/addresses.memory.json"))
+    assert {e["header"]: e["field"] for e in memory["headers"]} == {"Qalle Zort": "street", "Vwk": "city"}

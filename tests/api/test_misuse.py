@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import queue
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,14 +11,14 @@ from typing import Any, ClassVar
 
 import pytest
 
+from console.api import actions, clients, following, guarding, job_routes, metrics
 from console.api import app as app_module
-from console.api import clients, following, metrics
 from console.api import server as server_module
-from console.api.access import Principal, Scope
+from console.api.access import Scope
 from console.api.actions import ACTIONS
-from console.api.problems import ProblemError
 from console.api.server import ConsoleServer
 from console.api.submissions import Accepted
+from console.facade import Facade
 from core.errors import StoreUnavailable
 from core.jobs import State
 from infra.addresses import bind
@@ -116,6 +117,15 @@ class TestSenders:
         answer = rig.client.get("/actions")
         assert (answer.status_code, len(answer.json()["actions"])) == (200, 1)
 
+    def test_no_tenant_hides_what_is_done_with_another(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(actions, "_MOST_READ", 2)
+        job = rig.failed("a", tenant="acme")
+        rig.client.post(f"/jobs/{job.job_id}/retry")
+        for n in range(3):
+            rig.client.put(f"/uploads/inbox/globex/{n}.csv", content=b"x")
+        mine = rig.from_afar(rig.token("operator", "acme"))
+        assert [entry["act"] for entry in mine.get("/actions").json()["actions"]] == ["retry"]
+
     def test_a_request_of_many_long_keys_is_known_again(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys, **_: Accepted(keys))
         body = {"tenant": "acme", "keys": [f"inbox/acme/{'k' * 900}{n}.csv" for n in range(1000)]}
@@ -131,17 +141,35 @@ class TestSenders:
         assert good.get("/session").status_code == 200
 
 
-class TestStreams:
-    def test_one_token_has_so_many_streams_and_no_more(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(following, "MOST_OF_ONE", 1)
-        one, other = (Principal(name, name, Scope.READER) for name in ("one", "other"))
-        followers = rig.context.followers
-        with followers._streaming(one):
-            followers.check_room(other)
-            with pytest.raises(ProblemError, match="too many streams"):
-                followers.check_room(one)
-        followers.check_room(one)
+class TestManyRequests:
+    def test_one_token_has_so_many_at_work_and_no_more(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(guarding, "MOST_OF_ONE", 1)
+        one, other = (rig.from_afar(rig.token("reader")) for _ in range(2))
+        job, answers = rig.job("a"), []
 
+        def ask_meanwhile(*_: Any) -> bytes:
+            answers.extend(client.get("/session").status_code for client in (one, other))
+            return b""
+
+        monkeypatch.setattr(Facade, "log", ask_meanwhile)
+        first = one.get(f"/jobs/{job.job_id}/logs")
+        assert (answers, first.status_code, one.get("/session").status_code) == ([429, 200], 200, 200)
+
+    def test_a_stream_is_at_work_until_it_ends(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        rig.job("a", state=State.SUCCEEDED, ended_at=1.0)
+        (job,) = rig.client.get("/jobs").json()["jobs"]
+        poll, seen = rig.context.followers._poll, []
+
+        def note() -> bool:
+            seen.append(rig.context.guard._at_work.total())
+            return poll()
+
+        monkeypatch.setattr(rig.context.followers, "_poll", note)
+        rig.client.get(f"/jobs/{job['job_id']}/logs?follow=true")
+        assert (seen[0], rig.context.guard._at_work.total()) == (1, 0)
+
+
+class TestStreams:
     def test_streams_leave_room_for_everybody_else(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(following, "MOST_STREAMS", 1)
         with served(rig) as at, socket.create_connection(at) as watcher:
@@ -209,6 +237,57 @@ class TestSlowClients:
             finally:
                 stop.set()
                 thread.join()
+
+    @pytest.mark.parametrize("part", ["output", "logs"], ids=["a file in pieces", "an answer at once"])
+    def test_who_does_not_read_the_answer_is_cut_off(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, part: str):
+        monkeypatch.setattr(clients, "TAKE_SECONDS", 0.05)
+        cut, lost = threading.Event(), clients.BoundedProtocol.connection_lost
+
+        def connection_lost(self: clients.BoundedProtocol, exc: Exception | None) -> None:
+            lost(self, exc)
+            cut.set()
+
+        monkeypatch.setattr(clients.BoundedProtocol, "connection_lost", connection_lost)
+        with self.asked_for_much(rig, monkeypatch, part):
+            assert cut.wait(PATIENCE)
+
+    def test_who_reads_slowly_is_served_although_the_system_takes_nothing_more(
+        self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(clients, "TAKE_SECONDS", 30 * PATIENCE)
+        monkeypatch.setattr(clients, "_SLOWEST", 1 / clients.TAKE_SECONDS)
+        waits: queue.SimpleQueue[clients.BoundedProtocol] = queue.SimpleQueue()
+        await_reader = clients.BoundedProtocol._await_reader
+
+        def note(self: clients.BoundedProtocol, before: int | None) -> None:
+            await_reader(self, before)
+            waits.put(self)
+
+        monkeypatch.setattr(clients.BoundedProtocol, "_await_reader", note)
+        with self.asked_for_much(rig, monkeypatch, "output") as caller:
+            one = waits.get(timeout=PATIENCE)
+            kept, timer = one.transport.get_write_buffer_size(), one._unread
+            assert timer
+            for _ in range(100):
+                caller.recv(4096)
+            one.loop.call_soon_threadsafe(timer._run)  # its time is up
+            waits.get(timeout=PATIENCE)
+            assert (one.transport.get_write_buffer_size(), one.transport.is_closing()) == (kept, False)
+
+    @contextlib.contextmanager
+    def asked_for_much(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, part: str) -> Iterator[socket.socket]:
+        """A client with a small buffer that has asked for more than the system keeps for a socket."""
+        large = b"x" * 16 * 1024 * 1024
+        job = rig.job("a", state=State.SUCCEEDED, ended_at=1.0, files={"normalized.xlsx": large})
+        monkeypatch.setattr(job_routes, "_LOG_PIECE", len(large))
+        monkeypatch.setattr(Facade, "log", lambda *_: large)
+        with served(rig) as at, socket.socket() as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            caller.settimeout(PATIENCE)
+            caller.connect(at)
+            ask = f"GET /jobs/{job.job_id}/{part} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            caller.sendall(ask.encode())
+            yield caller
 
     def test_whoever_sends_too_much_reads_why_it_was_refused(self, rig: ApiRig):
         body = whole_form(*(part(f"a{n}", b"x" * 1000) for n in range(4000)))
@@ -366,7 +445,7 @@ class TestWhileTheStoreHangs:
 
         monkeypatch.setattr(rig.context.facade, "senders", hang)
         with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
-            callers = [threading.Thread(target=client.get, args=("/senders",)) for _ in range(app_module.THREADS)]
+            callers = [threading.Thread(target=client.get, args=("/senders",)) for _ in range(guarding.THREADS)]
             for caller in callers:
                 caller.start()
             for _ in callers:
@@ -379,6 +458,31 @@ class TestWhileTheStoreHangs:
             finally:
                 free.set()
                 for caller in (*callers, asking):
+                    caller.join()
+
+    def test_one_token_leaves_threads_to_others(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        free, busy = threading.Event(), threading.Semaphore(0)
+
+        def hang(*_: Any, **__: Any) -> list[Any]:
+            busy.release()
+            free.wait(PATIENCE)
+            return []
+
+        one, other = ({"Authorization": f"Bearer {rig.token('reader')}"} for _ in range(2))
+        monkeypatch.setattr(rig.context.facade, "senders", hang)
+        with TestClient(rig.app, base_url="http://127.0.0.1", client=HERE) as client:
+            asks = {"args": ("/senders",), "kwargs": {"headers": one}}
+            callers = [threading.Thread(target=client.get, **asks) for _ in range(guarding.THREADS + 1)]
+            for caller in callers:
+                caller.start()
+            for _ in range(guarding.THREADS_OF_ONE):
+                assert busy.acquire(timeout=PATIENCE)
+            try:
+                assert client.get("/jobs", headers=other).status_code == 200
+                assert not free.is_set()
+            finally:
+                free.set()
+                for caller in callers:
                     caller.join()
 
     def test_acts_on_many_stop_at_the_first_silence(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):

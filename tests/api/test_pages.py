@@ -1,15 +1,21 @@
 """The pages of the console, rendered: what they hold of others' text, and what they do with what cannot be read."""
 
+import html
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any, ClassVar
 
 import pytest
 
+from console.api import job_routes
+from core.errors import StoreUnavailable
 from core.jobs import Job, JobError, Review, State
 from core.keys import decision_key, job_folder
+from core.memories import HeaderFact, Memory, ReadingFact, ShapeFact, learn, parse_memory, serialized
+from core.ports import QueueStats
 from core.verdicts import Verdict
 from tests.contract.jobs import a_job
 from tests.support.console import MANIFEST, ApiRig
@@ -210,7 +216,7 @@ class TestWithoutScripts:
     def test_nothing_is_removed_without_a_question_and_nothing_from_elsewhere(self, rig: ApiRig):
         job = rig.failed("a")
         at = f"/jobs/{job.job_id}/act"
-        assert self.sent(rig, at, data={"act": "remove"}).status_code == 400
+        assert "Delete the job" in self.sent(rig, at, data={"act": "remove"}).text
         elsewhere = rig.client.post(at, data={"act": "retry"}, headers=HTML | {"Origin": "http://evil.example"})
         assert elsewhere.status_code == 403
         assert rig.from_afar(rig.token("reader")).post(at, data={"act": "retry"}).status_code == 403
@@ -220,7 +226,10 @@ class TestWithoutScripts:
         job = self.waiting(rig)
         action, hidden = self.page_form(rig, job)
         answer = self.sent(rig, action, data=hidden | {"q1": "1", "q2": "0", "remember": "on"})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/review")
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/review?answered={job.job_id}")
+        assert (
+            f'Answered: <a href="/jobs/{job.job_id}">' in rig.client.get(answer.headers["location"], headers=HTML).text
+        )
         written = json.loads(rig.stack.store.read(decision_key(job.inputs[0].ref.key), limit=10_000))
         assert written["answers"] == [{"id": "q-a", "value": None}, {"id": "q-b", "value": "city"}]
         assert written["remember"] is True
@@ -233,3 +242,153 @@ class TestWithoutScripts:
         answer = self.sent(rig, action, data=hidden | {"q1": "0", "q2": "0"})
         assert (answer.status_code, "text/html" in answer.headers["content-type"]) == (409, True)
         assert rig.stack.store.head(decision_key(job.inputs[0].ref.key)) is None
+
+    def test_a_required_field_is_left_empty_by_nobodys_default(self, rig: ApiRig):
+        asks = {"kind": "required", "text": "?", "chosen": None, "candidates": [{"value": "A"}, {"value": None}]}
+        body = json.dumps({"questions": [asks | {"id": "q-a"}]}).encode()
+        job = rig.job("a", state=State.REVIEW, files={"review.json": body})
+        shown = rig.client.get(f"/review?job={job.job_id}", headers=HTML).text
+        assert re.findall(r"<input type=\"radio\"[^>]* checked", shown) == []
+
+    def test_a_column_that_was_chosen_for_a_required_field_is_not_answered_twice(self, rig: ApiRig):
+        column: dict[str, Any] = {"kind": "column", "text": "?", "chosen": None, "candidates": [{"value": None}]}
+        required = {"id": "q-r", "kind": "required", "text": "?", "candidates": [{"value": "B"}, {"value": None}]}
+        asks = [required, column | {"id": "q-a", "column": "A"}, column | {"id": "q-b", "column": "B"}]
+        job = rig.job("a", state=State.REVIEW, files={"review.json": json.dumps({"questions": asks}).encode()})
+        action, hidden = self.page_form(rig, job)
+        self.sent(rig, action, data=hidden | {"q1": "0", "q2": "0", "q3": "0"})
+        written = json.loads(rig.stack.store.read(decision_key(job.inputs[0].ref.key), limit=10_000))
+        assert written["answers"] == [{"id": "q-r", "value": "B"}, {"id": "q-a", "value": None}]
+
+    def press(self, rig: ApiRig, shown: str, button: str, *ticked: str) -> Any:
+        """Send the form of a page that has this button, as a browser would."""
+        (form,) = [one for one in re.findall(r"<form.*?</form>", shown, re.DOTALL) if f">{button}</button>" in one]
+        (action,) = re.findall(r'action="([^"]+)"', form)
+        fields: dict[str, Any] = {
+            name: html.unescape(value)
+            for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)
+        }
+        fields |= dict(re.findall(rf'<button[^>]* name="(\w+)" value="(\w+)"[^>]*>{button}<', form))
+        return self.sent(rig, action, data=fields | ({"job": list(ticked)} if ticked else {}))
+
+    def test_ticked_jobs_are_retried(self, rig: ApiRig):
+        jobs = [rig.failed(name) for name in "abc"]
+        done = rig.job("d", state=State.SUCCEEDED, ended_at=1.0)
+        shown = rig.client.get("/jobs", headers=HTML).text
+        told = self.press(rig, shown, "Retry", jobs[0].job_id, jobs[1].job_id, done.job_id).text
+        assert ("2 jobs done, 1 skipped" in told, done.job_id in told) == (True, True)
+        assert rig.stack.table.counts() == {State.QUEUED: 2, State.FAILED: 1, State.SUCCEEDED: 1}
+
+    def test_all_that_match_are_asked_about_and_done_in_parts(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(job_routes, "ACTED_AT_ONCE", 2)
+        for name in "abc":
+            rig.failed(name)
+        rig.failed("other", tenant="other")
+        shown = rig.client.get("/jobs?tenant=acme", headers=HTML).text
+        asked = self.press(rig, shown, "Retry all that match").text
+        assert "Retry 3 jobs, all that match?" in asked
+        assert rig.stack.table.counts() == {State.FAILED: 4}
+        first = self.press(rig, asked, "Yes, retry").text
+        assert "2 jobs done" in first
+        last = self.press(rig, first, "Go on with the rest").text
+        assert ("1 job done" in last, "Go on" in last) == (True, False)
+        assert rig.stack.table.counts() == {State.QUEUED: 3, State.FAILED: 1}
+
+    def test_nobody_acts_on_jobs_of_another_tenant(self, rig: ApiRig):
+        job = rig.failed("a", tenant="other")
+        mine = rig.from_afar(rig.token("operator", "acme"))
+        given = {"act": "retry", "job": job.job_id}
+        assert mine.post("/acts/jobs", data=given).status_code == 404
+        everything = {"all": "retry", "filter": json.dumps({"tenant": "other"}), "sure": "yes"}
+        assert mine.post("/acts/jobs", data=everything).status_code == 403
+        assert rig.stack.table.get(job.job_id) == job
+
+    def test_everything_is_paused_and_resumed(self, rig: ApiRig):
+        asked = self.press(rig, rig.client.get("/", headers=HTML).text, "Pause everything").text
+        assert rig.stack.table.pauses() == ()
+        assert self.press(rig, asked, "Yes, pause").headers["location"] == "/"
+        assert [pause.tenant for pause in rig.stack.table.pauses()] == [None]
+        self.press(rig, rig.client.get("/", headers=HTML).text, "Resume")
+        assert rig.stack.table.pauses() == ()
+
+    def test_a_drop_leads_to_its_job(self, rig: ApiRig):
+        given = {"tenant": "acme", "path": "", "manifest": json.dumps(MANIFEST)}
+        answer = self.sent(rig, "/drop", data=given, files={"files": ("p.csv", b"Name,Age\nann,3\n")})
+        (job,) = rig.client.get("/jobs").json()["jobs"]
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job['job_id']}")
+
+    def test_a_job_is_removed_once_that_was_confirmed(self, rig: ApiRig):
+        job = rig.failed("a")
+        asked = self.sent(rig, f"/jobs/{job.job_id}/act", data={"act": "remove"}).text
+        assert self.press(rig, asked, "Yes, remove").headers["location"] == "/jobs"
+        assert rig.stack.table.get(job.job_id) is None
+
+
+def test_a_queue_that_does_not_answer_hides_nothing_else(rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+    rig.failed("a")
+
+    def stats() -> QueueStats:
+        raise StoreUnavailable("sqs://work did not answer stats")
+
+    monkeypatch.setattr(rig.context.facade._queue, "_ask", stats)
+    shown = rig.client.get("/", headers=HTML).text
+    assert ("sqs://work did not answer" in shown, "FAILED" in shown) == (True, True)
+    told = rig.client.get("/overview").json()
+    assert (told["queue"], told["states"], bool(told["trouble"])) == (None, {"FAILED": 1}, True)
+    assert 'ade_jobs{tenant="acme",state="FAILED"} 1' in rig.client.get("/metrics").text
+
+
+class TestMemories:
+    """What a workflow remembers, on the page of its senders."""
+
+    KEY = "configs/acme/members.memory.json"
+
+    def learnt(self, rig: ApiRig) -> None:
+        facts = [
+            HeaderFact("Ort", "city", by="Ann", sender="north"),
+            HeaderFact("Ort", "city", sender="south"),
+            ShapeFact("north", "Roster", (3,), ("Ref", "Ort"), by="Ann"),
+            ShapeFact("north", "Notes", (), (), by="Ann", left_out=True),
+            ReadingFact("north", "Bezahlt", "month_first", by="Ann"),
+        ]
+        rig.stack.store.put(self.KEY, serialized(learn(Memory(), facts, at=datetime(2026, 1, 1, tzinfo=UTC))))
+
+    def memory(self, rig: ApiRig) -> Memory:
+        return parse_memory(rig.stack.store.read(self.KEY, limit=10_000))
+
+    def test_everything_is_shown_in_words(self, rig: ApiRig):
+        self.learnt(rig)
+        shown = re.sub(r"<[^>]+>|\s+", " ", rig.client.get("/senders", headers=HTML).text)
+        shown = re.sub(r"\s+", " ", shown)
+        for words in (
+            "1 header, 2 tables, 1 reading remembered",
+            "“Ort” is city 2 times, said by Ann",
+            "Files in north/",
+            "Sheet “Roster” has its header in row 3: Ref, Ort",
+            "Sheet “Notes” is left out",
+            "“Bezahlt” is read month before day",
+        ):
+            assert words in shown
+
+    def test_a_sender_is_forgotten_by_a_form(self, rig: ApiRig):
+        self.learnt(rig)
+        shown = rig.client.get("/senders", headers=HTML).text
+        assert TestWithoutScripts().press(rig, shown, "Forget these").headers["location"] == "/senders"
+        left = self.memory(rig)
+        assert (len(left.headers), left.shapes, left.readings) == (1, (), ())
+
+    def test_a_header_is_forgotten_by_the_script(self, rig: ApiRig):
+        self.learnt(rig)
+        body = {"tenant": "acme", "workflow": "members", "header": "Ort"}
+        assert rig.client.post("/memory/forget", json=body).json()["forgotten"] == 2  # the table that has it as well
+        assert self.memory(rig).headers == ()
+
+    @pytest.mark.parametrize("more", [{}, {"sender": "north", "tenant": "other"}])
+    def test_nothing_is_forgotten_that_nobody_named_or_that_is_of_others(self, rig: ApiRig, more: dict[str, str]):
+        self.learnt(rig)
+        before = self.memory(rig)
+        mine = rig.from_afar(rig.token("operator", "acme"))
+        given = {"tenant": "acme", "workflow": "members"} | more
+        for how in ({"json": given}, {"data": given}):
+            assert mine.post("/memory/forget", **how).status_code in (400, 403)
+        assert self.memory(rig) == before

@@ -2,8 +2,11 @@
 
     python -m tests.bench.business_sheets                 # the half to tune on, with what is wrong and missed
     python -m tests.bench.business_sheets --half held     # the half to judge by: do not tune on what it prints
+    python -m tests.bench.business_sheets --sheets stranger   # of other businesses, written before the knowledge was
+    python -m tests.bench.business_sheets --sheets form --half all --learn   # what one year's form teaches of another
 
-`business_sheets.txt` holds the sheets. They are made up, and alternately one is tuned on and one is held back.
+`business_sheets.txt`, `stranger_sheets.txt` and `form_sheets.txt` hold the sheets. They are made up, and alternately
+one is tuned on and one is held back.
 """
 
 import argparse
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.engine.fields import Field
-from runner.engine.mapping.evidence import ColumnIn, Sample
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Sample
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import choose
 
@@ -60,11 +63,22 @@ WORDS = {
     "rfirst": "Иван,Мария,Пётр,Анна",
     "rcity": "Москва,Казань,Самара,Пермь",
     "aname": "محمد,القاهرة,فاطمة,الرياض",
+    "rtext": "Болт,Фильтр,Ромашка,Лампа,Северсталь",
+    "gfirst": "Γιώργος,Μαρία,Νίκος,Ελένη",
+    "glast": "Παπαδόπουλος,Νικολάου,Γεωργίου,Δήμου",
+    "gperson": "Γιώργος Νικολάου,Μαρία Δήμου,Νίκος Παππάς",
+    "gcity": "Αθήνα,Πάτρα,Βόλος,Λάρισα",
+    "title": "The Long Road,Der Prozess,Les Misérables,A Short History,Green Hills,Night Train",
+    "range": "3.5 - 5.1,12-16,< 200,0.4-1.0,70 x 50 cm",
+    "visa": "H-2A,H-2B",
+    "decision": "Certified,Denied,Withdrawn,Partial",
+    "flag": "Master,Sub,Individual",
+    "suite": "Suite 200,,PO Box 12,,,Apt 4",
 }
 SHAPES = {
     "phone": "+## ### #######", "email": "@@@@@.@@@@@@example.com", "postcode": "#####", "zip": "#####", "account": "4#####", "iban": "DE####################",
     "bic": "ABCDDEFF", "ean": "40###########", "taxid": "DE#########", "plate": "AB-#### ", "vin": "WVWZZZ1JZ#W######", "flight": "LH###", "url": "https://example.com/###",
-    "houseno": "##", "digit": "#",
+    "houseno": "##", "digit": "#", "isbn": "978-3-##-######-#", "ip": "10.0.##.1##",
 }  # fmt: skip
 RANGES = {"money": (5, 4000, 2), "rate": (5, 21, 0), "qty": (1, 400, 0), "hours": (4, 40, 1), "weight": (1, 90, 1), "minutes": (5, 60, 0), "sqft": (500, 2500, 0), "sqm": (30, 160, 1), "km": (1000, 160000, 0), "gpa": (2, 4, 2), "year": (2015, 2025, 0), "month": (1, 12, 0)}  # fmt: skip
 
@@ -89,8 +103,8 @@ class Outcome:
     probability: float
 
 
-def sheets() -> Iterator[Sheet]:
-    text = Path(__file__).with_suffix(".txt").read_text()
+def sheets(kind: str = "business") -> Iterator[Sheet]:
+    text = Path(__file__).with_name(f"{kind}_sheets.txt").read_text()
     for block in text.split("\n== ")[1:]:
         head, fields, *columns = [line for line in block.splitlines() if line]
         name, language = head.split()
@@ -146,7 +160,14 @@ def stacked(header: str) -> tuple[str, ...]:
     return (" ".join(rows), *rows[1:])
 
 
-def outcomes(sheet: Sheet, threshold: float) -> list[Outcome]:
+def learnt_from(sheet: Sheet) -> Recall:
+    """A memory of one sheet's columns."""
+    return Recall(
+        [{"header": stacked(header)[0], "field": field} for header, field, _ in sheet.columns if field is not None]
+    )
+
+
+def outcomes(sheet: Sheet, threshold: float, recall: Recall = EMPTY) -> list[Outcome]:
     rng = random.Random(zlib.crc32(sheet.name.encode()))
     order = rng.sample(sheet.columns, len(sheet.columns)) if rng.random() < 0.3 else sheet.columns
     columns = [
@@ -154,14 +175,12 @@ def outcomes(sheet: Sheet, threshold: float) -> list[Outcome]:
         for n, (header, _, kind) in enumerate(order)
     ]
     fields = [Field(spec) for spec in sheet.fields]
-    found: list[Any] = choose(
-        columns, fields, threshold=threshold, detected={}, allowed=lambda _: None, recall=Recall([])
-    )
+    found: list[Any] = choose(columns, fields, threshold=threshold, detected={}, allowed=lambda _: None, recall=recall)
     by_position = {one.position: one for one in found}
 
     def outcome(position: int, header: str, want: str | None) -> Outcome:
         one = by_position[position]
-        nearest, near = one.runners_up[0] if one.runners_up else (None, 0.0)
+        nearest, near = one.runners_up[0][:2] if one.runners_up else (None, 0.0)
         probability = one.probability if one.field else near
         return Outcome(
             sheet=sheet.name, header=header, want=want, got=one.field, nearest=nearest, probability=probability
@@ -188,12 +207,25 @@ def report(found: list[Outcome], *, brief: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--half", choices=["tune", "held"], default="tune")
+    parser.add_argument("--half", choices=["tune", "held", "all"], default="tune")
+    parser.add_argument("--sheets", choices=["business", "stranger", "form"], default="business")
+    parser.add_argument("--learn", action="store_true", help="learn from each sheet in turn, and map the others")
     parser.add_argument("--threshold", type=float, default=0.7)
     parser.add_argument("--brief", action="store_true", help="leave out what was missed")
     options = parser.parse_args()
-    chosen = [sheet for n, sheet in enumerate(sheets()) if (n % 2 == 0) == (options.half == "tune")]
-    report([o for sheet in chosen for o in outcomes(sheet, options.threshold)], brief=options.brief)
+    every = list(enumerate(sheets(options.sheets)))
+    chosen = [sheet for n, sheet in every if options.half == "all" or (n % 2 == 0) == (options.half == "tune")]
+    if options.learn:
+        found = [
+            outcome
+            for taught in chosen
+            for sheet in chosen
+            if sheet is not taught
+            for outcome in outcomes(sheet, options.threshold, learnt_from(taught))
+        ]
+    else:
+        found = [o for sheet in chosen for o in outcomes(sheet, options.threshold)]
+    report(found, brief=options.brief)
 
 
 if __name__ == "__main__":

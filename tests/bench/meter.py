@@ -16,6 +16,7 @@ from typing import Any
 from infra.aws.dynamodb_items import BY_STATE, BY_TENANT, BY_TIME, BY_WAKE, table_definition
 
 _WRITTEN, _READ = 1024, 4096
+_ENTRY = 200  # bytes of an index entry that was not sent
 _INDEXES = {
     index["IndexName"]: (
         tuple(key["AttributeName"] for key in index["KeySchema"]),
@@ -88,7 +89,10 @@ class Meter:
             missing = sum(len(a["Keys"]) for a in asked["RequestItems"].values()) - len(found)
             self.reads += sum(units(item_bytes(item), _READ) for item in found) + missing
         elif name == "Query":
-            size = sum(item_bytes(item) for item in answer.get("Items", ()))
+            size, shown = sum(item_bytes(item) for item in answer.get("Items", ())), answer.get("Count", 0)
+            # What a filter left out, or a count did not send, was read as well.
+            unseen = answer.get("ScannedCount", shown) - (shown if "Items" in answer else 0)
+            size += unseen * (size // shown if size else _ENTRY)
             self.reads += units(size, _READ) * (1 if asked.get("ConsistentRead") else 0.5)
         elif name == "TransactWriteItems":
             for write in asked["TransactItems"]:

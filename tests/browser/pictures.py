@@ -29,10 +29,26 @@ ASKS: dict[str, Any] = {
 ROSTER = "id,email,gross_pay\n" + "".join(f"M{n:06d},m{n}@acme.example,{n}\n" for n in range(1, 30))
 
 
-def drop(client: httpx.Client, tenant: str, manifest: dict[str, Any], name: str, body: bytes) -> str:
-    given = {"tenant": tenant, "manifest": json.dumps(manifest)}
+def drop(client: httpx.Client, tenant: str, manifest: dict[str, Any], name: str, body: bytes, path: str = "") -> str:
+    given = {"tenant": tenant, "manifest": json.dumps(manifest), "path": path}
     answer = client.post("/jobs", data=given, files={"files": (name, body)}).raise_for_status()
     return str(answer.json()["jobs"][0]["job_id"])
+
+
+def answer(client: httpx.Client, job_id: str) -> None:
+    """Take the first candidate of each question, for good."""
+    follow(client, job_id)
+    asked = client.get(f"/jobs/{job_id}/output", params={"name": "review.json"}).raise_for_status().json()["questions"]
+    answers = [{"id": one["id"], "value": one["candidates"][0]["value"]} for one in asked]
+    client.post(f"/jobs/{job_id}/decide", json={"answers": answers}).raise_for_status()
+
+
+def follow(client: httpx.Client, job_id: str) -> None:
+    """Wait until a job ends or asks."""
+    with client.stream("GET", f"/jobs/{job_id}/logs", headers={"Accept": "text/event-stream"}) as events:
+        for line in events.iter_lines():
+            if line == "event: end" or '"state": "REVIEW"' in line:
+                break
 
 
 def fill(client: httpx.Client, folder: Path) -> tuple[str, str]:
@@ -52,20 +68,19 @@ def fill(client: httpx.Client, folder: Path) -> tuple[str, str]:
         text = ROSTER.replace("@", "(at)", wrong)
         drop(client, "acme", simple, f"2026-{month:02d}.csv", text.encode())
     drop(client, "globex", {**simple, "name": "unread"}, "scan.csv", b"\x89PNG\r\n\x1a\n" + bytes(400))
-    asks = drop(
-        client, "acme", ASKS, "june.csv", b"Member,CALLE,Paid\nM1,12 High St,03/04/2026\nM2,3 Low Rd,05/06/2026\n"
-    )
+    rows = b"\nM1,12 High St,03/04/2026\nM2,3 Low Rd,05/06/2026\n"
+    answer(client, drop(client, "acme", ASKS, "may.csv", b"Member,CALLE,Paid on" + rows, "north"))
+    asks = drop(client, "acme", ASKS, "june.csv", b"Member,Domicile,Paid" + rows, "south")
     for job_id in [job["job_id"] for job in client.get("/jobs", params={"limit": 100}).json()["jobs"]]:
-        with client.stream("GET", f"/jobs/{job_id}/logs", headers={"Accept": "text/event-stream"}) as events:
-            for line in events.iter_lines():
-                if line == "event: end" or '"state": "REVIEW"' in line:
-                    break
+        follow(client, job_id)
     return shown, asks
 
 
 def take(page: Page, name: str, path: str, *, at: str = "") -> None:
     page.goto(path)
     page.wait_for_load_state()
+    if path == "/senders":
+        page.locator(".sender summary").first.click()
     if at:
         page.locator(at).evaluate("(one) => scrollTo(0, one.getBoundingClientRect().top + scrollY - 12)")
     page.screenshot(path=PICTURES / f"{name}.png")

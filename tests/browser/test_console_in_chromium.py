@@ -82,7 +82,7 @@ def test_an_answered_review_lets_the_next_file_pass(visit, console):
     page.get_by_role("button", name="Show what this changes").click()
     expect(page.locator("#preview table.columns tr", has_text="Qxz")).to_contain_text("street", timeout=60_000)
     page.get_by_role("button", name="Answer").click()
-    page.wait_for_url(re.compile("/review$"))
+    page.wait_for_url(f"**/review?answered={first}")
     assert console.await_state(first, "SUCCEEDED", "FAILED") == "SUCCEEDED"
     second = console.drop("asked-2.csv", text.replace("M000001", "M000009"), **asks)
     assert console.await_state(second, "REVIEW", "SUCCEEDED", "FAILED") == "SUCCEEDED"

@@ -2,8 +2,8 @@
 
 import functools
 import os
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from infra.postgres.pg_table import PostgresJobTable
 from infra.postgres.schema import init_database
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
-from tests.contract.rigs import Rig
+from tests.contract.rigs import P, Rig
 
 _TABLES = ["jobs", "tallies", "pauses", "leases", "fences", "generations", "messages", "lanes", "dead_letters"]
 
@@ -65,43 +65,25 @@ def postgres_queue(url: str, at: float | Clock) -> Iterator[WorkQueue]:
         yield PostgresWorkQueue(connections, bells, clock=clock)
 
 
-@contextmanager
-def table(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
-    with _table(emptied(), clock) as rig:
-        yield rig
-
-
-@contextmanager
-def queue(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
-    with _queue(emptied(), clock) as rig:
-        yield rig
-
-
-@contextmanager
-def pooled_table(_: Path, clock: HandClock) -> Iterator[Rig[JobTable]]:
-    with _table(pooled(), clock) as rig:
-        yield rig
-
-
-@contextmanager
-def pooled_queue(_: Path, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
-    with _queue(pooled(), clock) as rig:
-        yield rig
-
-
 def pooled() -> str:
     """The URL of this process's schema behind pgbouncer in transaction mode, with nothing in it."""
     direct, server = emptied(), servers.postgres().endpoint
     return direct.replace(server, servers.pgbouncer())
 
 
-@contextmanager
-def _table(url: str, clock: HandClock) -> Iterator[Rig[JobTable]]:
-    with postgres_table(url, clock) as port:
-        yield Rig(port=port, clock=clock, another=partial(postgres_table, url, clock.at), remote=True)
+def _table(url: Callable[[], str], _: Path, clock: HandClock) -> AbstractContextManager[Rig[JobTable]]:
+    return _rig(partial(postgres_table, url()), clock)
+
+
+def _queue(url: Callable[[], str], _: Path, clock: HandClock) -> AbstractContextManager[Rig[WorkQueue]]:
+    return _rig(partial(postgres_queue, url()), clock)
 
 
 @contextmanager
-def _queue(url: str, clock: HandClock) -> Iterator[Rig[WorkQueue]]:
-    with postgres_queue(url, clock) as port:
-        yield Rig(port=port, clock=clock, another=partial(postgres_queue, url, clock.at), remote=True)
+def _rig(opens: Callable[[float | Clock], AbstractContextManager[P]], clock: HandClock) -> Iterator[Rig[P]]:
+    with opens(clock) as port:
+        yield Rig(port=port, clock=clock, another=partial(opens, clock.at), remote=True)
+
+
+table, pooled_table = partial(_table, emptied), partial(_table, pooled)
+queue, pooled_queue = partial(_queue, emptied), partial(_queue, pooled)

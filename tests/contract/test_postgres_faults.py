@@ -16,6 +16,7 @@ import pytest
 from core.errors import CallRefused, StoreUnavailable
 from core.jobs import Job
 from core.ports import Caps, JobQuery, Message, Pause, Refused
+from infra.postgres import refusals
 from infra.postgres.connections import Connections, parse_database
 from infra.postgres.schema import init_database
 from tests.contract import postgres_adapters, servers
@@ -149,13 +150,27 @@ class TestConnections:
             connections.run("get x", "get_job", job_id="x")
         assert "sesame" not in f"{caught.value}{database}{database!r}{connections.__dict__}"
 
-    def test_a_role_that_is_unknown_is_refused_at_once(self):
+    @pytest.mark.parametrize("words", [refusals._WORDS, ()], ids=["in English", "in a language that we do not know"])
+    def test_a_role_that_is_unknown_is_refused_at_once(self, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]):
+        monkeypatch.setattr(refusals, "_WORDS", words)
         url = servers.postgres().endpoint.replace("ade@", "nobody-knows@")
         with (
             closing(Connections(parse_database(url), deadline=60)) as connections,
             pytest.raises(CallRefused, match="nobody-knows"),
         ):
             connections.run("get x", "get_job", job_id="x")
+
+    def test_a_role_that_is_connected_too_often_is_not_refused_for_good(self):
+        server, role = servers.postgres().endpoint, f"crowded{os.getpid()}"
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+        with (
+            closing(Connections(parse_database(server.replace("ade@", f"{role}@")), deadline=0.5)) as connections,
+            pytest.raises(StoreUnavailable, match="too many connections"),
+        ):
+            connections.run("get x", "get_job", job_id="x")
+        with psycopg.connect(server, autocommit=True) as db:
+            db.execute(f"DROP ROLE {role}")
 
     def test_a_database_without_our_schema_says_how_to_make_it(self):
         url = postgres_adapters.url_of(servers.postgres().endpoint, "elsewhere")

@@ -114,7 +114,7 @@ TABLE: dict[str, Callable[[PostgresJobTable], object]] = {
     "line": lambda t: t.line("line20"),
     "attention": lambda t: t.attention(NOW + 1e6 + 200),
     "outdated": lambda t: t.outdated(NOW + 1e6 + 200),
-    "counts": lambda t: (t.counts(), t.counts("t7"), t.tenants()),
+    "counts": lambda t: (t.counts(), t.tally("t7"), t.tally()),
     "count of waiting ones": lambda t: t.count(QUEUED, before=NOW + 1000),
     "without a message": lambda t: t.without_message(None),
     "recount": lambda t: t.recount(),

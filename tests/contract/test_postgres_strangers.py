@@ -42,7 +42,7 @@ class TestTextsThatPostgresCannotHold:
             assert table.get(odd) is None
             assert table.get_all([odd]) == {}
             assert table.line(odd) == ()
-            assert table.counts(odd) == {}
+            assert table.tally(odd).tenants == {}
             assert table.page(JobQuery(tenant=odd)).jobs == ()
             assert table.page(JobQuery(), cursor=f"0.0|{odd}").jobs == ()
             assert table.resume(odd, None) is False

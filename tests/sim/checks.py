@@ -20,7 +20,7 @@ class Checks:
         self._met = met
         self.broken: list[str] = []
         self.cancelled: set[str] = set()  # jobs that an operator cancelled
-        self.uploaded: dict[str, float] = {}  # when each key of the inbox was last written, and acknowledged
+        self.uploaded: dict[str, list[tuple[float, str]]] = {}  # what each key of the inbox has held, since when
         self.retention = 0.0
         self.on_broken: Callable[[], None] = lambda: None
         self.decisions: Counter[str] = Counter()  # how many good ones each tenant has uploaded
@@ -166,7 +166,7 @@ class Checks:
             found += [
                 f"{key} was lost: {job.job_id} is {job.state} ({job.reason})"
                 for job in ends
-                if not self._well(job, key)
+                if not self._well(job, key, jobs)
             ]
         succeeded = [job for job in mine if job.state is State.SUCCEEDED]
         if succeeded and len(succeeded) == len(rates):
@@ -176,7 +176,7 @@ class Checks:
                 found.append(f"{latest_key(succeeded[0])} names {named}, and {key} stands with {succeeded[0].job_id}")
         return found
 
-    def _well(self, job: Job, key: str) -> bool:
+    def _well(self, job: Job, key: str, jobs: list[Job]) -> bool:
         match job.state:
             case State.SUCCEEDED:
                 accepted = job.review is not None and job.review.accepted
@@ -188,9 +188,17 @@ class Checks:
                 unanswered = job.error is not None and job.error.verdict is Verdict.REVIEW_EXPIRED
                 return b"bad" in body or (b"ask" in body and unanswered and not self._is_answered(key))
             case State.EXPIRED:
-                return job.ended_at is not None and job.ended_at - self.uploaded[key] >= self.retention - 60
+                return job.ended_at is not None and job.ended_at - self._dropped(key, jobs) >= self.retention - 60
             case _:
                 return False
+
+    def _dropped(self, key: str, jobs: list[Job]) -> float:
+        """When what stands was dropped. The same content once more is no new drop, unless another was seen between."""
+        digest = self._bucket.objects[key][0].digest
+        seen = {i.ref.digest for job in jobs for i in job.inputs if i.ref.key == key} - {digest}
+        held = self.uploaded[key]
+        others = [n for n, (_, content) in enumerate(held) if content in seen]
+        return next(at for at, content in held[max(others, default=-1) + 1 :] if content == digest)
 
     def _is_answered(self, key: str) -> bool:
         answer = self._bucket.objects.get(decision_key(key))

@@ -42,6 +42,7 @@ from core.ports import (
     Pause,
     QueueStats,
     Refused,
+    Tally,
     readable,
 )
 
@@ -290,8 +291,8 @@ class SimTable:
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
         return {}
 
-    def counts(self, tenant: str | None = None) -> dict[State, int]:
-        return self.tenants().get(tenant, {}) if tenant is not None else _counted(self._r.jobs.values())
+    def counts(self) -> dict[State, int]:
+        return _counted(self._r.jobs.values())
 
     def count(self, states: frozenset[State], *, before: float) -> int:
         with self._r.lock:
@@ -300,11 +301,11 @@ class SimTable:
     def recount(self) -> int:
         return 0  # a start counts the rows themselves
 
-    def tenants(self) -> dict[str, dict[State, int]]:
+    def tally(self, tenant: str | None = None) -> Tally:
         with self._r.lock:
-            jobs = list(self._r.jobs.values())
+            jobs = [job for job in self._r.jobs.values() if tenant in (None, job.tenant)]
         names = sorted({job.tenant for job in jobs})
-        return {name: _counted(job for job in jobs if job.tenant == name) for name in names}
+        return Tally({name: _counted(job for job in jobs if job.tenant == name) for name in names})
 
     def pause(self, pause: Pause) -> None:
         self._r.pauses.setdefault((pause.tenant or "", pause.workflow or ""), pause)

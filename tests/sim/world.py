@@ -391,7 +391,7 @@ class World:
 
     def _upload(self, store: SimStore, key: str, body: bytes) -> None:
         info = store.put(key, body)
-        self.checks.uploaded[key] = self.scheduler.now
+        self.checks.uploaded.setdefault(key, []).append((self.scheduler.now, info.digest))
         self.scheduler.trace("uploads", said(info), body[:12])
 
     def _decide(self, rng: random.Random, store: SimStore, key: str) -> None:

@@ -34,18 +34,18 @@ def memory(header="a"):
 
 
 @pytest.mark.parametrize(
-    ("becomes", "kept"),
+    ("becomes", "kept", "said"),
     [
-        (memory("b"), {OWN}),
-        (None, set()),
-        (b"{", set()),
-        (b'{"memory": 1, "headers": [{"header": "' + b"x" * (9 << 20) + b'"}]}', set()),
-        (b'{"memory": 2}', set()),
-        (b'{"memory": 1, "shapes": [{"sender": 1}]}', set()),
+        (memory("b"), {OWN}, None),
+        (None, set(), None),
+        (b"{", set(), "does not validate at $"),
+        (b'{"memory": 1, "headers": [{"header": "' + b"x" * (9 << 20) + b'"}]}', set(), "more than 8388608 bytes"),
+        (b'{"memory": 2}', set(), "does not validate at $.memory"),
+        (b'{"memory": 1, "shapes": [{"sender": 1}]}', set(), "does not validate at $.shapes[0].at"),
     ],
     ids=["replaced", "deleted", "corrupt", "oversized", "newer", "wrong shape"],
 )
-def test_whatever_becomes_of_a_pinned_memory_the_job_runs(local, becomes, kept):
+def test_whatever_becomes_of_a_pinned_memory_the_job_runs_and_is_told(local, becomes, kept, said):
     local.put(OWN, memory())
     local.intake.changed(local.drop())
     if becomes is None:
@@ -54,6 +54,25 @@ def test_whatever_becomes_of_a_pinned_memory_the_job_runs(local, becomes, kept):
         local.put(OWN, becomes)
     local.work_off(local.runner())
     assert used(local)[1] == kept
+    refused = local.sandbox.orders[0].get("refused", [])
+    assert [one["key"] for one in refused if said in one["why"]] == ([OWN] if said else [])
+    assert len(refused) == (said is not None)
+
+
+def test_a_memory_that_was_broken_when_the_job_asked_is_used_after_the_answer(local):
+    local.put(OWN, b"{")
+    job, runner = asking(local)
+    assert {ref.key for ref in job.memories} == {OWN}
+    local.put(OWN, memory())
+    answer(local, remember=False)
+    local.work_off(runner)
+    assert used(local)[1] == {OWN}
+
+
+def test_a_shared_memory_that_is_not_there_is_named(local):
+    local.intake.changed(local.drop(mapping={"memory": [SHARED]}))
+    local.work_off(local.runner())
+    assert local.sandbox.orders[0]["refused"] == [{"key": SHARED, "why": "there is none"}]
 
 
 def test_a_shared_memory_that_was_broken_for_a_while_is_used_by_the_next_round(local):

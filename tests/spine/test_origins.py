@@ -1,5 +1,6 @@
 """What a corrected file belongs to: the inputs of the first drop, and the other corrections of it."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from core.jobs import InputRef, JobError, Mends, State
 from core.manifests import parse_manifest
 from core.verdicts import Verdict
-from runner.origins import MAX_CORRECTIONS, Origins, mends_of, stage_origin
+from runner.origins import MAX_CORRECTIONS, OriginInputs, Origins, mends_of, stage_origin
 from runner.staging import Staged, StagingFailed
 from tests.contract.jobs import a_job
 
@@ -59,6 +60,20 @@ def test_the_inputs_of_a_drop_of_several_files_are_staged_apart(world, tmp_path)
     order = staged(world, job, corrects(world, job, first), tmp_path)
     held = {i["name"]: (tmp_path / i["path"]).read_bytes() for i in order["inputs"] if i["role"] == "primary"}
     assert held == {"a.csv": b"a.csv", "b.csv": b"b.csv"}
+
+
+def test_what_a_person_decided_about_the_first_file_counts_for_its_corrections(world, tmp_path):
+    body = b'{"decision": 1, "by": "ann", "remember": false, "accept": true}'
+    ref = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body)).ref
+    first = recorded(world, "f", "a.csv", decision=ref)
+    job = recorded(world, "c", "c.xlsx", stamp=2.0)
+    order = staged(world, job, corrects(world, job, first), tmp_path)
+    assert (order["decision"]["key"], order["decision"]["by"], order["sender"]) == (ref.key, "ann", "d")
+    assert (tmp_path / order["decision"]["path"]).read_bytes() == body
+    foreign = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body[:-1] + b', "job": "another"}')).ref
+    other = recorded(world, "g", "b.csv", decision=foreign)
+    again = recorded(world, "h", "h.xlsx", stamp=3.0)
+    assert "decision" not in staged(world, again, corrects(world, again, other), tmp_path / "again")
 
 
 def test_a_later_attempt_has_all_corrections_from_the_oldest_upload_to_the_newest(world):
@@ -148,6 +163,40 @@ def test_a_needed_file_that_is_gone_fails_the_job_and_another_correction_is_only
         staged(world, again, corrects(world, again, world.table.get(one.job_id)), tmp_path)
 
 
+def test_a_correction_whose_job_is_forgotten_is_reported(world):
+    first = recorded(world, "f", "a.csv")
+    one, two = recorded(world, "o", "one.xlsx", stamp=2.0), recorded(world, "t", "two.xlsx", stamp=3.0)
+    corrects(world, one, first)
+    world.table.remove(world.table.get(one.job_id))
+    found = corrects(world, two, first)
+    assert (names(found), found.lost) == (["two.xlsx"], [f"job {one.job_id}"])
+
+
+def test_each_job_on_the_way_is_read_once_however_many_files_name_it(world, monkeypatch):
+    behind, many = recorded(world, "f", "a.csv"), 8
+    for n in range(5):
+        job = recorded(world, f"r{n}", *(f"{n}-{file}.xlsx" for file in range(many)), stamp=2.0 + n)
+        claims = {item.ref.key: behind.job_id for item in job.inputs}
+        found = Origins(world.table).find(job, claims)
+        ended(world, job, State.SUCCEEDED, mends=mends_of(claims, found))
+        behind = job
+    read: list[str] = []
+    get = world.table.get
+    monkeypatch.setattr(world.table, "get", lambda job_id: read.append(job_id) or get(job_id))
+    assert len(Origins(world.table).find(job, claims).mended) == 5 * many
+    assert max(Counter(read).values()) <= 2, "once for what is behind it, and the first one to list the correction"
+
+
+def test_a_file_that_was_replaced_in_the_same_drop_as_its_correction_is_not_passed_over(world):
+    first = recorded(world, "f", "a.csv", "b.csv")
+    old = first.inputs[1]
+    job = recorded(world, "c", "a.csv", "b.csv", "c.xlsx", stamp=2.0)
+    new = replace(old, ref=replace(old.ref, version="2", digest="other"))
+    job = replace(job, inputs=(job.inputs[0], new, job.inputs[2]))
+    with pytest.raises(StagingFailed, match=r"b\.csv of that job was replaced in this drop; take c\.xlsx out of it"):
+        Origins(world.table).find(job, {job.inputs[2].ref.key: first.job_id})
+
+
 def test_a_drop_that_was_corrected_too_often_is_refused_in_words(world):
     first = recorded(world, "f", "a.csv")
     for n in range(MAX_CORRECTIONS):
@@ -155,3 +204,15 @@ def test_a_drop_that_was_corrected_too_often_is_refused_in_words(world):
     with pytest.raises(StagingFailed, match="64 files corrected before; drop the whole file again"):
         corrects(world, recorded(world, "last", "last.xlsx", stamp=99.0), first)
     corrects(world, world.table.get(world.table.get(first.job_id).corrections[0].job_id), first)
+
+
+def test_a_correction_that_is_listed_runs_again_though_those_it_was_made_of_fill_the_list(world):
+    first = recorded(world, "f", "a.csv")
+    for n in range(MAX_CORRECTIONS - 1):
+        corrects(world, recorded(world, f"n{n}", f"{n}.xlsx", stamp=2.0 + n), first)
+    before = recorded(world, "b", "before.xlsx", stamp=80.0)  # listed by no program before this one
+    claims = {before.inputs[0].ref.key: first.job_id}
+    ended(world, before, State.SUCCEEDED, mends=mends_of(claims, OriginInputs(roots=[first])))
+    last = recorded(world, "l", "last.xlsx", stamp=99.0)
+    for _ in range(2):
+        assert "last.xlsx" in names(corrects(world, last, world.table.get(before.job_id)))

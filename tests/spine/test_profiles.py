@@ -3,10 +3,13 @@
 import json
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
-from runner.publish import PROFILE, Publisher
+from runner.publish import PROFILE, Publisher, with_profile
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
@@ -60,6 +63,16 @@ def test_finishing_twice_changes_nothing(world):
     before = world.store.head(profile_key(job))
     publisher(world).finish(job)
     assert world.store.head(profile_key(job)) == before
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["", "a", "b", "x"])), min_size=1, max_size=20))
+def test_a_finisher_that_repeats_a_dead_one_writes_the_same(drops):
+    file = None
+    for n, (layout, after) in enumerate(drops):
+        job = replace(a_job(f"j{n}"), stamp=float(n))
+        staged = json.dumps({"after": after, "layout": layout}).encode() + b"\n" + BODY % n
+        file = with_profile(file, job, staged)
+        assert with_profile(file, job, staged) == file
 
 
 def test_a_profile_that_cannot_be_read_is_replaced(world):

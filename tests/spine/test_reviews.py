@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.decisions import DecisionInvalid
 from core.errors import IllegalTransition
 from core.jobs import State
 from core.keys import job_folder, staging_folder
@@ -12,6 +13,7 @@ from core.memories import own_key, parse_memory
 from core.verdicts import Verdict
 from infra.reviews import put_decision
 from infra.statuses import status_key
+from tests.support import world as support
 from tests.support.world import Crash, World
 
 INPUT = "inbox/acme/d/a.csv"
@@ -103,20 +105,25 @@ def test_a_decision_is_remembered_once_however_often_it_is_published(local):
     assert (shape.sender, shape.headers, shape.header_rows, shape.by, shape.count) == ("d", ("ID No",), (1,), "ann", 1)
 
 
+def test_a_box_puts_no_words_into_a_persons_mouth(local, monkeypatch):
+    _, runner = asking(local)
+    answer(local)
+    lies = [
+        {"header": "Total", "field": "id"},
+        {"header": "Fax", "field": None},
+        {"header": "Date", "reading": "comma"},
+    ]
+    monkeypatch.setattr(support, "_applied", lambda _: [*lies, {"header": "ID No", "field": "id"}])
+    local.work_off(runner)
+    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
+    assert ([entry.header for entry in memory.headers], memory.readings) == (["ID No"], ())
+
+
 def test_a_decision_that_is_not_to_be_remembered_is_not(local):
     _, runner = asking(local)
     answer(local, remember=False)
     local.work_off(runner)
     assert local.store.head(own_key("acme", "members")) is None
-
-
-def test_an_answer_by_a_questions_id_is_remembered_by_its_header(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "id"}])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("id", "id")]
 
 
 @pytest.mark.parametrize(
@@ -134,15 +141,6 @@ def test_of_columns_with_one_header_a_field_is_remembered_and_two_are_not(local,
     info = local.store.head(own_key("acme", "members"))
     memory = parse_memory(local.store.read(info.key, limit=1 << 20) if info else b'{"memory": 1}')
     assert {e.header: e.field for e in memory.headers} == known
-
-
-def test_an_answer_that_was_never_offered_is_not_remembered_and_spoils_no_other(local):
-    job, runner = asking(local)
-    question = told(local, f"{job_folder(job)}review.json")["questions"][0]
-    answer(local, answers=[{"id": question["id"], "value": "no such field!"}, ANSWER["answers"][0]])
-    local.work_off(runner)
-    memory = parse_memory(local.store.read(own_key("acme", "members"), limit=1 << 20))
-    assert [(e.header, e.field) for e in memory.headers] == [("ID No", "id")]
 
 
 def test_a_reading_is_remembered_for_its_sender(local):
@@ -615,6 +613,18 @@ def test_what_an_earlier_answer_by_command_said_stays_and_what_is_said_again_goe
     more = [{"header": "Date", "reading": "comma"}, {"header": "Notes", "field": "id"}]
     put_decision(local.store, again, ANSWER | {"job": job.job_id, "answers": more})
     assert told(local, DECISION)["answers"] == [*more, said[0]]
+
+
+def test_an_answer_by_command_with_an_unknown_field_is_refused_at_once_and_one_that_is_there_spoils_no_other(local):
+    job, _ = asking(local)
+    bad = {"header": "x", "field": "nope"}
+    with pytest.raises(DecisionInvalid, match="nope"):
+        put_decision(local.store, job, ANSWER | {"answers": [bad]})
+    assert local.store.head(DECISION) is None
+    answer(local, answers=[bad, {"header": "y", "field": None}])
+    assert refusals(local)
+    put_decision(local.store, job, ANSWER)
+    assert told(local, DECISION)["answers"] == [*ANSWER["answers"], {"header": "y", "field": None}]
 
 
 def test_a_decision_replaced_while_the_job_ends_is_refused_and_the_one_that_was_read_keeps_its_date(local):

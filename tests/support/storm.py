@@ -96,6 +96,8 @@ def check_published_once(s3: Any, bucket: str) -> int:
     """
     found = {key: etags for key, etags in versions(s3, bucket).items() if not key.endswith("/status.json")}
     results = {key: etags for key, etags in found.items() if key.endswith("/result.json")}
-    assert {key: n for key, etags in results.items() if (n := len(etags)) != 1} == {}, "published more than once"
-    assert {key: etags for key, etags in found.items() if len(set(etags)) != 1} == {}, "an output changed"
+    twice = {key: etags for key, etags in results.items() if len(etags) != 1}
+    assert not twice, f"published more than once: {twice}"
+    changed = {key: etags for key, etags in found.items() if len(set(etags)) != 1}
+    assert not changed, f"outputs changed: {changed}"
     return sum(len(etags) for etags in found.values()) - len(found)

@@ -79,6 +79,7 @@ class ScriptedSandbox:
     def __init__(self) -> None:
         self.verdict = Verdict.OK
         self.during: Callable[[], None] = lambda: None
+        self.orders: list[dict[str, Any]] = []
         self.asks = False  # as an engine that is unsure until somebody decides
 
     def isolation(self) -> Isolation:
@@ -87,6 +88,7 @@ class ScriptedSandbox:
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
         if "verify" in order.job:
             return verify_here(order, self.isolation())
+        self.orders.append(order.job)
         during, self.during = self.during, lambda: None
         verdict, self.verdict = self.verdict, Verdict.OK
         if self.asks and verdict is Verdict.OK and not (order.job.get("decision") or order.job.get("review")):
@@ -101,6 +103,8 @@ class ScriptedSandbox:
             return BoxReport(verdict=verdict, message="scripted", log=log)
         rows = (order.scratch / "in" / "0").stat().st_size
         told = artifact(order.job, self.isolation(), rows=rows)
+        if order.job.get("decision"):
+            told["profile"] |= {"answers": _applied((order.scratch / order.job["decision"]["path"]).read_bytes())}
         title = order.job["manifest"]["name"]
         bodies = {"normalized.xlsx": workbook(rows, title=title), "artifact.json": as_bytes(told)}
         if verdict is Verdict.NEEDS_REVIEW:
@@ -118,6 +122,12 @@ class ScriptedSandbox:
 
     def close(self) -> None:
         pass
+
+
+def _applied(decision: bytes) -> list[dict[str, Any]]:
+    """The answers of a decision that name a header, as an engine reports those that it applied."""
+    says = ("header", "field", "reading")
+    return [{k: a[k] for k in says if k in a} for a in json.loads(decision).get("answers", ()) if "header" in a]
 
 
 def planned(intake: Intake, *keys: str) -> Callable[[], None]:

@@ -20,12 +20,13 @@ from tests.truth.running import Outcome
 UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
 ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outside"}
-ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "no_header"}
+ROW_KEPT = {"total_assumed", "group_assumed", "header_assumed", "record_assumed", "no_header"}
 ENCODING = {"encoding_assumed", "undecodable"}
 DIALECT = {"delimiter_assumed", "open_quote", "stray_quote"}
 WIDE = {"wide_row"}  # at the row: its cells may have moved
 DECIMAL = {"decimal_assumed", "decimal_mixed"}
 ORDER = {"date_order_assumed", "date_order_mixed"}
+FORM = {"date_form_assumed"}  # digits read as a day number
 MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
 CENTURY = {"century_assumed"}
@@ -37,7 +38,7 @@ BESIDE = {"cells_beside"}
 SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
-    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | MERGED | TIME | CENTURY | UNMAPPED | MOVED
+    UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | FORM | MERGED | TIME | CENTURY | UNMAPPED | MOVED
     | BESIDE | SKIPPED | CELLS | WIDE
 )  # fmt: skip
 
@@ -198,6 +199,8 @@ class _Judge:
             return "decimal sign", self._finding(DECIMAL, field=name)
         if isinstance(got, datetime) and any(swapped(w, got) for w in each(want)):
             return "date order", self._finding(ORDER, field=name)
+        if isinstance(got, datetime) and isinstance(text, str) and text.isdecimal():
+            return "digits", self._finding(FORM, field=name)
         if isinstance(got, datetime) and any(
             isinstance(w, date) and w.year % 100 == got.year % 100 and (w.month, w.day) == (got.month, got.day)
             for w in each(want)
@@ -289,7 +292,7 @@ class _Judge:
                 code = self._finding(ROW_KEPT, sheet=sheet, row=number)
                 self._add("told", f"{self.case.left[sheet, number]} kept", f"{sheet}!{number}", None, values, code)
             else:
-                code = self._finding({"no_header", "header_assumed"} | DIALECT, warning=True)
+                code = self._finding({"no_header", "header_assumed", "record_assumed"} | DIALECT, warning=True)
                 self._add("told" if code else "silent", "row from nowhere", f"output row {g + 2}", None, values, code)
 
     def _tells(self) -> None:

@@ -13,6 +13,7 @@ from tests.truth.running import try_case
 FILES = 4
 HEAVY = {
     "many_rows": 1,
+    "formats_changed_late": 2,
     "encodings_cut_samples": 2,
     "many_columns": 2,
     "decimal_proved_late": 3,

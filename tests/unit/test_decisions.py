@@ -60,6 +60,10 @@ def test_a_decision_with_every_kind_of_answer_is_read():
         (GOOD | {"answers": [{"column": "1", "field": "a"}]}, "$.answers[0].column", "1"),
         (GOOD | {"answers": [{"id": "h", "header_rows": [0]}]}, "$.answers[0].header_rows[0]", "0"),
         (GOOD | {"answers": [{"header": "A", "field": "a"}] * 2001}, "$.answers", "2001"),
+        (GOOD | {"accept": "yes"}, "$.accept", "yes"),
+        (GOOD | {"remember": 0}, "$.remember", "0"),
+        (GOOD | {"by": "  "}, "$.by", "  "),
+        (GOOD | {"by": "a\x1b[31mnn"}, "$.by", "31mnn"),
     ],
 )
 def test_a_bad_decision_is_refused_with_the_place_and_what_is_allowed(said, path, word):

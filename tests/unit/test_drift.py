@@ -125,6 +125,10 @@ class TestValues:
             ("blank", 0.0, 0.5),
         ]
 
+    def test_a_column_under_another_header_is_still_compared(self):
+        before, now = made(("Mail", "email"), ("Id", "id")), made(("E-Mail", "email"), ("Id", "id"), blank=0.5)
+        assert [(d["header"], d["what"]) for d in values_drift(before, now)] == [("Id", "blank"), ("E-Mail", "blank")]
+
     def test_few_rows_say_nothing(self):
         assert values_drift(made(("A", "a"), rows=3), made(("A", "a"), rows=3, blank=1.0)) == []
 
@@ -158,10 +162,17 @@ def test_anything_but_a_profile_is_not_compared_with(body):
 
 
 def rerun(
-    folder: Path, first: Outcome, rows: list[list[Any]], *, decision: dict[str, Any] | None = None, **manifest: Any
+    folder: Path,
+    first: Outcome,
+    rows: list[list[Any]],
+    *,
+    decision: dict[str, Any] | None = None,
+    left_by: str = "a",
+    **manifest: Any,
 ) -> Outcome:
     """A second drop of the same sender, whose last profile is that of the first."""
-    kept = b'{"kept": 1, "order": [1, 1, "a"]}\n' + json.dumps(first.artifact["profile"]).encode()
+    head = {"kept": 1, "job_id": left_by, "order": [1, 1, "a"]}
+    kept = json.dumps(head).encode() + b"\n" + json.dumps(first.artifact["profile"]).encode()
     again = run_job(folder / "second", rows, fields=FIELDS, **manifest)  # writes the input and shows what is ordered
     (folder / "second" / "previous.json").write_bytes(kept)
     order = {
@@ -203,6 +214,10 @@ class TestJobs:
         page = (tmp_path / "second" / "report.html").read_text()
         assert "Since the sender" in page
         assert "Email → Mail" in page
+
+    def test_a_job_that_runs_again_is_not_compared_with_itself(self, tmp_path):
+        done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER, left_by="acme-test-1")
+        assert "drift" not in done.artifact
 
     def test_columns_that_are_accepted_are_a_note(self, tmp_path):
         done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER)

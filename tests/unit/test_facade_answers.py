@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from console.facade import Fresh
+from core.errors import StoreUnavailable
 
 
 class Table:
@@ -86,3 +87,36 @@ def test_a_count_that_fails_aside_is_tried_again():
     until(lambda: not fails)
     assert fresh.get() == 1
     until(lambda: fresh.get() == 2)
+
+
+class Service(Table):
+    """One that does not answer, which it takes its time to find out, until it is up."""
+
+    up = False
+
+    def ask(self) -> int:
+        answer = super().ask()
+        if not self.up:
+            raise StoreUnavailable("no answer")
+        return answer
+
+
+def test_while_a_service_is_down_one_waits_and_the_others_are_told_at_once():
+    service = Service(seconds=8.0)
+    fresh = Fresh(service.ask, service.steady)
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            fresh.get()
+    assert service.asked == 1
+    service.now += 9.0  # the error is too old to be believed
+    service.may_answer.clear()
+    service.asking.clear()
+    patient = threading.Thread(target=fresh.get)
+    patient.start()
+    assert service.asking.wait(20)
+    with pytest.raises(StoreUnavailable):
+        fresh.get()
+    service.up = True
+    service.may_answer.set()
+    patient.join(20)
+    assert (fresh.get(), service.asked) == (2, 2)

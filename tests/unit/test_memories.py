@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +14,13 @@ from core.memories import (
     HeaderFact,
     Memory,
     MemoryInvalid,
+    ReadingFact,
     ShapeFact,
     SpellingFact,
+    answers_in,
     forget,
     learn,
-    merge,
+    left_out,
     parse_memory,
     serialized,
 )
@@ -77,16 +80,30 @@ def test_what_is_written_is_read_again_byte_by_byte(given):
     assert serialized(parse_memory(serialized(memory))) == serialized(memory)
 
 
+def merged(one: Memory, other: Memory) -> Memory:
+    """Two memories put together by hand, after the next lesson."""
+    kinds = ("headers", "values", "shapes", "readings")
+    return learn(Memory(**{kind: (*getattr(one, kind), *getattr(other, kind)) for kind in kinds}), [], at=NOW)
+
+
 @given(st.lists(facts, max_size=8), st.lists(facts, max_size=8))
 def test_merging_adds_counts_and_does_not_care_who_is_first(one, other):
     left, right = learnt(*one), learnt(*other)
-    assert serialized(merge(left, right)) == serialized(merge(right, left))
-    assert counted(merge(left, right)) == len(one) + len(other)
+    assert serialized(merged(left, right)) == serialized(merged(right, left))
+    assert counted(merged(left, right)) == len(one) + len(other)
 
 
 def test_spellings_of_a_header_in_upper_and_lower_case_are_one():
     (entry,) = learnt(HeaderFact("HOUSENO", "number"), HeaderFact("houseno ", "number")).headers
     assert entry.count == 2
+
+
+def test_a_header_is_one_whichever_way_its_accents_are_written_and_a_cell_is_as_the_engine_compares_it():
+    headers = [HeaderFact(normalize(form, "Größe é"), "size") for form in ("NFC", "NFD")]
+    (header,) = learn(Memory(), headers, at=NOW).headers
+    assert header.count == 2
+    cells = [SpellingFact("plan", text, "gold") for text in ("Very good", " very good ", "very  good")]
+    assert [e.count for e in learn(Memory(), cells, at=NOW).values] == [1, 2]
 
 
 def test_the_newest_word_of_a_person_beats_any_count():
@@ -116,6 +133,19 @@ def test_a_full_memory_keeps_persons_words_and_what_was_said_often(monkeypatch):
     monkeypatch.setattr(memories, "MAX_HEADERS", 2)
     memory = learnt(HeaderFact("said", "x", by="ann"), HeaderFact("often", "x", times=9), HeaderFact("once", "x"))
     assert [e.header for e in memory.headers] == ["often", "said"]
+
+
+def test_what_a_full_memory_has_no_room_for_is_counted(monkeypatch):
+    monkeypatch.setattr(memories, "MAX_HEADERS", 2)
+    known = learnt(HeaderFact("a", "x"), HeaderFact("b", "x", by="ann"))
+    said = [
+        HeaderFact("C", "x", by="ann"),
+        HeaderFact("c ", "x"),
+        HeaderFact("d", None),
+        ReadingFact("s", "d", "comma"),
+    ]
+    assert left_out(known, said, learn(known, said, at=NOW)) == 2, "a and d"
+    assert left_out(known, [], known) == 0
 
 
 def test_wide_tables_do_not_push_out_what_people_said_about_headers(monkeypatch):
@@ -212,7 +242,7 @@ def said(draw):
 
 
 @given(st.lists(said(), min_size=1, max_size=5, unique_by=lambda one: one[0]), st.randoms(use_true_random=False))
-def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_merge_order(given, rng):
+def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_order(given, rng):
     newest = max(range(len(given)), key=lambda n: given[n][0])
     bodies = [
         {
@@ -232,7 +262,7 @@ def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_merge_order(
     raw = {kind: [entry for body in bodies for entry in body[kind]] for kind in ("headers", "values", "readings")}
     memory = Memory()
     for body in bodies:
-        memory = merge(memory, parse_memory(json.dumps(body).encode()))
+        memory = merged(memory, parse_memory(json.dumps(body).encode()))
     for headers, values in (
         (raw["headers"], raw["values"]),
         ([e.model_dump(mode="json") for e in memory.headers], [e.model_dump(mode="json") for e in memory.values]),
@@ -253,8 +283,8 @@ def test_a_persons_reading_is_not_beaten_by_a_newer_one_that_nobody_said():
         parse_memory(json.dumps({"memory": 1, "readings": [e]}).encode())
         for e in ({**said, "by": "ann", "said_at": said["at"]}, newer)
     )
-    assert [e.reading for e in merge(one, other).readings] == ["day_first"]
-    assert serialized(merge(one, other)) == serialized(merge(other, one))
+    assert [e.reading for e in merged(one, other).readings] == ["day_first"]
+    assert serialized(merged(one, other)) == serialized(merged(other, one))
 
 
 def test_two_people_who_contradict_each_other_within_a_second_are_kept_apart():
@@ -340,3 +370,18 @@ def test_a_writer_gives_up_with_words_when_others_never_stop(tmp_path):
 
     with pytest.raises(Exception, match="try again"):
         change_memory(Busy(), KEY, lambda m: learn(m, [HeaderFact("a", "x")], at=NOW), pause=lambda _: None)
+
+
+def test_what_a_box_reports_as_applied_and_is_no_answer_spoils_no_other():
+    lies = [
+        {"header": "x", "field": "no such field!"},
+        {"header": "y", "field": 1},
+        {"header": "z"},
+        [],
+        "answer",
+        None,
+    ]
+    lies += [{"header": "d", "reading": "backwards"}, {"header": "x" * 501, "field": None}]
+    facts = answers_in({"answers": [*lies, {"header": "ID No", "field": "id"}]}, sender="north", by="ann")
+    assert facts == [HeaderFact("ID No", "id", "ann", "north")]
+    assert answers_in({"answers": 7}, sender="north", by="ann") == answers_in(None, sender="north", by="ann") == []

@@ -1,5 +1,6 @@
 """Rows with errors: where they go, what rejects.xlsx shows of them, and how they come back."""
 
+import csv
 import json
 import zipfile
 from datetime import date, datetime, time, timedelta
@@ -10,16 +11,19 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openpyxl.styles import Border, Font, PatternFill, Side
+from openpyxl.styles import Alignment, Border, Color, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
-from runner.engine.mending import is_same, key, matched
+from runner.engine import looks
+from runner.engine import rejects as module
+from runner.engine.mending import key, matched
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
 from runner.engine.verifying.rejects_book import write_rejects
+from runner.engine.written import WrittenColumn, is_same
 from runner.staging import box_outputs
-from tests.unit.engine_jobs import Outcome, run_job, run_order
+from tests.unit.engine_jobs import Outcome, run_job, run_order, workbook
 
 FIELDS = [{"name": "id", "required": True}, {"name": "email", "type": "email"}, {"name": "n", "type": "integer"}]
 HEADER = ["Id", "Email", "N", "Remark"]
@@ -154,6 +158,99 @@ class TestTheWorkbook:
         assert made.row_dimensions[2].height == 40
         assert [str(area) for area in made.merged_cells.ranges] == ["A1:D1"]
 
+    def test_a_cell_never_takes_the_format_of_another_row(self, tmp_path):
+        """A number in a date format would come back as a date, and count as a correction."""
+        book = openpyxl.Workbook()
+        for row in [[*HEADER, "Due"], ["a", "bad", 1, "x", date(2026, 1, 2)], ["b", "bad", 2, "y", 12]]:
+            book.active.append(row)
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert [row[4] for row in rejects(tmp_path)] == [datetime(2026, 1, 2), 12]
+
+    @pytest.mark.parametrize(
+        ("value", "code", "comes_back"),
+        [
+            ({"date": "2026-01-02"}, "0.00", datetime(2026, 1, 2)), (12.5, "dd.mm.yyyy", 12.5),
+            ({"time": "06:07:00"}, "dd.mm.yyyy", time(6, 7)), (12, "[h]:mm", 12), ({"seconds": 3600}, "0", timedelta(hours=1)),
+            ({"datetime": "2026-01-02T03:04:05"}, "@", datetime(2026, 1, 2, 3, 4, 5)),
+        ],
+    )  # fmt: skip
+    def test_a_value_keeps_its_kind_whatever_format_its_cell_had(self, tmp_path, value, code, comes_back):
+        lines = described({"style": {"format": code}}, SHEET, {**ROW, "cells": [[1, value, 0]], "marks": []}, END)
+        (tmp_path / "d").write_bytes(lines)
+        with (tmp_path / "d").open("rb") as source, (tmp_path / "x.xlsx").open("w+b") as file:
+            write_rejects(source, file, job="j", title="t")
+        assert openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets[0]["A1"].value == comes_back
+
+    def test_the_grid_goes_on_over_blank_cells_and_marked_cells_stay_readable(self, tmp_path):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in [HEADER, [None, "bad", 1, None]]:
+            sheet.append(row)
+        line = Border(bottom=Side(style="thin", color="FF00FF00"))
+        for cell in sheet[2]:
+            cell.border, cell.number_format = line, "@"
+        sheet["B2"].font = Font(color="FFFFFFFF")
+        sheet["C1"].fill = PatternFill("solid", fgColor=Color(indexed=22))
+        sheet["C1"].alignment = Alignment(textRotation=90, indent=2)
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [made.cell(2, n).border.bottom.style for n in range(1, 5)] == ["thin"] * 4
+        assert made["A2"].number_format == "@"  # so that an id keeps its zeros when it is typed
+        assert made["B2"].font.color.rgb == "FF9C0006"
+        assert made["C1"].fill.fgColor.rgb == "FFC0C0C0"
+        assert (made["C1"].alignment.textRotation, made["C1"].alignment.indent) == (90, 2)
+
+    def test_hidden_columns_stay_hidden_unless_something_is_wrong_there(self, tmp_path):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        for row in ROWS:
+            sheet.append(row)
+        for name in "BD":
+            sheet.column_dimensions[name].hidden = True
+            sheet.column_dimensions[name].width = 0
+        sheet.freeze_panes, sheet.sheet_view.rightToLeft, sheet.sheet_view.showGridLines = "B3", True, False
+        sheet.sheet_view.zoomScale = 80
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [made.column_dimensions[name].hidden for name in "BD"] == [False, True]
+        assert made.column_dimensions["B"].width > 5
+        assert made.freeze_panes == "B3"
+        view = made.sheet_view
+        assert (view.rightToLeft, view.showGridLines, view.zoomScale) == (True, False, 80)
+
+    def test_a_cell_offers_what_is_allowed_and_the_header_says_how_to_go_on(self, tmp_path):
+        fields = [{"name": "id"}, {"name": "plan", "type": "enum", "allowed": ['5" pipe', "gold"]}]
+        run_job(tmp_path, [["Id", "Plan"], ["a", "tin"], ["b", "zinc"]], fields=fields, output={"rejects": True})
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        (offer,) = sheet.data_validations.dataValidation
+        assert (str(offer.sqref), offer.formula1, offer.showErrorMessage) == ("B2:B3", '"5"" pipe,gold"', False)
+        assert "Correct the red cells" in sheet["C1"].comment.text
+
+    @pytest.mark.parametrize(("was", "now"), [('<sz val="11"', '<sz val="nan"'), ('<sz val="11"', '<sz val="inf"')])
+    def test_a_font_of_an_impossible_size_is_a_plain_one(self, tmp_path, was, now):
+        workbook(tmp_path / "plain.xlsx", {"S": [HEADER, ["a", "bad", 1, "x"]]})
+        with zipfile.ZipFile(tmp_path / "plain.xlsx") as given, zipfile.ZipFile(tmp_path / "in.xlsx", "w") as made:
+            for name in given.namelist():
+                made.writestr(name, given.read(name).replace(was.encode(), now.encode()))
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        assert len(rejects(tmp_path)) == 1
+
+    def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(looks, "MAX_CELLS", 8)
+        book = openpyxl.Workbook()
+        sheet = book.active
+        sheet.append(HEADER)
+        for n in range(30):
+            sheet.append([f"k{n}", "bad" if n in (0, 29) else "a@b.com", n, "x"])
+        sheet["B2"].font, sheet["B2"].fill = Font(name="Georgia"), PatternFill("solid", fgColor="FFAABBCC")
+        book.save(tmp_path / "in.xlsx")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        made = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert (made["A3"].value, made["B3"].font.name, made["A3"].fill.fill_type) == ("k29", "Georgia", None)
+
     def test_formulas_links_and_macros_of_the_sender_do_not_get_through(self, tmp_path):
         tmp_path.mkdir(exist_ok=True)
         book = openpyxl.Workbook()
@@ -202,11 +299,34 @@ class TestTheWorkbook:
         assert [row[0] for row in rejects(tmp_path)] == ["a", "b"]
         assert [row[0] for row in rejects(tmp_path, 1)] == ["d"]
 
+    def test_more_rows_than_a_sheet_holds_go_on_on_another_one_and_come_back(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(module, "MAX_SHEET_ROWS", 2)
+        run(tmp_path, [HEADER, *([f"k{n}", "bad", n, "x"] for n in range(5))], on_error="split")
+        book = openpyxl.load_workbook(tmp_path / "rejects.xlsx")
+        assert [[row[0].value for row in sheet] for sheet in book.worksheets] == [
+            ["Id", "k0", "k1"], ["Id", "k2", "k3"], ["Id", "k4"],
+        ]  # fmt: skip
+        for sheet in book.worksheets:
+            for row in sheet.iter_rows(min_row=2):
+                row[1].value = "a@b.com"
+        book.save(tmp_path / "mended.xlsx")
+        done = mended(tmp_path, tmp_path / "mended.xlsx", on_error="split")
+        assert done.artifact["mends"]["rows"] == 5
+        assert done.end["summary"]["rows_out"] == 5
+
     def test_a_csv_gets_a_plain_workbook_with_its_own_columns(self, tmp_path):
         tmp_path.mkdir(exist_ok=True)
         (tmp_path / "in.xlsx").write_text("Id;Email;N\n007;bad;1\nb;b@b.com;2\n")
         run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
         assert [row[:3] for row in rejects(tmp_path)] == [["007", "bad", "1"]]
+
+    def test_an_id_that_is_typed_into_the_rows_of_a_csv_keeps_its_zeros_and_a_number_is_one(self, tmp_path):
+        (tmp_path / "in.xlsx").write_text("Id;Email;N;Remark\n;bad;1;x\n008;bad;x;\n009;a@b.com;2;y\n")
+        run_job(tmp_path, None, fields=FIELDS, output={"rejects": True})
+        sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+        assert [[cell.number_format for cell in row[:4]] for row in sheet.iter_rows(min_row=2)] == [
+            ["@", "@", "General", "@"]
+        ] * 2
 
 
 def described(*lines: dict[str, Any]) -> bytes:
@@ -248,6 +368,12 @@ class TestWhatABoxMayDescribe:
             [SHEET, {**ROW, "row": 3}, END],
             [SHEET, {**ROW, "row": 1, "kind": "row"}, END],
             [{**SHEET, "frozen": 10**6}, ROW, END],
+            [{**SHEET, "across": -1}, ROW, END],
+            [{**SHEET, "hidden": [3]}, ROW, END],
+            [{**SHEET, "view": {"zoom": "<evil>"}}, ROW, END],
+            [{**SHEET, "view": 7}, ROW, END],
+            [SHEET, ROW, {"choices": [[3, ["a"]]]}, END],
+            [SHEET, ROW, {"choices": [[1, "a"]]}, END],
             [SHEET, {**ROW, "cells": [[1, 10**16]]}, END],
             [SHEET, {**ROW, "height": 1e9}, END],
             [[1, 2]],
@@ -378,7 +504,7 @@ def test_columns_are_found_by_header_wherever_they_moved():
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40), st.booleans())
 def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_factory, bad, headless_note):
     """`bad`: for each row, whether its email and its number are wrong."""
@@ -419,11 +545,69 @@ def test_output_and_rejects_are_the_input_and_mending_gives_all_of_it(tmp_path_f
         (date(2026, 1, 2), "02.01.2026", True), (date(2026, 1, 2), "01/02/26", True), (date(2026, 1, 2), "03.01.2026", False),
         (datetime(2026, 1, 2, 3, 4), "2026-01-02 03:04", True), (datetime(2026, 1, 2, 3, 4), "2026-01-02", False),
         (time(1, 2), time(1, 2), True), (timedelta(hours=1), timedelta(hours=2), False), (date(2026, 1, 2), "9" * 5000, False),
-        (7, "9" * 5000, False), (CellError("#N/A"), "#N/A", True), (CellError("#N/A"), CellError("#N/A"), True),
+        (7, "9" * 5000, False), (15, "1,5", False), (1500, "1,500", True), (date(1985, 7, 6), "06/07/85", True),
+        (CellError("#N/A"), "#N/A", True), (CellError("#N/A"), CellError("#N/A"), True),
     ],
 )  # fmt: skip
 def test_a_cell_counts_as_corrected_unless_it_may_be_what_was_shown(own, mended, same):
     assert is_same(own, mended) is same
+
+
+@pytest.mark.parametrize(
+    ("own", "text", "asked", "same"),
+    [
+        (12.4, "12", False, True), (12.4, "12", True, False), (1234.567, "1,234.57", False, True), (12.4, "13", False, False),
+        (123456789012, "1.23457E+11", False, True), (-1234.5, "(1,234.50)", False, True), (0.4567, "46%", False, True),
+        (date(2026, 1, 2), "########", True, True), (date(2026, 1, 2), "Jan-26", False, True), (date(2026, 1, 2), "Jan-26", True, False),
+        (datetime(2026, 1, 2, 3, 4), "2026-01-02", False, True), (datetime(2026, 1, 2, 15, 4, 5), "1/2/26 3:04 PM", False, True),
+        (time(6, 7), "6:07", False, True), (time(18, 7), "6:07 PM", False, True), (time(6, 7), "6:08", False, False),
+        (timedelta(hours=30), "30:00:00", False, True), (timedelta(days=10**6), "1:00", False, False),
+        ("007", "7", False, True), ("007", "7", True, False), ("1234567890123456", "1.23457E+15", False, True),
+        ("2026-01-02", "02.01.2026", False, True), ("A1", "A2", False, False), ("x", "", False, False), (7, "", False, False),
+        (True, "WAHR", False, True), (True, "FALSE", False, False), (True, "WAHR", True, False), (None, "x", False, False), (None, " ", False, True),
+        (CellError("#N/A"), "#N/A", True, True), (CellError("#N/A"), "5", False, False), (Shown(501, "00501"), "00501", False, True),
+    ],
+)  # fmt: skip
+def test_a_text_file_has_only_what_cells_show(own, text, asked, same):
+    assert WrittenColumn().is_same(own, text, asked=asked) is same
+
+
+def test_how_a_text_file_writes_dates_and_numbers_is_learnt_from_cells_that_were_right():
+    column = WrittenColumn()
+    for own, text in [
+        (date(2026, 1, 2), "01/02/26"),
+        (date(2026, 3, 4), "03/04/26"),
+        (1234.5, "1.234,50"),
+        (9.999, "10,00"),
+    ]:
+        column.learn(own, text)
+    assert column.value("05/06/26") == date(2026, 5, 6)
+    assert column.value("5/6/2026 7:08") == datetime(2026, 5, 6, 7, 8)
+    assert column.value("1.234") == 1234
+    assert not column.is_same(date(2026, 1, 2), "02/01/26", asked=True), "day and month were swapped"
+    assert column.is_same(0.001, "0,00", asked=True), "shown with as many decimals as the others"
+    assert WrittenColumn().value("05/06/26") == "05/06/26"
+
+
+def test_a_date_typed_in_another_way_than_its_column_is_written_is_left_to_the_manifest_and_the_column():
+    column = WrittenColumn()
+    column.learn(date(2026, 1, 2), "2026-01-02")
+    assert column.value("12/06/25") == "12/06/25"
+
+
+def test_a_day_and_a_month_that_were_swapped_in_a_text_file_are_a_correction(tmp_path):
+    fields = [{"name": "id"}, {"name": "day", "type": "date", "max": "2026-02-15"}, {"name": "email", "type": "email"}]
+    days = [(date(2026, 2, 1), "bad"), (date(2026, 1, 14), "bad"), (date(2026, 3, 2), "a@b.com")]
+    rows = [["Id", "Day", "Email"], *([f"k{n}", day, mail] for n, (day, mail) in enumerate(days))]
+    run_job(tmp_path, rows, fields=fields, output={"rejects": True})
+    sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
+    lines = [[f"{c.value:%d/%m/%Y}" if isinstance(c.value, datetime) else c.value or "" for c in row] for row in sheet]
+    assert lines[3][1] == "02/03/2026"
+    lines[3][1] = "03/02/2026"
+    with (tmp_path / "mended.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    done = mended(tmp_path, tmp_path / "mended.csv", fields=fields)
+    assert done.column("day") == [datetime(2026, 2, 1), datetime(2026, 1, 14), datetime(2026, 2, 3)]
 
 
 def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp_path):
@@ -431,6 +615,27 @@ def test_a_cell_that_looks_like_a_key_does_not_say_which_job_a_file_corrects(tmp
     rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
     rows[1][0] = key("row", "acme-other-9", 0, 0, 1)
     assert run_job(tmp_path / "again", rows, fields=FIELDS).error["where"]["job"] == "acme-test-1"
+
+
+@pytest.mark.parametrize(
+    ("reading", "name", "encoding"),
+    [
+        ({"delimiter": ";"}, "m.csv", "utf-8"), ({"encoding": "utf-16"}, "m.csv", "utf-8"), ({"quote": "'"}, "m.csv", "utf-16"),
+        ({"sheets": ["Members*"]}, "m.xlsx", ""),
+    ],
+)  # fmt: skip
+def test_what_the_manifest_says_about_files_does_not_hide_the_keys_of_corrected_rejects(
+    tmp_path, reading, name, encoding
+):
+    run(tmp_path, [["A list, of members"], HEADER, ["a", "bad", 2, "y"]])
+    rows = [list(row) for row in openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0].values]
+    again = tmp_path / "again"
+    again.mkdir()
+    if name == "m.csv":
+        with (again / "in.xlsx").open("w", newline="", encoding=encoding) as file:
+            csv.writer(file).writerows(rows)
+    found = run_job(again, None if name == "m.csv" else {"Mine": rows}, fields=FIELDS, reading=reading).error
+    assert (found["code"], found["where"]["job"]) == ("mends", "acme-test-1")
 
 
 def test_rejects_without_their_keys_are_refused_in_words_and_not_taken_for_a_whole_file(tmp_path):
@@ -465,3 +670,23 @@ def test_a_file_dropped_again_replaces_its_rows_and_that_of_somebody_else_only_w
     done = mended(tmp_path, *files, keys=keys)
     rows = {row[0]: row for row in done.rows()[1:]}
     assert (rows["b"][1], rows["b"][3], rows["c"][1]) == ("again@b.com", remark, "first@b.com")
+
+
+def test_a_correction_is_not_asked_about_once_more_where_everything_is_asked_about(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", 1, "x"]])
+    fixed = mend(tmp_path, lambda sheet: setattr(sheet["B2"], "value", "a@b.com"))
+    assert mended(tmp_path, fixed, mapping={"review": "always"}).end["ok"]
+
+
+def test_two_people_who_use_one_name_and_correct_different_cells_of_a_row_lose_nothing(tmp_path):
+    run(tmp_path, [HEADER, ["a", "bad", "x", "y"], ["b", "bad", 2, "y"]])
+
+    def ann(sheet: Any) -> None:
+        sheet["B2"] = "ann@b.com"
+
+    def bob(sheet: Any) -> None:
+        sheet["C2"] = 7
+
+    files = mend(tmp_path, ann, "ann.xlsx"), mend(tmp_path, bob, "bob.xlsx")
+    done = mended(tmp_path, *files, keys=("one", "one"))
+    assert done.rows()[1][:3] == ["a", "ann@b.com", 7]

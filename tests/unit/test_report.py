@@ -1,6 +1,8 @@
 """report.html and the drawings that it shares with the console."""
 
+import re
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ def changed(**parts: Any) -> dict[str, Any]:
     """The sample with some of its parts changed, each a dictionary merged into the one there or a new value."""
     made = deepcopy(SAMPLE)
     for name, value in parts.items():
-        made[name] = made[name] | value if isinstance(value, dict) else value
+        made[name] = made.get(name, {}) | value if isinstance(value, dict) else value
     return made
 
 
@@ -55,6 +57,19 @@ def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_w
     assert page.count("<li") == 2
     assert "column A “Pay”: is blank" in page
     assert "<code>A3</code>, <code>A5</code>" in page
+
+
+def test_the_file_is_named_where_there_are_several_and_one_that_corrects_rows_is_called_so():
+    one = SAMPLE["inputs"][0]
+    inputs = [{**one, "name": "a.csv"}, {**one, "name": "b.csv"}]
+    listed = [{**finding("A3"), "input": name} for name in ("a.csv", "b.csv")]
+    page = report(changed(inputs=inputs, validation={**SAMPLE["validation"], **findings(*listed)}))
+    assert page.count("File “a.csv”, sheet “Pay”, column A") == 1
+    assert "2 files" in page
+    inputs[1]["role"] = "mended"
+    page = report(changed(inputs=inputs, mends={"jobs": ["j"], "rows": 3, "left_out": 1}))
+    assert "<h1>a.csv</h1>" in page
+    assert "3 rows corrected by b.csv. 1 row left out; see below." in page
 
 
 def test_errors_come_before_warnings_and_notes_are_left_out():
@@ -97,3 +112,21 @@ def test_what_changed_since_the_last_drop_is_listed_and_nothing_is_reported_to_b
     assert "Nothing changed" in drawing.drift(changed(drift=same) | {"drift": same})
     without = {name: part for name, part in SAMPLE.items() if name != "drift"}
     assert drawing.drift(without) == ""
+
+
+def documented_rules():
+    table = (Path(__file__).parents[2] / "docs/mapping.md").read_text().partition("| rule | what it is |")[2]
+    names = [
+        name
+        for line in table.strip().split("\n\n")[0].splitlines()
+        for name in re.findall("`([^`]+)`", line.split("|")[1])
+    ]
+    return [name for name in names if name != "prior" and "." not in name]
+
+
+@pytest.mark.parametrize("rule", [*documented_rules(), "header", "header:name~", "decision", "hooks.after_mapping"])
+def test_every_reason_has_words_for_and_against(rule):
+    said = {drawing.in_words(rule, 1.0), drawing.in_words(rule, -1.0)}
+    assert len(said) == 2
+    assert rule not in said
+    assert not any(text.endswith(" ") or "{" in text for text in said)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unicodedata import normalize
 
 import jsonschema
 import pytest
@@ -61,6 +62,29 @@ def test_answers_by_the_ids_of_questions_do_the_same(tmp_path):
     assert done.column("street") == ["Mayor 1", "Sol 2"]
 
 
+@pytest.mark.parametrize("by", ["header", "column", "id"])
+def test_what_was_applied_is_reported_by_its_header_however_the_answer_names_the_column(tmp_path, by):
+    street, start = run_job(tmp_path / "1", ROWS, **UNSURE).questions
+    said = {
+        "header": [{"header": "QZORT", "field": "street"}, {"header": "start", "reading": "day_first"}],
+        "column": [{"column": "A", "field": "street"}, {"column": "C", "reading": "day_first"}],
+        "id": [{"id": street["id"], "value": "A"}, {"id": start["id"], "value": "day_first"}],
+    }
+    unused = [
+        {"header": "city", "field": "street"},
+        {"header": "gone", "field": None},
+        {"column": "B", "reading": "comma"},
+    ]
+    decision = answers(*said[by], *unused)
+    done = run_job(tmp_path / "2", ROWS, **UNSURE, decision=decision)
+    assert done.artifact["profile"]["answers"] == [
+        {"header": "QZORT", "field": "street"}, {"header": "start", "reading": "day_first"},
+    ]  # fmt: skip
+    assert done.artifact["validation"]["by_code"]["decision_unused"] == len(unused)
+    hidden = run_job(tmp_path / "3", ROWS, **UNSURE, redact_headers=True, decision=decision)
+    assert "answers" not in hidden.artifact["profile"]
+
+
 def test_the_decision_on_the_page_is_valid_and_settles_every_question(tmp_path):
     done = run_job(tmp_path / "1", ROWS, **UNSURE)
     page = (done.folder / "review.html").read_text()
@@ -68,10 +92,37 @@ def test_the_decision_on_the_page_is_valid_and_settles_every_question(tmp_path):
     assert run_job(tmp_path / "2", ROWS, **UNSURE, decision={**ready, "by": "ann"}).end["ok"]
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_answer_fits_a_header_whichever_way_its_accents_are_written(tmp_path, form):
+    rows = [["Qállé Zört", "city", "start"], ["Mayor 1", "Lugo", "2025-04-13"], ["Sol 2", "Vigo", "2025-04-14"]]
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    said = {"sheet": normalize(form, "Tabellé").upper(), "header": normalize(form, rows[0][0]), "field": "street"}
+    rows[0][0] = normalize(other, rows[0][0])
+    done = run_job(tmp_path, {normalize(other, "Tabellé"): rows}, **UNSURE, decision=answers(said))
+    assert done.column("street") == ["Mayor 1", "Sol 2"]
+
+
 def test_what_a_decision_leaves_open_is_asked_again(tmp_path):
     done = run_job(tmp_path, ROWS, **UNSURE, decision=answers({"header": "QZORT", "field": "street"}))
     assert asked(done) == {("reading", "start")}
     assert json.loads((done.folder / "review.json").read_bytes())["decision"]["by"] == "ann"
+
+
+def test_a_review_says_which_answers_fitted_nothing(tmp_path):
+    bad = [
+        {"header": "QZROT", "field": "street"},
+        {"column": "ZZ", "field": "city"},
+        {"id": "required-0", "value": "A"},
+    ]
+    decision = answers(bad[0], {"header": "start", "reading": "day_first"}, *bad[1:])
+    done = run_job(tmp_path / "1", ROWS, **UNSURE, decision=decision)
+    assert asked(done) == {("required", "street")}
+    assert json.loads((done.folder / "review.json").read_bytes())["unused"] == [1, 3, 4]
+    assert "Of its answers, numbers 1, 3, 4 fit no column" in (done.folder / "review.html").read_text()
+    rows = [["Qzort", "Vwk"], ["a", "03/04/2025"], ["b", "05/06/2025"]]
+    decision = answers({"header": "Vwk", "reading": "day_first"})
+    done = run_job(tmp_path / "2", rows, **UNSURE, decision=decision)  # asked before anybody knows what the columns are
+    assert "unused" not in json.loads((done.folder / "review.json").read_bytes())
 
 
 @pytest.mark.parametrize("more", [{"decision": {"accept": True}}, {"accept": True}])
@@ -130,7 +181,7 @@ def test_a_table_without_a_header_is_asked_about(tmp_path):
     fields = [{"name": "n", "type": "integer", "synonyms": ["A"]}]
     done = run_job(tmp_path / "1", rows, fields=fields, mapping={"review": "unsure"})
     (header,) = [q for q in done.questions if q["kind"] == "header"]
-    assert [c["value"] for c in header["candidates"]] == ["none", "1"]
+    assert [c["value"] for c in header["candidates"]] == ["none", "1", "2", "3"]
     decision = answers({"id": header["id"], "value": "none"}, accept=False)
     done = run_job(tmp_path / "2", rows, fields=fields, mapping={"review": "unsure"}, decision=decision)
     assert not done.end.get("error") or "header" not in {q["kind"] for q in done.questions}
@@ -183,10 +234,103 @@ def test_no_cell_value_is_in_a_review(tmp_path):
         assert "2025" not in text.replace("31/12/2025", "").replace("12/31/2025", "")
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["street", "Sekrit 1", "Sekrit 2"], ["city", "Sekrit 3", "Sekrit 4"], ["start", "2025-04-03", "2025-04-04"]],
+        [
+            ["city", "sekrit@sekrit.example", "x"],
+            ["Sekrit 1", "Sekrit 2", "Sekrit 3"],
+            ["Sekrit 4", "Sekrit 5", "Sekrit 6"],
+        ],
+        [
+            ["city", "+49 7731 60701", "Sekrit"],
+            ["Sekrit 1", "Sekrit 2", "Sekrit 3"],
+            ["Sekrit 4", "Sekrit 5", "Sekrit 6"],
+        ],
+    ],
+    ids=["turned", "email", "phone"],
+)
+def test_no_header_is_shown_where_the_header_row_may_be_a_record(tmp_path, rows):
+    done = run_job(tmp_path, rows, **UNSURE)
+    assert done.questions
+    for name in ("review.json", "review.html"):
+        text = (done.folder / name).read_text()
+        assert "sekrit" not in text.lower()
+        assert "7731" not in text
+
+
 def test_headers_are_not_shown_where_the_manifest_hides_them(tmp_path):
     done = run_job(tmp_path, ROWS, **UNSURE, redact_headers=True)
     assert "QZORT" not in (done.folder / "review.json").read_text() + (done.folder / "review.html").read_text()
     assert "column A" in (done.folder / "review.html").read_text()
+
+
+GUESSED = [
+    ["street", "city", "Qzort"],
+    ["Mayor 1", "Lugo", "03/04/2025"],
+    *([f"Sol {n}", "Vigo", f"05/0{n}/2025"] for n in range(1, 6)),
+]
+
+
+def test_how_a_column_is_written_is_asked_together_with_what_it_is(tmp_path):
+    done = run_job(tmp_path / "1", GUESSED, **UNSURE)
+    assert [(q["kind"], q["column"]) for q in done.questions] == [("column", "C"), ("reading", "C")]
+    assert done.questions[1]["text"].startswith("If column C (“Qzort”) is start: ")
+    said = answers({"header": "Qzort", "field": "start"}, {"id": done.questions[1]["id"], "value": "month_first"})
+    done = run_job(tmp_path / "2", GUESSED, **UNSURE, decision=said)
+    assert done.column("start")[0].strftime("%Y-%m-%d") == "2025-03-04"
+
+
+def test_a_required_date_is_asked_about_in_one_round(tmp_path):
+    fields = [*FIELDS[:2], {"name": "start", "type": "date", "required": True}]
+    asking = {"fields": fields, "mapping": UNSURE["mapping"]}
+    done = run_job(tmp_path / "1", GUESSED, **asking)
+    assert asked(done) == {("required", "start"), ("reading", "start")}
+    start, written = done.questions
+    said = answers({"id": start["id"], "value": "C"}, {"id": written["id"], "value": "day_first"})
+    assert run_job(tmp_path / "2", GUESSED, **asking, decision=said).end["ok"]
+
+
+@pytest.mark.parametrize("about", ["header", "id"])
+def test_how_a_column_is_written_does_not_matter_where_it_is_no_field(tmp_path, about):
+    written = (
+        {"header": "Qzort"}
+        if about == "header"
+        else {"id": run_job(tmp_path / "1", GUESSED, **UNSURE).questions[1]["id"]}
+    )
+    said = answers(
+        {"header": "Qzort", "field": None}, written | {"reading" if about == "header" else "value": "day_first"}
+    )
+    done = run_job(tmp_path / "2", GUESSED, **UNSURE, decision=said)
+    assert "decision_unused" not in done.artifact["validation"]["by_code"]
+
+
+def learnt(*pairs):
+    entries = [{"header": h, "field": f, "count": 5, "first": "2026-01-01", "last": "2026-01-02"} for h, f in pairs]
+    return json.dumps({"memory": 1, "headers": entries}).encode()
+
+
+def test_every_likely_candidate_says_what_speaks_for_it_whether_it_was_chosen_or_not(tmp_path):
+    rows = [["Strasenname", "Citty name", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
+    memory = learnt(("Strassennummer", "street"), ("Ortsteil", "city"))
+    done = run_job(tmp_path, rows, fields=FIELDS, mapping={"review": "always", "threshold": 0.999}, memory=memory)
+    likely = [c for q in done.questions for c in q["candidates"] if c["probability"]]
+    unchosen = [c for q in done.questions for c in q["candidates"] if c["probability"] and c["value"] != q["chosen"]]
+    assert unchosen
+    assert all(c["reasons"] for c in likely)
+    assert "header is like its name" in (done.folder / "review.html").read_text()
+
+
+def test_a_confirmed_header_that_a_reason_names_is_hidden_with_the_others(tmp_path):
+    rows = [["QZORTO", "city", "start"], ["Mayor 1", "Lugo", "2025-04-03"], ["Sol 2", "Vigo", "2025-06-05"]]
+    memory = learnt(*((f"Qzort{n}", "street") for n in "abc"))
+    texts = []
+    for redact in (False, True):
+        done = run_job(tmp_path / str(redact), rows, **UNSURE, memory=memory, redact_headers=redact)
+        texts.append((done.folder / "review.json").read_text())
+    assert ["Qzort" in text for text in texts] == [True, False]
+    assert all("memory:like" in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -265,3 +409,12 @@ def test_the_decision_on_the_page_keeps_columns_with_one_header_apart(tmp_path):
     chosen = {q["column"]: q["chosen"] for q in done.questions}
     again = run_job(tmp_path / "2", TWICE, **ALWAYS, decision={**ready, "by": "ann"})
     assert {m["column"]: m["target"] for m in again.artifact["mapping"]} == chosen
+
+
+def test_a_confirmed_header_that_a_file_has_twice_is_reported_as_a_declared_one_is(tmp_path):
+    at = "2026-01-01T00:00:00Z"
+    entry = {"header": "QZORT", "field": "street", "at": at, "by": "ann", "said_at": at}
+    memory = json.dumps({"memory": 1, "headers": [entry]}).encode()
+    rows = [["QZORT", "Qzort", "city"], ["Mayor 1", "Apt 5", "Lugo"], ["Sol 2", "Apt 6", "Vigo"]]
+    done = run_job(tmp_path, rows, fields=FIELDS[:2], memory=memory)
+    assert done.artifact["validation"]["by_code"]["duplicate_header"] == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.values.dates import DateReader, from_serial
+from runner.engine.values.dates import DateReader, from_number
 from runner.engine.values.decisions import decide_order
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
@@ -119,23 +119,23 @@ def test_a_column_shows_its_order(texts, order, sure):
 
 
 def test_a_serial_is_a_day_and_a_bare_year_is_not():
-    assert from_serial(46053) == datetime(2026, 1, 31)
-    assert from_serial(46053.5) == datetime(2026, 1, 31, 12)
-    assert from_serial(20260131) == datetime(2026, 1, 31)
-    assert from_serial(2026) is BAD
-    assert from_serial(-1) is BAD
-    assert from_serial(9e9) is BAD
+    assert from_number(46053) == datetime(2026, 1, 31)
+    assert from_number(46053.5) == datetime(2026, 1, 31, 12)
+    assert from_number(20260131) == datetime(2026, 1, 31)
+    assert from_number(2026) is BAD
+    assert from_number(-1) is BAD
+    assert from_number(9e9) is BAD
 
 
 @pytest.mark.parametrize("number", [260131, 991231, 1122025, 1312026, 10101231, 123456])
 def test_digits_that_only_resemble_a_day_number_are_no_date(number):
     """Dates written yymmdd, dmmyyyy or mddyyyy would be days of the years 2200 to 9999."""
-    assert from_serial(number) is BAD
+    assert from_number(number) is BAD
 
 
 def test_the_last_day_of_the_calendar_is_read_in_every_spelling():
-    assert from_serial(2958465) == datetime(9999, 12, 31)
-    assert from_serial(99991231) == datetime(9999, 12, 31)
+    assert from_number(2958465) == datetime(9999, 12, 31)
+    assert from_number(99991231) == datetime(9999, 12, 31)
     assert US.day("99991231") == date(9999, 12, 31)
 
 

@@ -2,13 +2,13 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from console.cli.commands.map_ import order_of
 from console.cli.commands.scan import scanned
+from console.cli.commands.try_ import TENANT
 from console.cli.desk import read_manifest
 from console.cli.guard import Exit
 from console.cli.memory_place import add_arguments, place_of
@@ -16,7 +16,18 @@ from console.cli.output import Printer
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
 from core.manifests import Manifest
-from core.memories import Fact, HeaderFact, MemoryInvalid, ShapeFact, SpellingFact, learn, shapes_in
+from core.memories import (
+    Fact,
+    HeaderFact,
+    Memory,
+    MemoryInvalid,
+    ShapeFact,
+    SpellingFact,
+    folded,
+    learn,
+    left_out,
+    shapes_in,
+)
 
 EPILOG = """\
 examples:
@@ -51,7 +62,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     facts: list[Fact] = []
     skipped = 0
     for source in args.sources:
-        for fact in _facts(source, args, manifest):
+        for fact in _facts(source, args, manifest, out):
             if fact is None:
                 skipped += 1
             else:
@@ -60,30 +71,42 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 raise UsageError(f"{source}: more than {_MOST} facts; learn them in parts")
     tables = sum(isinstance(fact, ShapeFact) for fact in facts)
     now = datetime.now(UTC)
+    full = 0
+
+    def taught(memory: Memory) -> Memory:
+        nonlocal full
+        new = learn(memory, facts, at=now)
+        full = left_out(memory, facts, new)
+        return new
+
     try:
-        memory = place.change(lambda memory: learn(memory, facts, at=now))
+        memory = place.change(taught)
     except MemoryInvalid as error:
         raise UsageError(f"memory {place.name}: {error}") from None
     if out.as_json:
-        learnt = {"learnt": len(facts) - tables, "tables": tables, "skipped": skipped}
+        learnt = {"learnt": len(facts) - tables, "tables": tables, "skipped": skipped, "left_out": full}
         out.emit({"memory": place.name, **learnt, "headers": len(memory.headers)})
     else:
         more = f", {skipped} without a header left out" if skipped else ""
         more += f", and the shape of {tables} table{'' if tables == 1 else 's'}" if tables else ""
         out.line(f"{place.name}: {len(facts) - tables} learnt{more}; {len(memory.headers)} headers known")
+        if full:
+            many = f"{full} entr{'y' if full == 1 else 'ies'}"
+            out.note(f"the memory is full: {many}, said least often and longest ago, had no room")
     return Exit.OK
 
 
-def _facts(source: Path, args: argparse.Namespace, manifest: Manifest) -> Iterator[Fact | None]:
+def _facts(source: Path, args: argparse.Namespace, manifest: Manifest, out: Printer) -> Iterator[Fact | None]:
     known = {f.name for f in manifest.fields}
     if source.name.lower().endswith(SPREADSHEETS):
-        yield from _corrected(source, args, known)
+        yield from _corrected(source, args, manifest, out)
         return
     text = _text(source)
     document = _artifact(text)
     if document is None:
         yield from _lines(source, text, args, manifest)
         return
+    _check_tenant(source, document, args)
     sender = _sender(document, args)
     for header, field in _mapping(source, document):
         if field in known:
@@ -125,7 +148,7 @@ def _artifact(text: str) -> dict[str, Any] | None:
 
 
 def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest) -> Iterator[Fact | None]:
-    for n, line in enumerate(text.splitlines(), 1):
+    for n, line in enumerate(text.split("\n"), 1):  # a header may hold other signs that end lines
         if not line.strip():
             continue
         at = f"{source}, line {n}"
@@ -136,7 +159,7 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
         if (
             not isinstance(given, dict)
             or not given.keys() <= _KEYS
-            or not ({"header", "field"} <= given.keys() or {"value", "means"} <= given.keys())
+            or ({"header", "field"} <= given.keys()) == ({"value", "means"} <= given.keys())
         ):
             raise UsageError(
                 f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
@@ -146,28 +169,30 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
 
 def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
     field, known = given.get("field"), {f.name for f in manifest.fields}
-    if field is not None and field not in known:
+    if field is not None and (not isinstance(field, str) or field not in known):
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
     by, sender, count = given.get("by", args.by), given.get("sender", args.sender or ""), given.get("count", 1)
     if not isinstance(by, str) or not isinstance(sender, str) or type(count) is not int or count < 1:
         raise UsageError(f"{at}: by and sender are texts, count is a whole number from 1")
     if "value" in given:
-        if field is None or not isinstance(given["value"], str) or not isinstance(given.get("means"), str):
+        if field is None or not all(isinstance(t, str) and t.strip() for t in (given["value"], given.get("means"))):
             raise UsageError(f'{at}: write {{"field": "plan", "value": "gld", "means": "gold"}}')
-        _check_allowed(at, field, given["means"], manifest)
+        _check_allowed(at, field, given["value"], given["means"], manifest)
         return SpellingFact(field, given["value"], given["means"], by, sender, count)
     if not isinstance(given["header"], str):
         raise UsageError(f"{at}: the header is a text")
     return HeaderFact(given["header"], field, by, sender, count) if given["header"].strip() else None
 
 
-def _check_allowed(at: str, field: str, means: str, manifest: Manifest) -> None:
+def _check_allowed(at: str, field: str, value: str, means: str, manifest: Manifest) -> None:
     """Spellings are learnt only for fields with allowed values; other cell values are nobody's business."""
     allowed = next(f.allowed for f in manifest.fields if f.name == field)
     if allowed is None:
         raise UsageError(f"{at}: field {field} has no allowed values, so a spelling of one cannot be learnt")
     if isinstance(allowed, (list, tuple)) and means not in map(str, allowed):
         raise UsageError(f"{at}: {means!r} is not one of the allowed values of {field}")
+    if isinstance(allowed, (list, tuple)) and value.strip().casefold() in (str(one).casefold() for one in allowed):
+        raise UsageError(f"{at}: {value!r} is an allowed value of {field} and means itself")
 
 
 def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -179,26 +204,95 @@ def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]
         raise UsageError(f"{source} is no artifact that this program can read") from None
 
 
-def _corrected(source: Path, args: argparse.Namespace, known: set[str]) -> Iterator[Fact]:
+def _corrected(source: Path, args: argparse.Namespace, manifest: Manifest, out: Printer) -> Iterator[Fact]:
     """What a person changed in the header row of a normalized.xlsx, told by the artifact of the same job."""
     beside = source.parent / "artifact.json"
     document = _artifact(_text(beside)) if beside.is_file() else None
     if document is None:
         raise UsageError(f"{source}: its artifact.json is not beside it; download both (`ade outputs JOB --to DIR`)")
-    found = next(iter(scanned([str(source)], order_of(args.manifest))))
-    if "error" in found or not found["tables"]:
-        raise UsageError(f"{source}: {found.get('error', 'no table was found')}")
-    now = {c["column"]: c["header"] for c in found["tables"][0]["columns"]}
-    headers = {field: header for header, field in _mapping(source, document)}
-    sender = _sender(document, args)
-    yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
+    _check_tenant(beside, document, args)
+    headers: dict[str, list[str]] = {}  # of the sender's files, by the field that each became
+    for header, became in _mapping(beside, document):
+        headers.setdefault(became, []).append(header)
     try:
-        for column in document["output"]["columns"]:
-            was, text = column["field"], now.get(column["column"])
-            header = headers.get(was) if was is not None else column["header"]
-            if header and text in known:
-                yield HeaderFact(header, text, args.by, sender)
-            elif header and was is not None and text is not None:
-                yield HeaderFact(header, None, args.by, sender)
+        columns = [
+            ResultColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
+            for c in document["output"]["columns"]
+        ]
+        sheets = set(map(str, document["output"]["sheets"]))
+        own = {str(c["header"]) for c in document["mapping"]}
     except (KeyError, TypeError):
         raise UsageError(f"{beside} is no artifact that this program can read") from None
+    now = _header_row(source, manifest, sheets)
+    _check_places(source, columns, now)
+    sender = _sender(document, args)
+    yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
+    names = {folded(text): f.name for f in manifest.fields for text in (f.label or f.name, f.name)}
+    taken: dict[str, str] = {}
+    for column in columns:
+        text = now.get(column.letters)
+        if text is None:
+            continue
+        field = column.field if text == column.header else names.get(folded(text))
+        if field is not None and taken.setdefault(field, column.letters) != column.letters:
+            raise UsageError(f"{source}: columns {taken[field]} and {column.letters} are both called {text}; name one")
+        of = headers.get(column.field, []) if column.field is not None else list(own & {column.header})
+        if field == column.field:
+            yield from [HeaderFact(header, field, args.by, sender) for header in of if field is not None]
+        elif len(set(map(folded, of))) > 1:
+            raise UsageError(f"{source}, column {column.letters} comes from {_listed(of)}; say which as JSON lines")
+        elif of:
+            out.note(f"{of[0]} is {field or 'no field'}, not {column.field or 'a column without a field'}")
+            yield HeaderFact(of[0], field, args.by, sender)
+
+
+class ResultColumn(NamedTuple):
+    """A column of a result, as its artifact has it."""
+
+    letters: str
+    header: str
+    field: str | None
+
+
+def _header_row(source: Path, manifest: Manifest, sheets: set[str]) -> dict[str, str]:
+    """The headers of the corrected table by their letters. What the manifest says about reading is for senders."""
+    plain = Manifest(manifest=1, name=manifest.name, fields=manifest.fields).model_dump(mode="json")
+    found = next(iter(scanned([str(source)], {"manifest": plain, "inputs": [], "memories": []})))
+    if "error" in found or not found["tables"]:
+        raise UsageError(f"{source}: {found.get('error', 'no table was found')}")
+    tables = [t for t in found["tables"] if t["sheet"] in sheets] or found["tables"]
+    return {c["column"]: c["header"] for c in tables[0]["columns"] if c["header"] is not None}
+
+
+def _check_places(source: Path, columns: Sequence[ResultColumn], now: Mapping[str, str]) -> None:
+    """Refuse a table whose columns were moved: its header texts no longer tell which column is which.
+
+    A field's name above another column is a correction, unless several went the same way or its own column is gone.
+    """
+    places = sorted({*now, *(c.letters for c in columns)}, key=lambda letters: (len(letters), letters))
+    was = {c.letters: c for c in columns}
+    home = {c.header: c.letters for c in columns}
+    moved = {at: home[text] for at, text in now.items() if text in home and (at not in was or was[at].header != text)}
+    steps = [places.index(to) - places.index(of) for to, of in moved.items()]
+    if len(set(steps)) < len(steps) or any(
+        to not in was or was[of].field is None or (of not in now and was[to].field is not None)
+        for to, of in moved.items()
+    ):
+        what = _listed(now[at] for at in moved)
+        raise UsageError(
+            f"{source}: columns were moved, added or removed ({what}); change only texts of the header row"
+        )
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))[:200]
+
+
+def _check_tenant(source: Path, document: dict[str, Any], args: argparse.Namespace) -> None:
+    """What one tenant's files taught is no other tenant's business, unless the memory is a shared one."""
+    job = document.get("job")
+    whose = job.get("tenant") if isinstance(job, dict) else None
+    if args.tenant is not None and whose not in (None, args.tenant, TENANT):
+        raise UsageError(
+            f"{source} is of tenant {whose}, the memory of {args.tenant}; learn it into a shared one with --key"
+        )

@@ -58,6 +58,14 @@ def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:
     return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups, "memories": learnt}
 
 
+def _why(column: dict[str, Any]) -> str:
+    """The reasons for a column's field, or for the nearest one."""
+    near = column["runners_up"][0]["reasons"] if column["runners_up"] else []
+    reasons = column["reasons"] if column["field"] is not None else near
+    parts = ", ".join(f"{r['rule']} {r['weight']:+.1f}" for r in reasons)
+    return ": ".join(part for part in (column["note"], parts) if part)
+
+
 def _show(found: dict[str, Any], out: Printer) -> None:
     for table in found["tables"]:
         out.heading(f"{found['file']}: {table['sheet']} {table['range']}")
@@ -68,7 +76,7 @@ def _show(found: dict[str, Any], out: Printer) -> None:
                 column["field"] or "-",
                 f"{column['probability']:.2f}",
                 ", ".join(f"{r['field']} {r['probability']:.2f}" for r in column["runners_up"]),
-                column["note"] or ", ".join(f"{r['rule']} {r['weight']:+.1f}" for r in column["reasons"]),
+                _why(column),
             )
             for column in table["columns"]
         ]

@@ -10,6 +10,7 @@ from console.cli.memory_place import MemoryPlace, add_arguments, place_of
 from console.cli.output import Printer
 from core.errors import UsageError
 from core.memories import Memory, MemoryInvalid, forget, serialized
+from runner.engine.mapping.spelling import joined
 
 EPILOG = """\
 examples:
@@ -50,10 +51,15 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         raise UsageError(f"memory {place.name} was refused: {error}") from None
 
 
+def _spelled(header: str) -> str:
+    """What headers have in common that are one to jobs: `START_DATE` and `Start date`."""
+    return joined(header) or header.casefold()
+
+
 def _show(place: MemoryPlace, field: str | None, out: Printer) -> int:
     memory = place.read()
     entries = [e for e in memory.headers if field is None or e.field == field]
-    settled = memory.settled()
+    settled = memory.settled(_spelled)
     if out.as_json:
         for entry in entries:
             out.emit(entry.model_dump(mode="json"))
@@ -104,7 +110,7 @@ def _forget(place: MemoryPlace, args: argparse.Namespace, out: Printer) -> int:
 
     def without(memory: Memory) -> Memory:
         nonlocal gone
-        left, gone = forget(memory, **conditions)
+        left, gone = forget(memory, **conditions, spelled=_spelled)
         return left
 
     place.change(without)

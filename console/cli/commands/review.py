@@ -18,8 +18,10 @@ from core.verdicts import Verdict
 from handlers.intake import Intake
 from infra.reviews import put_decision, read_questions
 from infra.wiring import Stack
+from runner.engine.drawing import in_words
 
 _REASONS = 3
+_LAST_ROW = 1_048_576
 Question = dict[str, Any]
 
 
@@ -90,11 +92,15 @@ def _given(said: list[tuple[str, str]], questions: list[Question]) -> dict[str, 
 def _checked(question: Question, value: str | None) -> str | None:
     """A value that answers a question; any field may be given for a column, any row for a header."""
     known = [candidate["value"] for candidate in question["candidates"]]
-    free = question["kind"] == "column" or (question["kind"] == "header" and (value or "").isdecimal())
+    free = question["kind"] == "column" or (question["kind"] == "header" and _is_row(value or ""))
     if value not in known and not (free and value is not None):
         shown = ", ".join("(none)" if v is None else v for v in known)
-        raise UsageError(f"{question['id']}: {value or '(none)'} is no answer; it can be {shown}")
+        raise UsageError(f"{question['id']}: {(value or '(none)')[:60]} is no answer; it can be {shown}")
     return value
+
+
+def _is_row(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(_LAST_ROW)) and 1 <= int(text) <= _LAST_ROW
 
 
 class Walk:
@@ -128,7 +134,7 @@ class Walk:
             options = [candidate["value"] for candidate in question["candidates"]]
             if not said:
                 return (question["chosen"],)
-            if said.isdecimal() and 1 <= int(said) <= len(options):
+            if question["kind"] != "header" and said.isdecimal() and 1 <= int(said) <= len(options):
                 return (options[int(said) - 1],)
             try:
                 return (_checked(question, said),)
@@ -140,7 +146,8 @@ def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
     for n, question in enumerate(questions, 1):
         _show(n, question, out)
         out.line()
-    out.note(f"{job.job_id} waits until {when(job.due_at)}; answer with `ade review {job.job_id} --answer 1=VALUE`")
+    waits = f"waits until {when(job.due_at)}" if job.state is State.REVIEW else "has failed, and runs again if answered"
+    out.note(f"{job.job_id} {waits}; answer with `ade review {job.job_id} --answer 1=VALUE`")
 
 
 def _show(number: int, question: Question, out: Printer) -> None:
@@ -149,9 +156,11 @@ def _show(number: int, question: Question, out: Printer) -> None:
     for n, candidate in enumerate(question["candidates"], 1):
         mark = "*" if candidate["value"] == question["chosen"] else " "
         sure = "" if candidate["probability"] is None else f"  {candidate['probability']:.0%}"
-        rules = [str(reason.get("rule", "")) for reason in candidate["reasons"][:_REASONS]]
-        why = f"  ({'; '.join(rules)})" if rules else ""
-        out.line(f" {mark} {n}) {candidate['label']}{sure}{why}")
+        told = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
+        why = "; ".join([one for one in told if one][:_REASONS])
+        why = f"  ({why})" if why else ""
+        name = candidate["value"] if question["kind"] == "header" else n  # there a number is a row
+        out.line(f" {mark} {name}) {candidate['label']}{sure}{why}")
 
 
 def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argparse.Namespace) -> str:

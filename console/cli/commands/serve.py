@@ -13,6 +13,7 @@ from console.cli.service import Signals
 from core.errors import UsageError
 from infra.addresses import bind, http_address
 
+_PATIENCE_SECONDS = 10.0  # whoever asks would rather know that a service does not answer
 _NICER = 5  # whoever watches waits a little rather than those who work
 
 
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         raise UsageError("ADE_CONSOLE_LISTEN is off; set it to an address, such as 127.0.0.1:8020")
     beside = args.socket is not None
     log = wire.make_log(settings, stream=sys.stdout)
-    with wire.opened(settings, log, role="console") as stack, Signals() as signals:
+    with wire.opened(settings, log, role="console", patience=_PATIENCE_SECONDS) as stack, Signals() as signals:
         if beside:
             os.nice(_NICER)
             listening = socket.socket(fileno=args.socket)

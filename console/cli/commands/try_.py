@@ -30,7 +30,7 @@ from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_b
 from runner.publish import outcome, result_body
 from runner.staging import StagedSource, StagingFailed, stage
 
-_TENANT = "desk"
+TENANT = "desk"
 _NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
 
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
     """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
     manifest = read_manifest(manifest_path)
-    folder = inbox_folder(_TENANT, "")
+    folder = inbox_folder(TENANT, "")
     bucket = settings.storage_data_dir / "bucket"
     # The files are given explicitly, so what a standing manifest subscribes to does not matter.
     desk = lay_out(manifest_path, manifest.model_copy(update={"subscribe": ()}), folder=folder, bucket=bucket)

@@ -1,4 +1,4 @@
-// Without scripts the console can be read, jobs retried and cancelled, reviews answered; this adds the rest, and live views.
+// Without scripts everything works by forms; this adds live views, keys, previews and checks while you type.
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -276,10 +276,13 @@ function whileSeen(start, stop) {
 // Review
 
 function answers() {
-  return $$("[data-question]").flatMap((one) => {
-    const chosen = $("input:checked", one);
-    return chosen ? [{ id: one.dataset.question, value: JSON.parse(chosen.dataset.value) }] : [];
-  });
+  const chosen = (one) => $("input:checked", one);
+  const given = $$("[data-question]").filter(chosen);
+  const value = (one) => JSON.parse(chosen(one).dataset.value);
+  // A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
+  const taken = new Set(given.filter((one) => "required" in one.dataset).map((one) => one.dataset.place + value(one)));
+  const preset = (one) => taken.has(one.dataset.place + one.dataset.column) && chosen(one).defaultChecked;
+  return given.filter((one) => !preset(one)).map((one) => ({ id: one.dataset.question, value: value(one) }));
 }
 
 async function show(path, body) {
@@ -451,8 +454,11 @@ document.addEventListener("click", (event) => {
   if (button.dataset.post) {
     event.preventDefault(); // without scripts its form is sent
     post(button);
-  } else if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
-  else if (button.dataset.bulkAll) actOnAll(button.dataset.bulkAll);
+  } else if (button.dataset.bulk || button.dataset.bulkAll) {
+    event.preventDefault();
+    if (button.dataset.bulk) actOnSelected(button.dataset.bulk);
+    else actOnAll(button.dataset.bulkAll);
+  }
 });
 document.addEventListener("change", (event) => {
   const box = event.target;

@@ -66,7 +66,7 @@ ORDER BY created_at, job_id LIMIT %(limit)s
 SELECT state, sum(n)::bigint FROM ade.tallies GROUP BY state HAVING sum(n) <> 0
 
 -- counts_of_tenant --
-SELECT state, sum(n)::bigint FROM ade.tallies WHERE tenant = %(tenant)s GROUP BY state HAVING sum(n) <> 0
+SELECT tenant, state, sum(n)::bigint FROM ade.tallies WHERE tenant = %(tenant)s GROUP BY tenant, state HAVING sum(n) <> 0
 
 -- counts_by_tenant --
 SELECT tenant, state, sum(n)::bigint FROM ade.tallies GROUP BY tenant, state HAVING sum(n) <> 0 ORDER BY tenant, state

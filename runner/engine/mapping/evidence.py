@@ -7,6 +7,7 @@ Every pair gets its sum; what it is made of is put together only for the pairs t
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
@@ -40,28 +41,34 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared t
     "datetime": frozenset({"date"}),
     "time": frozenset({"time"}),
 }
+_DISTINCT: Final = frozenset().union(*_CLASSES.values())  # classes that values plainly are of or not
+_STRIPPED: Final = ("strip",)
+_OF_DIGITS: Final = frozenset({"integer", "decimal", "money", "percent", "date", "datetime", "time", "phone"})
+_DIGIT: Final = re.compile("[0-9]")
 _UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
 _COMMON: Final = 0.2  # what an allowed value counts that many columns hold
 _RARE: Final = frozenset({"email", "url", "phone"})
 _STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
 LIKE: Final = "memory:like"
 NAMES: Final = (
-    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside", "alike",
-    "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning", "foreign", "technical",
-    "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near", "near_squared", "near_other",
-    "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against",
-    "pattern", "pattern_against", "allowed", "allowed_against", "neighbour", "other_role",
+    "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside",
+    "subject", "replaced", "alike", "alike_squared", "nothing_said", "meaning", "meaning_plain", "other_meaning",
+    "foreign", "technical", "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near",
+    "near_squared", "near_other", "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong",
+    "type_weak", "type_against", "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
+    "other_role",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
     "prior": "prior", "exact": "header", "same_words": "header", "nearly_same": "header", "similar_words": "header",
-    "generic_differs": "header", "covers": "header", "inside": "header", "alike": "header", "alike_squared": "header",
-    "nothing_said": "header", "meaning": "meaning", "meaning_plain": "meaning", "other_meaning": "other meaning",
-    "foreign": "other meaning", "technical": "other meaning", "confirmed": "memory:header",
-    "confirmed_often": "memory:header", "confirmed_other": "memory:other field", "said": "memory:person",
-    "said_other": "memory:person", "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like",
-    "letters": "memory:letters", "letters_lead": "memory:letters", "values": "values", "values_against": "values",
-    "type_rare": "type", "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
+    "generic_differs": "header", "covers": "header", "inside": "header", "subject": "header", "replaced": "header",
+    "alike": "header", "alike_squared": "header", "nothing_said": "header", "meaning": "meaning",
+    "meaning_plain": "meaning", "other_meaning": "other meaning", "foreign": "other meaning",
+    "technical": "other meaning", "confirmed": "memory:header", "confirmed_often": "memory:header",
+    "confirmed_other": "memory:other field", "said": "memory:person", "said_other": "memory:person",
+    "near": "memory:like", "near_squared": "memory:like", "near_other": "memory:like", "letters": "memory:letters",
+    "letters_lead": "memory:letters", "values": "values", "values_against": "values", "type_rare": "type",
+    "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
     "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
 }  # fmt: skip
@@ -76,6 +83,7 @@ class Sample:
         self.blank = 1 - len(self.texts) / len(values) if values else 1.0
         self._fits: dict[Any, float | None] = {}
         self._chances: dict[str, float] | None = None
+        self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
         """The share of values that are of the field's type; None where there is no evidence."""
@@ -96,9 +104,25 @@ class Sample:
         values = self.values[:TESTED]
         if not values:
             return None
+        if field.clean == _STRIPPED and not field.formats and self._rules_out(field.type):
+            return 0.0
         out, bad = Converter(field, values).convert(values)
         present = sum(v is not None for v in out)
         return (present - len(bad)) / present if present else None
+
+    def _rules_out(self, kind: str) -> bool:
+        """Whether all values are texts without the signs that every value of a type has, however it is written."""
+        if self._text is None:
+            values = self.values[:TESTED]
+            self._text = "".join(values) if set(map(type, values)) == {str} else ""
+        text = self._text
+        if not text.strip():
+            return False
+        if kind in _OF_DIGITS:
+            return text.isascii() and _DIGIT.search(text) is None
+        if kind == "email":
+            return "@" not in text
+        return kind == "url" and "://" not in text and "www." not in text.casefold()
 
 
 class ColumnIn(NamedTuple):
@@ -222,6 +246,7 @@ _OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
     "allowed", "allowed_learnt", "allowed_against",
 })  # fmt: skip
+_OF_SIMILAR: Final = frozenset({"similar_words", "alike", "alike_squared"})
 _SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
 
 
@@ -279,7 +304,7 @@ class Weigher:
         """What a pair's log-odds are made of."""
         if (at, n) not in self._known:
             column, name = self._columns[at], self._target.fields[n].name
-            numbers = column.numbers(n)
+            numbers = dict(column.numbers(n))
             if n in self._neighbours[at]:
                 numbers["neighbour"] = self._neighbours[at][n]
             header = column.headers.get(n, UNLIKE)
@@ -323,16 +348,25 @@ class _Target:
         self.called = {field.name: n for n, field in enumerate(fields)}
         self._allowed = [allowed(f) for f in fields]
         self._spellings = [recall.spelled(f.name) for f in fields]
-        self._tested = [
+        self.tested = [
             bool(f.type not in _UNTESTED or f.pattern is not None or allowed)
             for f, allowed in zip(fields, self._allowed, strict=True)
         ]
         self.concepts = field_concepts(fields)
+        # What a field is in part: a `certification_begin_date` a start date.
+        self.kin = [
+            frozenset(name for text, _ in field.names[:8] for name, _ in knowledge.concepts_of(text))
+            for field in fields
+        ]
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
         for n, mine in enumerate(self.concepts):
             for name in mine:
                 self.being.setdefault(name, []).append(n)
+        self.akin: dict[str, list[int]] = {}  # concept -> the fields that are it in part
+        for n, some in enumerate(self.kin):
+            for name in some:
+                self.akin.setdefault(name, []).append(n)
         first: dict[object, int] = {}
         # Of fields that are declared alike the first stands for all.
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
@@ -344,14 +378,19 @@ class _Target:
         field = self.fields[n]
         kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
         allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
-        return kind, field.pattern, allowed, self.classes[n]
+        return kind, field.pattern, allowed, self.classes[n], self._is_known(n)
+
+    def _is_known(self, n: int) -> bool:
+        """Whether it is certain enough what a field's values look like that others speak against it."""
+        return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
-        found = self._fits(n, sample) if self._tested[n] else {}
+        found = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.chances()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
-            found["values" if best > 0 else "values_against"] = min(_MOST, best)
+            if best > 0 or self._is_known(n):
+                found["values" if best > 0 else "values_against"] = min(_MOST, best)
         return found
 
     def _fits(self, n: int, sample: Sample) -> dict[str, float]:
@@ -375,19 +414,22 @@ class _Against:
         self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
+        self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
+        self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
+        self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
         self._of_role = target.names.of_role(column.headers)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
-        self._about = self.headers.keys() | {n for name in self._meaning for n in target.being.get(name, ())}
+        self._about = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
         self._about |= {target.called[name] for name in confirmed if name in target.called}
 
     def sure(self) -> list[int]:
         """The fields that the column plainly is."""
         found = []
         for n in self._about:
-            meant = self._meant(self._target.concepts[n])
+            meant = self._meant(n)
             if (
                 n in self.named
                 or meant.get("meaning_plain")
@@ -396,20 +438,34 @@ class _Against:
                 found.append(n)
         return found
 
-    def numbers(self, n: int) -> dict[str, float]:
+    def numbers(self, n: int) -> Mapping[str, float]:
         """What speaks for a field, but for neighbours and rules."""
+        if n not in self._found:
+            self._found[n] = self._all_numbers(n)
+        return self._found[n]
+
+    def _values(self, n: int) -> dict[str, float]:
+        if not self._target.tested[n]:
+            return self._target.values(n, self._column.sample)
+        if n not in self._of_values:
+            self._of_values[n] = self._target.values(n, self._column.sample)
+        return self._of_values[n]
+
+    def _all_numbers(self, n: int) -> dict[str, float]:
         header = self.headers.get(n)
         told = {} if header is None else self._target.names.numbers(self._column.headers, header)
-        values = self._target.values(self._target.declared[n], self._column.sample)
+        values = self._values(self._target.declared[n])
         if n in self.named:
             return told | values
-        meant = self._meant(self._target.concepts[n])
+        meant = self._meant(n)
         told |= (
             meant
             | self._confirmed(self._target.fields[n].name, meant)
             | self._near(self._target.fields[n].name)
             | values
         )
+        if meant.get("meaning_plain") and "similar_words" in told:  # the same knowledge twice
+            told = {name: x for name, x in told.items() if name not in _OF_SIMILAR}
         if _OF_HEADERS.isdisjoint(told):
             told["nothing_said"] = 1.0
         if self._is_anothers(n, meant):
@@ -430,9 +486,9 @@ class _Against:
         Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
         """
         target, weights = self._target, model()["pair"]
-        told = {n: target.values(n, self._column.sample) for n in target.distinct}
-        values = {n: weighed(numbers) for n, numbers in told.items()}
-        meant = self._meant(())
+        told = {n: self._values(n) for n in target.distinct}
+        values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in told.items()}
+        meant = self._meant(None)
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
         of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
@@ -456,11 +512,18 @@ class _Against:
         """The confirmed header of a field that is most like this one."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
-    def _meant(self, concepts: tuple[str, ...]) -> dict[str, float]:
+    def _meant(self, n: int | None) -> dict[str, float]:
         """What the header means in general, against what a field is."""
-        found: dict[str, float] = {}
+        concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
+        known = self._of_meaning.get((concepts, kin))
+        if known is not None:
+            return known
+        found = self._of_meaning[concepts, kin] = {}
         mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
-        other = max(((score, name) for name, score in self._meaning.items() if name not in concepts), default=(0.0, ""))
+        other = max(
+            ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
+            default=(0.0, ""),
+        )
         if mine:
             found["meaning"] = mine
             found["meaning_plain"] = float(mine >= PLAIN)
@@ -533,8 +596,16 @@ def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
 
 
 def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
-    """The classes of values that a field may have."""
-    return frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, frozenset())
+    """The classes of values that a field may have; if it is nothing that is known, those of its last word."""
+    known = frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, _NOTHING)
+    return known or (knowledge.head_classes(field.name) if field.type in _UNTESTED else _NOTHING)
+
+
+def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[dict[str, Any]]:
+    """As an artifact says it; `redact`: without the confirmed headers that contributions name."""
+    return [
+        {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts
+    ]
 
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:

@@ -1,13 +1,20 @@
 """How alike a header and a field's names are."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping.knowledge import is_word, roles_of, similar_to, understood
-from runner.engine.mapping.spelling import joined, normalized, without_asides
+from runner.engine.mapping.knowledge import (
+    essence,
+    is_word,
+    qualifiers_of,
+    roles_of,
+    similar_to,
+    understood,
+    unqualified,
+)
+from runner.engine.mapping.spelling import joined, normalized
 
 _PAIRS: Final = {
     ("mail",): ("email",),
@@ -18,13 +25,18 @@ _PAIRS: Final = {
     ("last", "name"): ("lastname",),
     ("postal", "code"): ("postcode",),
     ("url", "site"): ("url",),
+    ("address", "row"): ("address",),
 }
 _FILLERS: Final = frozenset(
     {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
     | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
 )
-_GENERIC: Final = frozenset({"name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"})
-NO_STEMS: Final[Mapping[str, int]] = {}
+_GENERIC: Final = frozenset(
+    {"count", "name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"}
+)
+_Stems = Mapping[str, frozenset[int]]  # word -> the fields that have it
+_NOWHERE: Final = frozenset[int]()
+NO_STEMS: Final[_Stems] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
@@ -32,6 +44,7 @@ TELLING: Final = 1.5
 SIMILAR: Final = 0.7  # what a word counts that often stands for another
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
+SUBJECT: Final = 3  # fields that have the word for what all rows are about
 _KINDS: Final = ("name", "label", "synonym")
 _PARTS: Final = 4  # ranks of last parts come after those of whole headers
 REPLACED: Final = 0.5  # what is left of a likeness where each side has a word that the other has not
@@ -59,22 +72,23 @@ def words(text: str) -> frozenset[str]:
 
 
 def bare_words(header: str) -> frozenset[str]:
-    """The words of a header without what is in brackets, if anything is left then."""
-    return words(without_asides(header) or header)
+    """The words of a header without what is in brackets, if anything is left then and it does not qualify them."""
+    bare = essence(header)
+    return words(bare if bare and bare != normalized(header) else header)
 
 
 def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
-def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> float:
+def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
     """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
     left, right = normalized(header), normalized(name)
     if not left or not right:
         return 0.0
     if joined(header) == joined(name):
         return EXACT
-    bare = without_asides(header)
+    bare = essence(header)
     if bare and bare == right:
         return 0.97
     ours, theirs = bare_words(header), words(name)
@@ -85,16 +99,18 @@ def likeness(header: str, name: str, stems: Mapping[str, int] = NO_STEMS) -> flo
     return round(FUZZY * overlap(ours, theirs, stems), 4)
 
 
-def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> float:
+def overlap(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> float:
     """Shared weight over all weight; words that are one typing slip apart count as shared.
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
-    itself, only shared words count that distinguish the field from others: `stems` counts the fields that have a word.
+    itself, only shared words count that together distinguish the field from others: `stems` has the fields of a word.
     """
     common, left, right = _compared(ours, theirs)
     differ = any(_weight(w) == 1 for w in left | right)
-    shared = sum(weight * (_rarity(stems.get(word, 1)) if differ else 1.0) for word, weight in common.items())
+    shared = sum(common.values())
+    if differ and common and stems:
+        shared *= _rarity(len(frozenset.intersection(*(stems.get(word, _NOWHERE) for word in common))))
     if not shared:
         return 0.0
     if not left or not right:
@@ -104,13 +120,16 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, in
     return REPLACED * shared / (shared + len(left) + len(right))
 
 
-def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, int] = NO_STEMS) -> str | None:
+def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
     """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
-    for generic ones (`generic_differs`), all of several and more (`covers`), or lacks some of them (`inside`).
+    for generic ones (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells
+    it from another one of its kind (`replaced`: the billing phone is not the shipping phone).
 
     Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
+    if common and ((qualifiers_of(frozenset(left)) and any(_weight(w) == 1 for w in right)) or "without" in left):
+        return "replaced"
     if common and not left and not right:
         slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
         return "nearly_same" if slips else "similar_words"
@@ -120,7 +139,14 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: Mapping[str, i
         return None
     if left:
         return "covers"
-    return "inside" if sum(w * _rarity(stems.get(word, 1)) for word, w in common.items()) >= TELLING else None
+    distinct = sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items())
+    return "inside" if distinct >= TELLING else None
+
+
+def extra_words(header: str, name: str) -> frozenset[str] | None:
+    """What a header says more than a name, but for words such as `primary`; None if it lacks something."""
+    _, left, right = _compared(bare_words(header), words(name))
+    return None if any(_weight(w) == 1 for w in right) else unqualified(frozenset(left))
 
 
 def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:
@@ -141,6 +167,10 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
             left.discard(word)
             right.discard(twin)
             shared[twin] = much * _weight(word)
+    if "1" in right and not any(word.isdecimal() for word in left):
+        right.discard("1")  # the only one is the first
+    said = theirs - right
+    left = {word for word in left if similar_to(word).isdisjoint(said)}  # `State/Province` is the state
     return shared, left, right
 
 
@@ -152,9 +182,18 @@ def _weight(word: str) -> float:
     return 0.4 if word in _GENERIC else 1.0
 
 
+def _is_cut(a: str, b: str) -> bool:
+    """Whether a word of no meaning of its own is the start of another: `Sez.` and `sezione`."""
+    return len(b) > len(a) + 1 and len(a) > 2 and b.startswith(a) and not is_word(a) and not a.isdecimal()
+
+
 @lru_cache(maxsize=8192)
 def is_slip(a: str, b: str) -> bool:
-    """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped."""
+    """Whether two longer words differ by one slip (two in long words): a letter more, less, other or swapped; or the
+    first was cut off.
+    """
+    if _is_cut(a, b):
+        return True
     if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
     if is_word(a) and is_word(b):
@@ -197,7 +236,6 @@ class FieldNames:
         """`wide`: there are too many columns and names to compare each with each; only equal ones are found."""
         self._fields = fields
         self._index = _index(fields)
-        self._stems = _stems(fields)
         self._wide = wide
         self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
         self._spelled: dict[str, list[int]] = {}
@@ -209,6 +247,7 @@ class FieldNames:
         self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
         for word in self._having:
             self._starting.setdefault(word[0], []).append(word)
+        self._stems = {word: frozenset(mine) for word, mine in self._having.items()}
         self._close: dict[str, list[int]] = {}
 
     def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
@@ -226,9 +265,15 @@ class FieldNames:
         near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
         for n in sorted(near - found.keys()):
             one = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
-            if one.alike >= LEAST_LIKENESS:
+            if one.alike >= LEAST_LIKENESS or self._is_replaced(headers[0], self._fields[n]):
                 found[n] = one
         return found
+
+    def _is_replaced(self, header: str, field: Field) -> bool:
+        ours = bare_words(header)
+        return bool("without" in ours or qualifiers_of(ours)) and all(
+            coverage(ours, words(name)) == "replaced" for name, _ in field.names
+        )
 
     def numbers(self, headers: tuple[str, ...], one: Likeness) -> dict[str, float]:
         """How alike a header and a name are."""
@@ -236,10 +281,31 @@ class FieldNames:
             return {"exact": one.alike}
         if one.alike >= SAME_WORDS * PART:
             return {"same_words": 1.0}
-        found = {"alike": one.alike, "alike_squared": one.alike * one.alike}
-        if how := coverage(bare_words(headers[0]), words(one.name), self._stems):
+        found = {"alike": one.alike, "alike_squared": one.alike * one.alike} if one.alike >= LEAST_LIKENESS else {}
+        ours, theirs = bare_words(headers[0]), words(one.name)
+        if how := coverage(ours, theirs, self._stems):
             found[how] = 1.0
+        if how in {None, "inside"} and self._lacks_only_the_subject(ours, theirs):
+            found["subject"] = 1.0
         return found
+
+    def _lacks_only_the_subject(self, ours: frozenset[str], theirs: frozenset[str]) -> bool:
+        """Whether a header says everything but what all rows are about: `STATUS` where fields are called `case_number`,
+        `case_date` and `case_status`; or names one of two that always come together, such as `agent_attorney`.
+        """
+        _, left, right = _compared(ours, theirs)
+        said = theirs - right
+        if left or not right or not said:
+            return False
+        owners = [self._stems.get(word, _NOWHERE) for word in said]
+        for word in right:
+            mine = self._stems.get(word, _NOWHERE)
+            bound = len(mine) > 1 and mine in owners
+            if not bound and (len(mine) < SUBJECT or roles_of(frozenset((word,)))):
+                return False
+        rivals = owners[0].intersection(*owners[1:])
+        fewest = min(len(words(self._fields[n].name) - said) for n in rivals) if rivals else 0
+        return len(rivals) == 1 or fewest == len(right) == 1
 
     def _near(self, header: str) -> Iterator[int]:
         yield from self._spelled.get(normalized(header), ())
@@ -282,8 +348,3 @@ def _index(fields: Sequence[Field]) -> dict[str, list[tuple[int, int, str]]]:
             if key := joined(name):
                 index.setdefault(key, []).append((n, 1 + _KINDS.index(kind), name))
     return index
-
-
-def _stems(fields: Sequence[Field]) -> Mapping[str, int]:
-    """How many fields have a word in one of their names."""
-    return Counter(w for f in fields for w in frozenset[str]().union(*(words(name) for name, _ in f.names)))

@@ -9,6 +9,7 @@ holds in that direction only.
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -24,9 +25,15 @@ _CUT: Final = 3  # letters that are left of a word that was cut off
 _EXACT, _MODIFIED, _NUMBERED = 1.0, 0.9, 0.8
 _AMBIGUOUS: Final = 0.6
 _LESSER: Final = 0.54  # what a header may mean, but a field of this name does not
+_PREFIXED: Final = 0.7  # a phrase behind initials that are no word: `NPC submitted date`
+_INITIALS: Final = re.compile("[bcdfghjklmnpqrstvwxz]{2,4}")
 _REST: Final = 0.55  # a phrase beside words of another meaning
 _KIND: Final = 0.7  # a special meaning as the general one: a net amount as an amount
-_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_OF_HEADS: Final = frozenset(
+    {"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"}
+)
+_USUAL: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
+_UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
 
 class Concept(NamedTuple):
@@ -44,6 +51,7 @@ class Meaning(NamedTuple):
 class _Knowledge(NamedTuple):
     spellings: Mapping[str, tuple[str, ...]]
     alone: Mapping[str, tuple[str, ...]]  # spellings that are part of no compound
+    accented: Mapping[str, str]  # spellings that are others without their accents
     sayings: Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]  # first word -> runs, what they mean
     by_start: Mapping[str, tuple[str, ...]]  # first letters -> words that may be cut off
     concepts: Mapping[str, Concept]
@@ -52,6 +60,10 @@ class _Knowledge(NamedTuple):
     holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
     modifiers: frozenset[str]
     ambiguous: Mapping[str, Mapping[str, float]]  # headers that say too little to mean one thing
+    preferred: frozenset[str]  # modifiers of the one of several columns that is usually meant
+    qualifiers: frozenset[str]  # words that tell columns of one kind apart: billing and shipping, start and end
+    opposites: Mapping[str, frozenset[str]]
+    tails: Mapping[str, tuple[str, ...]]  # ends of compounds whose start is no known word
     roles: frozenset[str]  # words for somebody or something beside whom a row is about
     technical: frozenset[str]  # what programs write for themselves
     similar: Mapping[str, frozenset[str]]
@@ -70,6 +82,9 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         for phrase in concept["phrases"].split(", "):
             for word in phrase.split():
                 spellings.setdefault(word, (word,))
+    for word in " ".join((raw["qualifiers"], *raw["opposites"])).split():
+        if len(word) > 2:
+            spellings.setdefault(word, (word,))
     return spellings
 
 
@@ -105,6 +120,15 @@ def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], t
     return {start: tuple(sorted(runs.items(), key=lambda one: -len(one[0]))) for start, runs in sayings.items()}
 
 
+def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Word -> all words of its groups."""
+    akin: dict[str, frozenset[str]] = {}
+    for group in groups:
+        members = frozenset(group.split())
+        akin |= {word: akin.get(word, members) | members for word in members}
+    return akin
+
+
 @cache
 def _knowledge() -> _Knowledge:
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
@@ -128,13 +152,10 @@ def _knowledge() -> _Knowledge:
     for one, other in raw["partners"]:
         partners.setdefault(one, set()).add(other)
         partners.setdefault(other, set()).add(one)
-    similar: dict[str, set[str]] = {}
-    for group in raw["similar"]:
-        for word in group.split():
-            similar.setdefault(word, set()).update(group.split())
     return _Knowledge(
         spellings,
         alone,
+        raw["accented"],
         _sayings(raw),
         {start: tuple(words) for start, words in by_start.items()},
         {name: Concept(c["domain"], c["values"]) for name, c in concepts.items()},
@@ -143,9 +164,13 @@ def _knowledge() -> _Knowledge:
         {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
         frozenset(raw["modifiers"].split()),
         {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
+        frozenset(raw["preferred"].split()),
+        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).split()) - _USUAL,
+        _akin(raw["opposites"]),
+        {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
-        {word: frozenset(others) for word, others in similar.items()},
+        _akin(raw["similar"]),
         {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
         {name: frozenset(others) for name, others in partners.items()},
     )
@@ -173,6 +198,22 @@ def roles_of(words: frozenset[str]) -> frozenset[str]:
     return words & _knowledge().roles
 
 
+def qualifiers_of(words: frozenset[str]) -> frozenset[str]:
+    """Of a header's words those that tell it from another column of its kind."""
+    return words & _knowledge().qualifiers
+
+
+def are_opposite(some: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether one says the opposite of the other: net and gross, planned and actual."""
+    opposites = _knowledge().opposites
+    return any(not others.isdisjoint(opposites.get(word, frozenset()) - {word}) for word in some - others)
+
+
+def unqualified(words: frozenset[str]) -> frozenset[str]:
+    """A header's words without those that say that this is the column which is usually meant, and without numbers."""
+    return frozenset(w for w in words if w not in _knowledge().preferred and not w.isdecimal())
+
+
 def similar_to(word: str) -> frozenset[str]:
     """The words that often stand for it, and it for them: type and class, begin and start."""
     return _knowledge().similar.get(word, frozenset())
@@ -188,6 +229,8 @@ def understood(header: str) -> Meaning:
     """A header's words in their usual spelling."""
     words: list[str] = []
     letters = known = 0
+    if not header.isascii():
+        header = _spelled_out(header)
     if (whole := normalized(header)) in _knowledge().ambiguous:
         return Meaning((whole,), 1.0)
     parts = tuple(LETTERS_OR_DIGITS.findall(whole))
@@ -201,7 +244,7 @@ def understood(header: str) -> Meaning:
             hits = size = sum(map(len, run))
             at += len(run) - 1
         elif part == "n" and at == 0 and len(parts) > 1:
-            found = ("number",)
+            found = ("count",)
         elif not part.isdecimal():
             found, hits = taken_apart(part, last=at == len(parts) - 1)
         words += found
@@ -209,6 +252,13 @@ def understood(header: str) -> Meaning:
         known += hits
         at += 1
     return Meaning(tuple(words), known / letters if letters else 0.0)
+
+
+def _spelled_out(header: str) -> str:
+    """A header with words in place of those that are others without their accents: `lön` is pay, `lon` a longitude."""
+    accented = _knowledge().accented
+    words = unicodedata.normalize("NFC", header).casefold().split()
+    return " ".join(accented.get(word, word) for word in words) if accented.keys() & set(words) else header
 
 
 def _saying(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -231,7 +281,16 @@ def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
     if not _SHORTEST <= len(part) <= _LONGEST:
         return (part,), 0
     found, known = _cheapest(part, last=last)
-    return (found, known) if len(part) - known <= (len(part) - 4) // 4 else ((part,), 0)
+    return (found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
+
+
+def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
+    """`Ausleihnummer` and `Polisnr` are a number of something, whatever that is."""
+    tails = _knowledge().tails
+    for size in range(min(8, len(part) - 3), 1, -1):
+        if (tail := tails.get(part[-size:])) is not None:
+            return (part[:-size], *tail), size
+    return (part,), 0
 
 
 def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
@@ -261,10 +320,20 @@ def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
 
 
 @lru_cache(maxsize=8192)
+def essence(header: str) -> str:
+    """A header without what is in brackets, unless that tells it from another column: `Phone (home)`."""
+    bare = without_asides(header)
+    if not bare or ("(" not in header and "[" not in header):
+        return bare or normalized(header)
+    aside = frozenset(understood(header).words) - frozenset(understood(bare).words)
+    return normalized(header) if qualifiers_of(aside) else bare
+
+
+@lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    found = _ambiguous(header) or _plainly(header)
-    if max(found.values(), default=0.0) < _EXACT and (bare := without_asides(header)) != normalized(header):
+    found = _ambiguous(header) or _also(header) | _plainly(header)
+    if max(found.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
         found = _ambiguous(bare) or found | _plainly(bare)
     found = found or _partly(header)
     for name, score in tuple(found.items()):
@@ -274,7 +343,16 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
 
 
 def _ambiguous(header: str) -> dict[str, float]:
+    if not header.isascii():
+        header = _spelled_out(header)
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
+
+
+def _also(header: str) -> dict[str, float]:
+    """What else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
+    words = understood(header).words
+    meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
+    return dict.fromkeys(meanings, _LESSER)
 
 
 def _plainly(header: str) -> dict[str, float]:
@@ -284,6 +362,9 @@ def _plainly(header: str) -> dict[str, float]:
     for words, score in _readings(meaning.words):
         for name in _knowledge().phrases.get(words, ()):
             found[name] = max(found.get(name, 0.0), score * meaning.known)
+    first, rest = meaning.words[:1], meaning.words[1:]
+    if not found and len(rest) > 1 and _INITIALS.fullmatch(first[0]) and not is_word(first[0]):
+        found = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED)
     return found
 
 
@@ -300,10 +381,25 @@ def _partly(header: str) -> dict[str, float]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def head_classes(name: str) -> frozenset[str]:
+    """The classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is."""
+    words = tuple(w for w in understood(name).words if not w.isdecimal())
+    if len(words) < 2:
+        return frozenset()
+    phrases = _knowledge().phrases
+    found = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
+    classes = frozenset(concept(one).values for one in found)
+    return classes if classes <= _OF_HEADS else frozenset()
+
+
 def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
     modifiers = _knowledge().modifiers
     yield frozenset(words), _EXACT
-    plain = frozenset(w for w in words if not w.isdecimal())
+    spelled = [w for w in words if not w.isdecimal()]
+    if spelled and spelled[-1] == "address":  # what the others say more about
+        modifiers -= {"address"}
+    plain = frozenset(spelled)
     yield plain, _NUMBERED
     yield frozenset(w for w in words if w not in modifiers), _MODIFIED
     yield plain - modifiers, _NUMBERED * _MODIFIED

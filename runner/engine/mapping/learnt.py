@@ -8,10 +8,12 @@ core/memories.py writes it).
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from runner.engine.mapping.confirmed import ConfirmedHeaders, Entry, IndexedHeaders, instant
 from runner.engine.protocol import EngineStop
 from runner.engine.values.convert import fold
 
@@ -24,22 +26,11 @@ _LAST_ROW: Final = 1_048_576
 
 _TEXT_OR_NONE: Final = (str, type(None))
 
-Entry = Mapping[str, Any]
-
-
-def instant(at: object) -> datetime | None:
-    """When a person said something; times are written in any zone, with or without fractions of a second."""
-    try:
-        moment = datetime.fromisoformat(at) if isinstance(at, str) and at else None
-        return moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
 
 class LearntEntries(NamedTuple):
     """The entries of all memories, the most specific last."""
 
-    headers: list[Entry]
+    headers: ConfirmedHeaders
     values: list[Entry]
     readings: list[Entry]
     shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
@@ -77,18 +68,32 @@ class LearntEntries(NamedTuple):
         return out
 
 
-def read_memories(paths: Sequence[tuple[Path, str]], versions: Sequence[str] = ()) -> LearntEntries:
-    """All memories; each path comes with the name that a message calls it by, and with its version if it has one."""
+def read_memories(
+    paths: Sequence[tuple[Path, str]], versions: Sequence[str] = (), indexed: Path | None = None
+) -> LearntEntries:
+    """All memories; each path comes with the name that a message calls it by, and with its version if it has one.
+
+    `indexed`: a file of our own with the headers of all of them, which those files then lack.
+    """
+    headers: list[Entry] = []
+    values: list[Entry] = []
+    readings: list[Entry] = []
     shapes: list[tuple[Entry, str, str]] = []
-    found = LearntEntries([], [], [], shapes)
     for n, (path, name) in enumerate(paths):
         body = _body(path, name)
-        found.headers.extend(_checked(body, "headers", _is_header, name))
-        found.values.extend(_checked(body, "values", _is_spelling, name))
-        found.readings.extend(_checked(body, "readings", _is_reading, name))
+        headers.extend(_checked(body, "headers", _is_header, name))
+        values.extend(_checked(body, "values", _is_spelling, name))
+        readings.extend(_checked(body, "readings", _is_reading, name))
         version = versions[n] if n < len(versions) else ""
         shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
-    return found
+    known = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
+    return LearntEntries(known, values, readings, shapes)
+
+
+def _mapped(path: Path) -> mmap:
+    """A file of which only those pages are read that something is looked up in."""
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _body(path: Path, name: str) -> dict[str, Any]:

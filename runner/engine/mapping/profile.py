@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, pairwise
 from math import exp, log
+from operator import add
 from typing import Any, Final
 
 from runner.engine.mapping.knowledge import folded_words, vocabulary
@@ -39,6 +40,11 @@ _POSTCODE = re.compile(
     r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d"
     r"|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
 )
+_OF_LETTERS: Final = (("code", _CODE.fullmatch), ("postcode", _POSTCODE.fullmatch))
+_OF_SIGNS: Final = (*_OF_LETTERS, ("phone", _PHONE.fullmatch))
+_OF_NUMBERS: Final = (
+    ("date", _DATE.fullmatch), ("clock", _CLOCK.fullmatch), ("number_letter", _NUMBER_LETTER.fullmatch), *_OF_SIGNS
+)  # fmt: skip
 TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
 )
@@ -54,7 +60,7 @@ NAMES: Final = (
 def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     """A number from 0 to 1 for each of NAMES; None where there is nothing to see."""
     step = max(1, len(values) // SAMPLED)
-    texts = [t for t in (text_of(v).strip() for v in values[::step][:SAMPLED] if v is not None) if t]
+    texts = [t for v in values[::step][:SAMPLED] if v is not None and (t := text_of(v).strip())]
     if not texts:
         return None
     size = len(texts)
@@ -74,7 +80,7 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
         out["counts_up"] = float(min(steps) > 0)
         out["one_up"] = float(steps == {1.0})
     out["blank"] = blank
-    return [out[name] for name in NAMES]
+    return list(map(out.__getitem__, NAMES))
 
 
 def _classify(text: str) -> tuple[list[str], float | None]:
@@ -96,54 +102,50 @@ def _classify(text: str) -> tuple[list[str], float | None]:
 
 
 def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
-    first = text[0]
-    for name, pattern in _shapes(text, first, digits=digits):
-        if pattern.fullmatch(text):
-            seen.append(name)
-            if name in ("email", "url"):
-                return seen
+    first, plain = text[0], text.isascii()
+    if first in "hHwW" and _URL.fullmatch(text):
+        return [*seen, "url"]
+    if "@" in text and _EMAIL.fullmatch(text):
+        return [*seen, "email"]
+    if digits:
+        seen += _with_digits(text, first)
+    if len(text) >= 16 and _HEX.fullmatch(text):
+        seen.append("hex")
+    if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
+        seen.append("money")
     folded = text.casefold()
     if len(text) < 6 and folded in TRUTHS:
         seen.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
         seen.append("leading_number")
-    if not digits and (text.isascii() or not any(map(str.isdigit, text))) and any(map(str.isalpha, text)):
+    has_letters = text.isalpha() or any(map(str.isalpha, text))
+    if has_letters and not digits and (plain or not any(map(str.isdigit, text))):
         seen.append("words_only")
-    elif not text.isalnum() and not any(map(str.isalpha, text)):
+    elif not has_letters and not text.isalnum():
         seen.append("signs")
     if text.isupper():
         seen.append("upper")
     if text.istitle():
         seen.append("title")
-    words = folded_words(text)
+    words = folded.replace(",", " ").replace(".", " ").split() if plain else folded_words(text)
     seen.append("one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words")
-    if folded in vocabulary("region"):
-        seen.append("vocabulary_region")
+    return [*seen, *_vocabularies(folded, words)]
+
+
+def _vocabularies(text: str, words: Sequence[str]) -> set[str]:
     known = _known()
     hits = {name for word in words if word in known for name in known[word]}
+    if text in vocabulary("region"):
+        hits.add("vocabulary_region")
     if words and words[-1].endswith(_STREETS):
         hits.add("vocabulary_street")
-    return [*seen, *hits]
+    return hits
 
 
-def _shapes(text: str, first: str, *, digits: bool) -> list[tuple[str, re.Pattern[str]]]:
-    """The shapes that a text can have, by the signs that it has."""
-    out = []
-    if digits and first.isdecimal():
-        out += [("date", _DATE), ("clock", _CLOCK), ("number_letter", _NUMBER_LETTER)]
-    if digits:
-        out += [("code", _CODE), ("postcode", _POSTCODE)]
-        if first in "+(" or first.isdecimal():
-            out.append(("phone", _PHONE))
-    if len(text) >= 16:
-        out.append(("hex", _HEX))
-    if first in "-($€£¥" or text[-1] in "$€£¥RDF":
-        out.append(("money", _MONEY))
-    if "@" in text:
-        out.insert(0, ("email", _EMAIL))
-    if first in "hHwW":
-        out.insert(0, ("url", _URL))
-    return out
+def _with_digits(text: str, first: str) -> list[str]:
+    """The shapes of a text that has digits, by its first sign."""
+    shapes = _OF_NUMBERS if first.isdecimal() else _OF_SIGNS if first in "+(" else _OF_LETTERS
+    return [name for name, matches in shapes if matches(text)]
 
 
 @cache
@@ -203,7 +205,9 @@ def chances(vector: Sequence[float] | None, model: Mapping[str, Any]) -> dict[st
     names, starts, columns = model.get("by_number") or by_number(model["classes"])
     sums = starts
     for x, weights in zip(vector, columns, strict=True):
-        if x:
+        if x == 1.0:
+            sums = list(map(add, sums, weights))
+        elif x:
             sums = [s + w * x for s, w in zip(sums, weights, strict=True)]
     top = max(sums)
     average = top + log(sum([exp(s - top) for s in sums]) / len(sums))

@@ -5,8 +5,8 @@ headers of the same words; then what is likely. A pair needs `mapping.threshold`
 went to a better one gets its next choice only for reasons that did not speak for the first one as well.
 
 For those who ask (review, drift, report): `MappingChoice` has the field (None: unmapped), its `probability`, what
-contributed in log-odds, `runners_up` with their probabilities (also of a column that stays unmapped: the first of them
-is the nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`, `likely` or `none`.
+contributed in log-odds, `runners_up` with the same (also of a column that stays unmapped: the first of them is the
+nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`, `likely` or `none`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +25,20 @@ from runner.engine.mapping.evidence import (
     Sample,
     Weigher,
 )
-from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, overlap, telling, words
+from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, extra_words, overlap, telling, words
+from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
+from runner.engine.mapping.spelling import joined
 
-__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "Sample", "choose"]
+__all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
 THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 SURE: Final = 0.95  # a guess that is as likely as this is not told
 TIE: Final = 0.1  # log-odds
+CONTRAST: Final = 2.5  # log-odds
+OPPOSED: Final = 6.0
 RULE_SAYS_SO: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 _CEILING: Final = 30.0  # log-odds
 _DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
@@ -53,6 +57,14 @@ class Doubt(NamedTuple):
     settle: str
 
 
+class RunnerUp(NamedTuple):
+    """A field that a column could also be."""
+
+    field: str
+    probability: float
+    contributors: tuple[Contribution, ...] = ()
+
+
 class MappingChoice(NamedTuple):
     """What was decided for one column."""
 
@@ -60,10 +72,23 @@ class MappingChoice(NamedTuple):
     field: str | None
     probability: float
     contributors: tuple[Contribution, ...]
-    runners_up: tuple[tuple[str, float], ...]
+    runners_up: tuple[RunnerUp, ...]
     note: str | None
     doubt: Doubt | None = None
     tier: str = "none"
+
+    def settled(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
+        """The choice after somebody said what the column is."""
+        others = tuple(other for other in self.runners_up if other.field != field)
+        return self._replace(
+            field=field,
+            probability=1.0 if field is not None else max((other.probability for other in others), default=0.0),
+            contributors=(Contribution(rule, 1.0),),
+            runners_up=others,
+            note=note,
+            doubt=None,
+            tier=tier,
+        )
 
 
 def choose(
@@ -170,13 +195,23 @@ class _Chooser:
         return False
 
     def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
-        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`."""
+        """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
+        but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
+        """
         here = self._totals[column][field]
-        return [
-            c
+        near = [
+            (c, mine[field] - here)
             for c, mine in self._totals.items()
-            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= TIE
+            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= OPPOSED
         ]
+        return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
+
+    def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
+        """Whether each of two columns says something more than the field, and not the same."""
+        name = self._evidence(column, field).name or self._fields[field].name
+        headers = [*self._columns[column].headers[:1], *self._columns[other].headers[:1]]
+        extra = [said for header in headers if (said := extra_words(header, name))]
+        return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
     def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
         """Whether something speaks for the field that does not speak for the taken one as well."""
@@ -203,7 +238,8 @@ class _Chooser:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
         likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
-        others = tuple((self._fields[n].name, p) for n, p in likely if n != mine and p >= LEAST_SHOWN)[:RUNNERS_UP]
+        shown = [(n, p) for n, p in likely if n != mine and p >= LEAST_SHOWN][:RUNNERS_UP]
+        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)
@@ -307,6 +343,8 @@ class _Chooser:
         n, chance = best
         name = self._fields[n].name
         if chance >= self._threshold and (n in self._owner or n in self._given):
+            if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
+                return self._named_in_vain(column, n)
             return f"{name} went to a column that fits better", None
         return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
 
@@ -328,3 +366,7 @@ class _Chooser:
             return "rule"
         names = {_CONFIRMED: "confirmed", _SAME: "words", _REST: "likely"}
         return names.get(int(group), "name")
+
+
+def _is_same_header(one: ColumnIn, other: ColumnIn) -> bool:
+    return bool(one.headers and other.headers) and joined(one.headers[0]) == joined(other.headers[0]) != ""

@@ -10,6 +10,16 @@ _HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")  # a capital
 _APART: Final = r" \g<0>"
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+", re.UNICODE)
+_PLAIN_LETTERS: Final = str.maketrans(
+    {"ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "\u0131": "i", "đ": "d", "œ": "oe"}
+)
+# Letters of other scripts that look like Latin ones: read as such in words that have Latin letters as well.
+_LOOK_ALIKES: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
+    "aeopcxyiABEKMHOPCTXABEZHIKMNOPTYXo",
+)
+_LATIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_UNSEEN: Final = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF])
 _SIGNS: Final = str.maketrans({"#": " number ", "№": " number ", "%": " percent ", "&": " and ", "@": " at "})
 _ASIDE: Final = re.compile(r"\s*[(\[][^)\]]*[)\]]\s*")
 # A unit behind the words, as brackets may hold it: `Budget in TEUR`, `Margin %`, `Weight / kg` of a header of two rows.
@@ -21,13 +31,19 @@ _UNIT: Final = re.compile(
 )
 
 
+def _in_one_script(word: re.Match[str]) -> str:
+    return word[0] if _LATIN.isdisjoint(word[0]) else word[0].translate(_LOOK_ALIKES)
+
+
 @lru_cache(maxsize=16384)
 def normalized(text: str) -> str:
     """Words in lower case, one blank between them: `MemberID ` and `member_id` are both `member id`."""
+    if not text.isascii():
+        text = _WORD.sub(_in_one_script, text.translate(_UNSEEN))
     text = _HUMP.sub(_APART, text.strip())
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
-        text = "".join(c for c in text if not unicodedata.combining(c))
+        text = "".join(c for c in text if not unicodedata.combining(c)).translate(_PLAIN_LETTERS)
     return " ".join(_WORD.findall(text.translate(_SIGNS).casefold()))
 
 

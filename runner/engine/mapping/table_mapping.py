@@ -3,6 +3,7 @@
 Also reports jobs that found none of their fields, or no column for a file of rules.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ from runner.engine import a1
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
-from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample
+from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
@@ -152,7 +153,7 @@ class MappedTable:
     def header_is_certain(self) -> bool:
         """Whether the header may be shown: a row of data taken for headers would show cells."""
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
-            return True
+            return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
@@ -164,13 +165,11 @@ class MappedTable:
         known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
         wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
         given = [name for name in wanted.values() if name in names]
-        parts, note = (Contribution("memory:shape", 1.0),), f"confirmed by {shape.by}" if shape.by else "confirmed"
+        note = f"confirmed by {shape.by}" if shape.by else "confirmed"
         for at, choice in enumerate(self.choices):
             field = wanted[choice.position]
             if field in names and given.count(field) == 1:
-                self.choices[at] = choice._replace(
-                    field=field, probability=1.0, contributors=parts, note=note, doubt=None, tier="confirmed"
-                )
+                self.choices[at] = choice.settled(field, "memory:shape", note, "confirmed")
             elif choice.field in given:
                 note_ = "its field was confirmed for another column"
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
@@ -186,8 +185,11 @@ class MappedTable:
             "header": None if column.generated else column.name,
             "field": choice.field,
             "probability": choice.probability,
-            "reasons": [{"rule": c.rule, "weight": c.delta} for c in choice.contributors],
-            "runners_up": [{"field": f, "probability": p} for f, p in choice.runners_up],
+            "reasons": listed(choice.contributors),
+            "runners_up": [
+                {"field": r.field, "probability": r.probability, "reasons": listed(r.contributors)}
+                for r in choice.runners_up
+            ],
             "note": choice.note,
         }
 
@@ -260,7 +262,12 @@ def header_is_certain(source: SourceTable) -> bool:
     if table.shape is not None or source.is_confirmed:
         return True
     doubted = any(choice.kind == "header" and not choice.sure for choice in table.choices)
-    return table.confidence >= _CERTAIN and not doubted
+    return table.confidence >= _CERTAIN and not doubted and not _may_be_data(source)
+
+
+def _may_be_data(source: SourceTable) -> bool:
+    """Whether the header row may be a record: the table may be turned, or a header is an email address or a number."""
+    return source.is_turned or _VALUE.search("\n".join(p for c in source.columns for p in c.parts)) is not None
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
@@ -370,12 +377,7 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
     for choice in choices:
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
-            parts = (Contribution("hooks.after_mapping", 1.0),)
-            out.append(
-                choice._replace(
-                    field=changes[letter], contributors=parts, note="decided by a hook", doubt=None, tier="hook"
-                )
-            )
+            out.append(choice.settled(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
         elif choice.field in given and letter not in changes:
             out.append(
                 choice._replace(
@@ -392,6 +394,7 @@ def _speaks(rule: str) -> bool:
     return rule.startswith("header:") and not rule.endswith("~")
 
 
+_VALUE: Final = re.compile(r"^(?:[^@\s]+@[^@\s]+\.[^@\s]+|\+?(?:\d[ ()./-]{0,2}){9,})$", re.MULTILINE)
 _NAMED: Final = 20  # columns that the message names
 _LONGEST: Final = 60
 _COMPARED: Final = 200

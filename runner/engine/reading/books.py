@@ -143,7 +143,7 @@ class Layout:
     border_bottom: Marks = field(default_factory=dict)
     centred: Marks = field(default_factory=dict)
     indented: Marks = field(default_factory=dict)
-    # column -> unit that a number format shows ("%", "€", "kg") -> rows
+    # column -> unit that a number format shows ("%", "€", "kg") -> first and last row of each run, of all rows
     units: dict[int, dict[str, "array[int]"]] = field(default_factory=dict)
     styled_rows: int = 0  # the style marks above cover rows up to this one; 0: the format stores no styles
     declared_tables: list[DeclaredTable] = field(default_factory=list)
@@ -152,8 +152,12 @@ class Layout:
     frozen_columns: int = 0
     print_title_rows: tuple[int, int] | None = None
 
-    def add_unit(self, row: int, column: int, unit: str) -> None:
-        self.units.setdefault(column, {}).setdefault(unit, array("I")).append(row)
+    def add_unit(self, column: int, unit: str, first: int, last: int) -> None:
+        runs = self.units.setdefault(column, {}).setdefault(unit, array("I"))
+        if runs and runs[-1] == first - 1:
+            runs[-1] = last
+        else:
+            runs.extend((first, last))
 
 
 class Sheet(Protocol):

@@ -4,9 +4,10 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
+
+from runner.engine.reading.records import Dialect, Records
 
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how common each is
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
@@ -25,20 +26,6 @@ _KNOWN = re.compile(
     re.VERBOSE,
 )
 _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dialect:
-    delimiter: str
-    quote: str = '"'  # empty: the file has no quotes
-    escape: str | None = None  # the character before a quote inside a quoted field
-    undo_backslashes: bool = True  # two escapes in a quoted field mean one
-    skip_blanks: bool = False  # blanks between a delimiter and a value are not part of it
-    skip_lines: int = 0  # a leading "sep=;" is not a row
-    width: int = 1  # fields in most records
-    sure: bool = True  # False: another delimiter fits as well
-    evidence: Mapping[str, int] = field(default_factory=dict)  # delimiter -> records of the usual width
-    rival: str = ""
 
 
 def detect(
@@ -156,11 +143,9 @@ def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
 
 def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
     """How many records are irregular, and the dialect with the width of most others."""
-    from runner.engine.reading.delimited import Records  # noqa: PLC0415  # which reads by dialects
-
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]
-    troubled = {row for rows in records.troubles.rows.values() for row in rows}
+    troubled = {row for kind, rows in records.troubles.rows.items() if kind != "encoded_twice" for row in rows}
     regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
     if not regular:
         return len(troubled), dialect

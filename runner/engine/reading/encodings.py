@@ -112,6 +112,7 @@ _REGIONS: Final = (
     (frozenset("áðéíóúýþæö"), 0.8),  # Iceland, whose letters share their codes with Turkish ones
     (frozenset("àáâãäåæçèéêëìíîïñòóôõöøœùúûüÿßºª"), 0.95),  # Western Europe
     (frozenset("áâäăąćčçďđéęěëíîĺľłńňóôöőŕřśšşșťţțúůüűýźżžß"), 0.9),  # Central Europe
+    (frozenset("āąčēęėģīįķļņšūųžäõöü"), 0.9),  # the Baltic states
 )
 
 

@@ -99,7 +99,7 @@ def duration_value(serial: float) -> Value:
 
 
 _ISO = re.compile(
-    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+    r"(?:(\d{4})-(\d{2})-(\d{2}))?T?(?:(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,40}))?)?)?(?:Z|[+-]00:?00)?"
 )
 _NEAR_MS = 2  # microseconds: the precision of a day number in a double
 
@@ -116,7 +116,7 @@ def fraction_of(digits: str | None) -> timedelta:
 
 
 def iso_value(text: str) -> Value:
-    """Parse an ISO 8601 date cell (strict OOXML and ODS); a zone is dropped, other text stays text."""
+    """Parse an ISO 8601 date cell (strict OOXML and ODS); others, and those with a zone, stay text."""
     match = _ISO.fullmatch(text.strip())
     if match is None:
         return text or None
@@ -444,25 +444,29 @@ class Marker:
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.layout = Layout()
         self._limits = limits
-        self._units = styles.units
-        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain or n in styles.units}
+        self.units = styles.units
+        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain}
 
     def row(self, number: int, *, hidden: bool) -> None:
         if hidden and number <= self._limits.max_rows:
             self.layout.hidden_rows.add(number)
         self.layout.styled_rows = max(self.layout.styled_rows, min(number, self._limits.layout_rows))
 
-    def mark(self, row: int, column: int, style: int) -> None:
-        look = self.marked.get(style)
-        if look is None or row > self._limits.layout_rows or column > self._limits.max_columns:
+    def mark(self, row: int, column: int, style: int, *, unit: bool = True) -> None:
+        if column > self._limits.max_columns:
             return
-        if unit := self._units.get(style):
-            self.layout.add_unit(row, column, unit)
-            if look.plain:
-                return
+        if unit and style in self.units:
+            self.mark_units(column, style, row, row)
+        look = self.marked.get(style)
+        if look is None or row > self._limits.layout_rows:
+            return
         for name in CellStyle.__slots__:
             if getattr(look, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
+
+    def mark_units(self, column: int, style: int, first: int, last: int) -> None:
+        """Mark the unit of a column's cells in these rows, however far down: a file may change it anywhere."""
+        self.layout.add_unit(column, self.units[style], first, last)
 
     def merge(self, area: Area) -> None:
         if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory

@@ -105,7 +105,6 @@ def _time(text: str) -> Value:
 
 
 _HIDDEN = ("collapse", "filter")
-_MARKED = 10_000  # a cell repeated more often says nothing of its unit
 _SHOWN = ("p", "h")
 _ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
 _NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
@@ -284,10 +283,8 @@ class TableReader:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         self._values += [None] * (start - len(self._values))
         self._values += [value] * self._spans
-        if unit and self._repeat * self._spans <= _MARKED:
-            for row in range(self._row + 1, min(self._row + self._repeat, self._limits.layout_rows) + 1):
-                for column in range(start + 1, self._column + 1):
-                    self.layout.add_unit(row, column, unit[:20])
+        for column in range(start + 1, self._column + 1) if unit else ():
+            self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
 
     def _end_row(self) -> None:
         first, self._row = self._row + 1, self._row + self._repeat

@@ -115,6 +115,7 @@ class PageTable:
         self._next = 1
         self._below: dict[int, int] = {}  # column -> last row covered by a cell from above
         self._text: list[str] = []
+        self._stored: str | None = None  # the number that Excel wrote beside the text of the open cell
         self._in_row = self._in_caption = False
         self._known: dict[str, str] = {}
 
@@ -173,6 +174,7 @@ class PageTable:
             self.layout.merged.append(area)
         if tag.name == "th":
             self._mark()
+        self._stored = tag.get("x:num") if "x:num" in tag.attributes else None
 
     def _mark(self) -> None:
         if self._row <= self._limits.layout_rows:
@@ -181,7 +183,8 @@ class PageTable:
     def _end_cell(self) -> None:
         if self._column:
             if (text := _shown(self._text)) is not None:
-                self._values[self._column] = self._known.setdefault(text, text)
+                exact = _unrounded(self._stored, text) if self._stored else None
+                self._values[self._column] = self._known.setdefault(text, text) if exact is None else exact
             if len(self._known) > 10_000:
                 self._known.clear()
             self._column = 0
@@ -237,6 +240,26 @@ def _shown(parts: list[str]) -> str | None:
     """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them."""
     lines = [" ".join(line.split()) for line in "".join(parts).split(_BREAK)]
     return "\n".join(line for line in lines if line) or None
+
+
+_FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
+
+
+def _unrounded(stored: str, text: str) -> float | None:
+    """The stored number if the text shows fewer of its digits: 3.14159 for 3.14."""
+    try:
+        number = float(stored)
+    except ValueError:
+        return None
+    digits = "".join(filter(str.isdecimal, text))
+    fraction = _FRACTION.search(text)
+    if not digits or not abs(number) < 1e15:
+        return None
+    for places in (len(fraction[1]) if fraction else 0, 0):
+        shown = int(digits) / 10**places
+        if shown != abs(number) and round(abs(number) * 10**places) == int(digits):
+            return number
+    return None
 
 
 _HEAD = 16 * 1024

@@ -44,6 +44,10 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
                 now = None
                 continue
             label = Label.DATA
+        if now is not None and now.body and _reorders(rows, at, now):
+            now = Band()
+            found.append(now)
+            label = Label.HEADER
         if label is Label.HEADER and now is not None and now.body:
             if _same(rows, at, now):
                 now.again.append(at)
@@ -72,6 +76,18 @@ def _same(rows: Sequence[Row], at: int, band: Band) -> bool:
         return False
     head = rows[band.head[0]]
     return row.filled == head.filled and [row.values[c] for c in row.filled] == [head.values[c] for c in head.filled]
+
+
+def _reorders(rows: Sequence[Row], at: int, band: Band) -> bool:
+    """Whether the row has the names of the header in another order: the columns of what follows are others."""
+    row = rows[at]
+    if len(band.head) != 1 or len(row.filled) < FEW or at + 1 == len(rows):
+        return False
+    head = rows[band.head[0]]
+    if len(row.filled) != len(head.filled) or row.values[row.filled[0]] not in head.values:
+        return False
+    own, names = [row.values[c] for c in row.filled], [head.values[c] for c in head.filled]
+    return own != names and set(map(str, own)) == set(map(str, names)) and row.kinds.count(CellKind.TEXT) == len(own)
 
 
 def _rising(row: Row) -> bool:

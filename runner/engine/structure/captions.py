@@ -1,8 +1,8 @@
-"""Decides which rows are captions: single texts that head the rows below them.
+"""Decides which rows of a table are no records: captions, and rows that number, explain or name columns.
 
-A row with a single text may also be a record of which only the key is known. Such a row is data unless there is
-evidence for a caption: its style, a merge, a column that otherwise has no values or only numbers, a text unlike the
-others, and a pattern of captions and rows from the table's first row on.
+A caption is a single text that heads the rows below it. A row with a single text may also be a record of which only the
+key is known. Such a row is data unless there is evidence for a caption: its style, a merge, a column that otherwise has
+no values or only numbers, a text unlike the others, and a pattern of captions and rows from the table's first row on.
 """
 
 import re
@@ -12,7 +12,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from runner.engine.structure.bands import Draft
-from runner.engine.structure.facts import CellKind, Mark, Profile, Row
+from runner.engine.structure.facts import LONE_NAMES, CellKind, Mark, Profile, Row
+from runner.engine.structure.header_rows import COMMON_NAMES, Hints, cell_text
+from runner.engine.structure.keeping import other_names
 from runner.engine.structure.tables import Choice, Clarity, Label
 from runner.engine.structure.totals import row_clarity
 
@@ -21,9 +23,13 @@ DOUBT = 1.0  # points from which it may be one
 NAMED = 200  # doubtful rows reported one by one
 PURE = 0.9  # share of a column's cells that are blank, or values
 _TEXT = int(CellKind.TEXT)
+# Plain integers: members of an enum are several times slower. A code with digits is rather a value.
+_NAME, _CODE = int(Mark.NAME), int(Mark.CODE)
+_NAME_MARKS = int(Mark.NAME | Mark.CODE | Mark.DIGITS)
 # What printed pages and programs put between records: "# page 2", "-- end of section --", "Continued on next page".
 _REMARK = re.compile(
-    r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward)",
+    r"\s*(?:#|//|--|==|\*\*|(?:page|seite|pagina|página)\s+\d|continued|fortsetzung|suite\b|end of |carried forward"
+    r"|(?:eof|end|ende|fin|trailer)\W*$|[*†‡¹²³]\s*\w)",
     re.IGNORECASE,
 ).match
 
@@ -187,3 +193,130 @@ def choices(found: Captions) -> list[Choice]:
         rest = f"{more} more rows from row {found.doubtful[NAMED]} on have a single text; kept as data"
         out.append(Choice("group", "data", evidence, False, rest, found.doubtful[NAMED], settle))
     return out
+
+
+NUMBERED = 3  # columns
+_SOME = 50  # rows that are compared
+_FEW = 3  # rows of names in a table; with more, names are its values
+_BRACKETED = re.compile(r"\s*[(\[]([0-9]{1,2}|[A-Za-z])[)\]]\s*")
+_TYPE = re.compile(
+    r"(?:n?(?:var)?char2?|string|str|text|u?int(?:eger|8|16|32|64)?|(?:big|small|tiny)int|float(?:32|64)?|double|real|"
+    r"decimal|numeric|number|bool(?:ean)?|date|datetime|timestamp(?:tz)?|time|uuid|guid|money|object)"
+    r"(?:\s?\([0-9, ]+\))?",
+    re.IGNORECASE,
+)
+_IMPORT = re.compile(r'\{"ImportId":.*')  # below the questions in what Qualtrics exports
+_EXPLAINED = re.compile(
+    r".*\?|(?:e\.g\.|eg\.|example|z\.\s?b\.|beispiel|ex\.|ej\.|por ej).*|required|optional|mandatory",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def beside_records(draft: Draft, hints: Hints, known: frozenset[int]) -> tuple[frozenset[int], list[Choice]]:
+    """Rows that certainly number or describe the columns, and choices about those that may; `known`: other rows."""
+    body = [at for at in draft.band.body if draft.rows[at].number not in known]
+    if draft.declared or not draft.band.head or len(body) < 2:
+        return frozenset(), []
+    first, *rest = [draft.rows[at] for at in body]
+    some = rest[:_SOME]
+    if len(some) > 1 and _all_like(some[0], _IMPORT) and not _all_like(some[1], _IMPORT):
+        return frozenset({first.number, some[0].number}), []
+    if _all_like(first, _TYPE) and not any(_all_like(row, _TYPE) for row in some):
+        return frozenset({first.number}), []
+    counts, is_sure = _numbers_columns(first, some)
+    if counts and is_sure:
+        return frozenset({first.number}), []
+    choices: list[Choice] = []
+    if counts or (_all_like(first, _EXPLAINED) and not any(_all_like(row, _EXPLAINED) for row in some)):
+        what = "numbers" if counts else "explains"
+        message = f"row {first.number} looks like one that {what} the columns; kept as data"
+        evidence = {"cells": first.width}
+        choices.append(Choice("record", "data", evidence, False, message, first.number, "delete the row"))
+    return frozenset(), choices + other_names(_other_headers([draft.rows[at] for at in body], hints))
+
+
+def _all_like(row: Row, form: re.Pattern[str]) -> bool:
+    """Whether all cells, at least two, are texts of this form."""
+    return len(row.filled) > 1 and all(
+        isinstance(row.values[at], str) and form.fullmatch(str(row.values[at]).strip()) for at in row.filled
+    )
+
+
+def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
+    """Whether a row counts the columns, (1) (2) (3), 1 2 3 or A B 1 2, and whether that is sure.
+
+    Without brackets it may be a record. It is none where the other rows have no number in such a column.
+    """
+    texts = [cell_text(row.values[at]) for at in row.filled]
+    if len(texts) < NUMBERED:
+        return False, False
+    found = [_BRACKETED.fullmatch(text) for text in texts]
+    marks = [one[1].lower() for one in found if one is not None]
+    if len(marks) == len(found):
+        is_numbering = marks in (
+            [str(n) for n in range(1, len(marks) + 1)],
+            [chr(96 + n) for n in range(1, len(marks) + 1)],
+        )
+        return is_numbering, is_numbering
+    letters = next((n for n, text in enumerate(texts) if text.isdecimal()), len(texts))
+    if texts[letters:] != [str(n) for n in range(1, len(texts) - letters + 1)] or len(texts) - letters < 2:
+        return False, False
+    if letters and "".join(texts[:letters]).casefold() not in ("a", "ab", "abc", "а", "аб", "абв"):  # noqa: RUF001
+        return False, False
+    for at in row.filled[letters:]:
+        kinds = [one.kinds[at] for one in below if at < len(one.kinds) and one.kinds[at]]
+        if len(kinds) > 1 and CellKind.NUMBER not in kinds:
+            return True, True
+    counted_on = bool(below) and cell_text(below[0].values[below[0].filled[0]]) == str(len(texts) + 1)
+    repeated = any(one.values == row.values for one in below)
+    return len(texts) > NUMBERED and not counted_on and not repeated, False
+
+
+def _other_headers(body: Sequence[Row], hints: Hints) -> list[int]:
+    """Rows below the first that name columns: texts such as Product, Supplier, Brand, unlike the rest of the body."""
+    found = [n for n, row in enumerate(body[1:-1], 1) if _names(row, body, hints)]
+    found = [n for n in found if _is_unlike(body[n], [row for m, row in enumerate(body) if m != n])]
+    return [body[n].number for n in found] if len(found) <= _FEW else []
+
+
+def _names(row: Row, body: Sequence[Row], hints: Hints) -> bool:
+    """Whether all cells are texts, at least two, and name columns; of texts over values, half is enough."""
+    cells = len(row.filled)
+    if row.kinds.count(_TEXT) != cells or cells < 2:
+        return False
+    spelled = hints.spelled if hints.header(row.number) > 0 else None
+    unnamed: list[int] = []
+    for at in row.filled:
+        if not _is_name(row, at) and not (spelled and spelled([row.values[at]])):
+            unnamed.append(at)
+            if len(unnamed) * 2 > cells:
+                return False
+    if not unnamed:
+        return True
+    over = {at for at in row.filled if _values_in(body, at)}
+    return bool(over) and over.isdisjoint(unnamed)
+
+
+def _is_name(row: Row, at: int) -> bool:
+    marks = row.marks[at] & _NAME_MARKS
+    return marks >= _NAME or marks == _CODE or row.values[at] in LONE_NAMES
+
+
+def _values_in(body: Sequence[Row], at: int) -> bool:
+    """Whether a column mostly has values other than texts."""
+    kinds = [row.kinds[at] for row in body[:_SOME] if at < len(row.kinds) and row.kinds[at]]
+    return kinds.count(_TEXT) * 5 <= len(kinds)
+
+
+def _is_unlike(row: Row, others: Sequence[Row]) -> bool:
+    """Whether its texts differ from each other, occur nowhere else in their columns, and names are rare there."""
+    texts = [str(row.values[at]).strip().casefold() for at in row.filled]
+    if len(set(texts)) < len(texts):
+        return False
+    for at, text in zip(row.filled, texts, strict=True):
+        held = [one for one in others if at < len(one.kinds) and one.kinds[at] == _TEXT]
+        if any(str(one.values[at]).strip().casefold() == text for one in held):
+            return False
+        if sum(_is_name(one, at) for one in held) > COMMON_NAMES * len(held):
+            return False
+    return True

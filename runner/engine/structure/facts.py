@@ -95,6 +95,27 @@ NAME = re.compile(
 )
 
 
+# Words of column names, alone in their cell and as people write them: a row of such words may be a header.
+_LONE_NAMES = (
+    "id sku name title code key number type kind category group description status city country region address phone "
+    "email date day month year amount price cost value quantity qty unit customer client supplier vendor company brand "
+    "member contact employee department product item material model project account order invoice currency colour "
+    "produkt lieferant marke artikel bezeichnung kunde firma menge preis betrag währung ort land plz straße vorname "
+    "nachname telefon datum farbe nummer kategorie status abteilung "
+    "produit fournisseur marque article client société quantité prix montant devise ville pays adresse nom prénom "
+    "téléphone couleur numéro catégorie code "
+    "producto proveedor marca artículo cliente empresa cantidad precio importe moneda ciudad país dirección nombre "
+    "apellido teléfono fecha color número categoría "
+    "prodotto fornitore articolo azienda quantità prezzo importo valuta città paese indirizzo nome cognome telefono "
+    "data colore numero produto fornecedor artigo quantidade preço valor moeda cidade endereço telefone categoria "
+    "leverancier merk klant bedrijf aantal prijs bedrag stad adres naam voornaam achternaam telefoon kleur "
+    "produkt dostawca marka klient firma ilość cena kwota waluta miasto kraj adres imię nazwisko telefon kolor "
+)
+LONE_NAMES = frozenset(
+    form for word in _LONE_NAMES.split() for form in (word, word.upper(), word.capitalize(), f"{word}:")
+)
+
+
 class CellKind(IntEnum):
     BLANK = 0
     TEXT = 1

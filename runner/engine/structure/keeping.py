@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from runner.engine.reading import Shown
-from runner.engine.structure.tables import Clarity, RowScores, Table
+from runner.engine.structure.facts import LONE_NAMES
+from runner.engine.structure.tables import Choice, Clarity, RowScores, Table
 from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_clarity
 
 FIRST = 100  # rows that are always kept
@@ -89,7 +90,7 @@ class Usual:
         if look.first_text < 0:
             return False
         text = values[look.first_text]
-        if (text[:3] in STARTS or text[:1] in SHORT) and opens(text):
+        if text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
             return True
         rows = self._early.get(text)
         return rows is not None and tuple(values) in rows
@@ -103,7 +104,7 @@ class Usual:
             return False
         if look.first_text >= 0:
             text = values[look.first_text]
-            if text in self._early or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
+            if text in self._early or text in LONE_NAMES or ((text[:3] in STARTS or text[:1] in SHORT) and opens(text)):
                 return False
         self._seen += 1
         look.count += 1
@@ -173,6 +174,7 @@ _FIRST: Final = 3  # filled cells that may have the label of a total
 _LABELS: Final = 6  # columns that may have it
 _SURE: Final = 4.0  # points for a label that settle it, as many as declared names give
 _CAPTIONS: Final = 3  # captions from which a table is taken to have more
+_NAMED_ROWS: Final = 20  # rows of names that are reported
 _MOST: Final = 500_000  # rows left out: limits memory, far above real sheets
 
 
@@ -203,7 +205,7 @@ class Late:
         self._totals: set[int] = set()
         self._suspected: set[int] = set()  # labelled as totals
         self._asides: set[int] = set()
-        self._repeated: set[int] = set()  # repeated headers
+        self._repeated: dict[int, Sequence[object]] = {}  # rows of declared names
         self._lone: dict[int, int] = {}  # rows with a single text -> its column
 
     def scan(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
@@ -224,7 +226,10 @@ class Late:
         if len(self._totals) + len(self._suspected) + len(self._asides) + len(self._repeated) > _MOST:
             return
         if best != "data" and scores[best] - scores.get("data", 0.0) >= _SURE:
-            {"total": self._totals, "header": self._repeated}.get(best, self._asides).add(number)
+            if best == "header":
+                self._repeated[number] = values
+            else:
+                (self._totals if best == "total" else self._asides).add(number)
         elif not scores and row_clarity(values, _FIRST)[0] is Clarity.PLAINLY:
             self._suspected.add(number)
 
@@ -257,6 +262,31 @@ class Late:
         inside = range(data.top, data.bottom + 1)
         totals = table.totals.union(n for n in self._totals if n in inside)
         asides = table.asides.union(n for n in self._asides if n in inside)
-        repeated = table.repeated.union(n for n in self._repeated if n in inside) - totals
+        named = {n: values for n, values in self._repeated.items() if n in inside and n not in totals}
+        repeated = table.repeated.union(named) - totals
         suspected = {n: Clarity.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
-        return replace(table, totals=totals, asides=asides - totals - repeated, repeated=repeated, suspected=suspected)
+        other = [n for n, values in named.items() if not _is_header_of(table, values)]
+        return replace(
+            table,
+            totals=totals,
+            asides=asides - totals - repeated,
+            repeated=repeated,
+            suspected=suspected,
+            choices=(*table.choices, *other_names(other)),
+        )
+
+
+def _is_header_of(table: Table, values: Sequence[object]) -> bool:
+    """Whether the values name the same columns as the table's header."""
+    held = {at: " ".join(value.split()) for at, value in enumerate(values, 1) if isinstance(value, str)}
+    return all(held.get(c.index, part) == part for c in table.columns for part in c.parts[-1:])
+
+
+def other_names(rows: Sequence[int]) -> list[Choice]:
+    """Report rows inside a table that name columns: those below may have other columns than the table."""
+    message = "row {} looks like a header of other columns than the table's: the rows below it may be in the wrong ones"
+    settle = "leave a blank row between two tables, or put them on two sheets"
+    return [
+        Choice("record", "one table", {"rows": len(rows)}, False, message.format(row), row, settle)
+        for row in rows[:_NAMED_ROWS]
+    ]

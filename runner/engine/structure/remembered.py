@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.learnt import instant
+from runner.engine.mapping.confirmed import instant
 from runner.engine.structure.facts import Row
 from runner.engine.structure.header_rows import JOIN, MAX_NAME, Area, Hints, cell_text, columns
 from runner.engine.structure.tables import RememberedShape, Table

@@ -84,8 +84,6 @@ NEAR = 6  # title and note rows further away do not belong to the table
 EDGE = 5
 _HUGE = 1e300  # larger numbers are not part of a sum
 _LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
-_NUMBERING = re.compile(r"\s*[(\[]([0-9]{1,2}|[A-Za-z])[)\]]\s*")
-NUMBERED = 3  # columns
 ADDENDS = 3  # so many numbers do not add up by chance
 
 
@@ -95,7 +93,9 @@ def shape(draft: Draft, hints: Hints) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
-    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]) or _is_numbering(draft, at))
+    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
+    beside, doubts = captions.beside_records(draft, hints, rules)
+    rules |= beside
     without = [at for at in band.body if rows[at].number not in rules]
     plain = replace(draft, band=replace(band, body=without)) if rules else draft
     lone = captions.captions(plain, hints.ruled, hints.keys(columns))
@@ -118,7 +118,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
         totals=totals,
         asides=_asides(draft) | rules,
         repeated=frozenset(rows[at].number for at in band.again),
-        choices=(*draft.choices, *(captions.choices(lone) if hints.captions == "drop" else ())),
+        choices=(*draft.choices, *doubts, *(captions.choices(lone) if hints.captions == "drop" else ())),
         suspected={number: clarity for number, (clarity, _) in suspected.items()},
         doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
     )
@@ -147,17 +147,6 @@ def _is_rule(row: Row) -> bool:
         return True
     texts = [str(row.values[at]) for at in row.filled]
     return all(map(_LINE, texts)) and any("---" in text for text in texts)
-
-
-def _is_numbering(draft: Draft, at: int) -> bool:
-    """Whether the first row below the header numbers the columns: (1), (2), (3)."""
-    band, row = draft.band, draft.rows[at]
-    if not band.head or at != band.body[0] or len(row.filled) < NUMBERED:
-        return False
-    found = [_NUMBERING.fullmatch(str(row.values[column])) for column in row.filled]
-    marks = [one[1].lower() for one in found if one is not None]
-    counted = [str(n) for n in range(1, len(marks) + 1)], [chr(96 + n) for n in range(1, len(marks) + 1)]
-    return len(marks) == len(found) and marks in counted
 
 
 def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:

@@ -40,6 +40,10 @@ TOTALS: Final = (
     "合計", "小計", "総計", "総合計", "累計", "合计", "小计", "总计", "总和", "总数", "共计", "總計", "總和", "計",
     "합계", "소계", "총계", "총합계", "총합", "المجموع", "الإجمالي", "مجموع", "إجمالي", 'סה"כ', "סך הכל", "סהכ",
     "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah", "jumlah total",
+    # what printed pages carry over
+    "carried forward", "carry forward", "brought forward", "c/f", "b/f", "übertrag", "uebertrag", "à reporter",
+    "a reporter", "suma y sigue", "suma anterior", "riporto", "a riportare", "a transportar", "do przeniesienia",
+    "z przeniesienia",
 )  # fmt: skip
 MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
@@ -163,6 +167,8 @@ PLACES = 5  # rows listed in a message
 PENDING = 200  # the most totals above their rows that are checked at a time
 MOST, THOUSANDS = 6, 3  # digits: significant ones of a fraction, and between two separators
 EXACT = 1e-9  # relative error of sums of binary fractions
+CENTS = 2  # decimals that make a small sum as telling as a large one
+FEW_ROWS = 2  # rows whose number occurs by chance
 DIGITS = 100.0  # a sum this large does not match by chance
 
 _NUMBERS: frozenset[type] = frozenset({int, float, Shown})
@@ -418,16 +424,21 @@ def compared(suspect: Suspect, running: Running) -> Match:
     for at, own in suspect.sums.items():
         other = running.columns.get(at)
         if other is None or not other.count:
-            counted = own.point == running.rows and running.rows > 1 and suspect.clarity >= Clarity.NAMED
-            hits += counted
+            counted = own.point == running.rows > 1
+            if suspect.clarity >= Clarity.NAMED:
+                hits += counted
+            elif counted and running.rows > FEW_ROWS:  # the number of records in a column of texts: T,250,1234.50
+                hits, large = hits + 1, True
             continue
         if other.count < 2 and suspect.clarity < Clarity.NAMED:
             continue
         if not own.point and not own.comma:
             continue
+        if suspect.clarity is Clarity.NOTHING and own.point in (other.low, other.high):
+            continue  # one value again, beside others that hardly count
         if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
-            by_chance = max(abs(own.point), abs(own.comma)) < DIGITS
+            by_chance = max(abs(own.point), abs(own.comma)) * 10 ** min(own.decimals, CENTS) < DIGITS
             if by_chance and suspect.bare:
                 by_chance = own.point in (other.low, other.high)  # one value, beside zeros
             large = large or (other.count > 1 and not by_chance)

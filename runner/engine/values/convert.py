@@ -43,6 +43,10 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     # Usually reported for a column; for a cell only if no other value of its column needed the convention.
     "decimal_assumed": ("warning", "can be read as thousands or as decimals; the point was read as the decimal sign"),
     "date_order_assumed": ("warning", "can be read day first or month first; read month first"),
+    "digits_lost": (
+        "warning",
+        "is written with an exponent, as spreadsheet programs shorten long numbers; digits are lost",
+    ),
     "date_dropped": ("warning", "has a date, which a time field drops"),
     "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
     "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
@@ -71,7 +75,6 @@ class Converter:
         self._strict_decimal = field.decimal
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
-        self._moment = partial(moment_of, epoch_1904=epoch_1904, counts_days=convention.counts_days)
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
@@ -85,7 +88,7 @@ class Converter:
             pivot=convention.pivot,
             short_years=convention.short_years,
             epoch_1904=epoch_1904,
-            counts_days=convention.counts_days,
+            numbers=convention.numbers,
         )
         self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
@@ -209,6 +212,8 @@ class Converter:
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
         plain = self._plain(text)
+        if numbers.is_shortened(text):
+            self._read.told.append("digits_lost")
         return numbers.to_whole(plain) if isinstance(plain, str) else plain
 
     def _truth(self, text: str) -> bool | Bad | None:
@@ -241,7 +246,7 @@ class Converter:
             "money": number_of,
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
-            "datetime": self._moment,
+            "datetime": partial(moment_of, number=self._read.number),
             "time": self._clock,
             "boolean": truth_of,
         }
@@ -276,7 +281,7 @@ class Converter:
 
     def _day(self, value: Any) -> Any:
         """The date of a cell with a datetime or a serial; a dropped time of day is reported."""
-        moment = self._moment(value)
+        moment = moment_of(value, self._read.number)
         if type(moment) is not datetime:
             return moment
         if moment.time() != time():
@@ -349,14 +354,14 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any, *, epoch_1904: bool = False, counts_days: bool = True) -> Any:
+def moment_of(value: Any, number: Callable[[float], Any]) -> Any:
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return dates.from_serial(value, epoch_1904=epoch_1904, counts_days=counts_days)
+        return number(value)
     return None if kind is NoCachedValue else BAD
 
 

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from runner.engine.values.words import BAD, Bad
 
@@ -118,8 +118,24 @@ _PARTS: Final = {
 }
 
 
+_RUN_ON: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separators
+
+
 def reader_of(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of this format and returns None for any other text."""
+    """A function that parses texts of this format and returns None for any other text.
+
+    Digits without separators may lack their first zero, which a number loses.
+    """
+    if _RUN_ON.fullmatch(form):
+        width = 2 * form.count("%") + 2 * form.count("%Y")
+        spaced = reader_of(form.replace("%", " %").lstrip())
+        parts = re.compile("".join(rf"([0-9]{{{4 if one == 'Y' else 2}}})" for one in form[1::2]))
+
+        def read(text: str) -> datetime | None:
+            digits = parts.fullmatch(text.zfill(width)) if len(text) >= width - 1 else None
+            return spaced(" ".join(digits.groups())) if digits else None
+
+        return read
     shape = _compiled(form)
     return _by_strptime(form) if shape is None else _by_shape(shape)
 
@@ -207,7 +223,8 @@ _DATE = re.compile(
     r"(?:del?\s+)?(?P<y3>[0-9]{4}|'?[0-9]{2})"
     rf"|(?P<m4>[^\W\d_]{{3,14}})\.?[-/ ]*(?P<d4>[0-9]{{1,2}}){_ORDINAL}[-/ ,.]+(?P<y4>[0-9]{{4}}|'[0-9]{{2}})"
     r"|(?P<y5>[0-9]{4})(?:\. |[-/ ])(?P<m5>[^\W\d_]{3,14})\.?[-/ ](?P<d5>[0-9]{1,2})\.?"
-    r"|(?P<y6>(?:19|20)[0-9]{2}|9999)(?P<m6>[0-9]{2})(?P<d6>[0-9]{2})(?:\.0(?![0-9]))?)"
+    r"|(?P<y6>(?:19|20)[0-9]{2}|9999)(?P<m6>[0-9]{2})(?P<d6>[0-9]{2})(?:\.0(?![0-9]))?"
+    r"|(?P<y7>[0-9]{4})-?w(?P<m7>[0-9]{2})-?(?P<d7>[1-7])(?![0-9]))"
 )
 _EAST = re.compile(
     rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<n>元|[0-9]{{1,2}})|(?P<y>[0-9]{{4}}))\s*[年년]\s*"
@@ -217,11 +234,26 @@ _ERA = re.compile(rf"(?P<e>[{''.join(ERAS_SHORT)}])(?P<n>[0-9]{{1,2}})[./-](?P<m
 _TIME = re.compile(
     r"(?:(?:at|um|kl\.?|a|o)\s+)?(?P<h>[0-9]{1,2})"
     r"(?:[:h](?P<mi>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
-    r"\s*(?P<p>[ap])?\.?(?(p)m\.?)\s*(?:uhr|h)?\s*(?P<z>z|utc|gmt|[-+][0-9]{2}:?[0-9]{2})?"
+    r"\s*(?P<p>[ap])?\.?(?(p)\s?m\.?)\s*(?:uhr|h)?\s*"
+    r"(?:(?P<z>(?:(?:utc|gmt)\s?)?[-+][0-9]{2}(?::?[0-9]{2})?|(?:utc|gmt)[-+][0-9]|[a-z]{1,4})(?:\[[a-z0-9/_+-]+\])?)?"
 )
+# Hours ahead of UTC, of abbreviations with one usual meaning: CST, IST and BST have several.
+_ZONES: Final = {
+    "z": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "cet": 1, "mez": 1, "cest": 2, "mesz": 2, "eet": 2, "eest": 3,
+    "msk": 3, "jst": 9, "hkt": 8, "sgt": 8, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13, "est": -5, "edt": -4,
+    "pst": -8, "pdt": -7,
+}  # fmt: skip
+_MOST_AHEAD: Final = 14  # hours
+_RUN_ON_CLOCKS: Final = (4, 6)  # digits of a time without separators
+_RUN_ON_TIME = re.compile(r"t?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
+_DOTTED_TIME = re.compile(r"([0-9]{1,2})\.([0-9]{2})\.([0-9]{2})(?![0-9])")
 _EASTERN_CLOCK: Final = str.maketrans({"時": ":", "시": ":", "分": ":", "분": ":", "秒": None, "초": None})
-_SERIAL = re.compile(r"[1-9][0-9]{4}(?:\.[0-9]+)?")
+_DIGIT = re.compile(r"[0-9]")
+_NUMBER = re.compile(r"[1-9](?:[0-9]{4}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")  # day numbers and Unix times
 MAX_TEXT: Final = 60
+
+
+Numbers = Literal["days", "digits", "seconds"]  # what the numbers of a date column count, or that they count nothing
 
 
 class DateReader:
@@ -240,7 +272,7 @@ class DateReader:
         pivot: int = PIVOT,
         short_years: bool = True,
         epoch_1904: bool = False,
-        counts_days: bool = True,
+        numbers: Numbers = "days",
     ) -> None:
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
         self._day_first = day_first
@@ -249,7 +281,7 @@ class DateReader:
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
         self.epoch_1904 = epoch_1904
-        self._counts_days = counts_days
+        self._numbers: Numbers = numbers
         self.told: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
@@ -267,13 +299,22 @@ class DateReader:
         found = self._read(text)
         if not isinstance(found, tuple):
             return found
-        moment, zone = found
+        moment, ahead = found
         if moment.year in BUDDHIST:
             self.told.append("calendar_assumed")
-        if zone is None:
+        if ahead is None:
             return moment
         self.told.append("zone_converted")
-        return _to_utc(moment, zone)
+        try:
+            return moment - ahead
+        except OverflowError:
+            return BAD
+
+    def number(self, value: float) -> datetime | Bad:
+        """The date and time of a cell with a number: by a given format of digits, then as the column counts."""
+        if self.formats and value == int(value) and (moment := self._formatted(str(int(value)))) is not None:
+            return moment
+        return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
     def clock(self, text: str) -> time | Bad | None:
         found = self._by_format(text)
@@ -293,25 +334,35 @@ class DateReader:
             return None
         if len(text) > MAX_TEXT:
             return BAD
+        return self._formatted(text) or text
+
+    def _formatted(self, text: str) -> datetime | None:
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
-        return text
+        return None
 
-    def _read(self, text: str) -> tuple[datetime, str | None] | Bad | None:
-        """The date and time as written, and the zone."""
+    def _read(self, text: str) -> tuple[datetime, timedelta | None] | Bad | None:
+        """The date and time as written, and how far it is ahead of UTC if it says so."""
         found = self._by_format(text)
         if not isinstance(found, str):
             return (found, None) if isinstance(found, datetime) else found
         text = found
-        if _SERIAL.fullmatch(text):
-            serial = from_serial(float(text), epoch_1904=self.epoch_1904, counts_days=self._counts_days)
-            return BAD if isinstance(serial, Bad) else (serial, None)
+        if text.isascii() and _DIGIT.search(text) is None:
+            return BAD
+        if _NUMBER.fullmatch(text):
+            number = from_number(float(text), epoch_1904=self.epoch_1904, numbers=self._numbers)
+            return BAD if isinstance(number, Bad) else (number, None)
         text = folded(text)
         day, end = self._day(text)
-        rest = text[end:].lstrip(" t,\t")
-        if day is None or (rest and text[end].isdigit()):
+        if day is None:
             return BAD
+        rest = text[end:]
+        if rest[:1] == "t" or (rest.isdecimal() and len(rest) in _RUN_ON_CLOCKS):
+            rest = _RUN_ON_TIME.sub(lambda found: f"{found[1]}:{found[2]}:{found[3] or '00'}", rest, count=1)
+        elif rest[:1].isdigit():
+            return BAD
+        rest = _DOTTED_TIME.sub(r"\1:\2:\3", rest.lstrip(" t,\t"), count=1)
         clock = _clock(rest) if rest else (time(), None)
         return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
 
@@ -325,6 +376,8 @@ class DateReader:
             return None, 0
         if part["a"] is not None:
             return self._numeric(int(part["a"]), int(part["b"]), part["y2"], part["s2"]), found.end()
+        if part["y7"] is not None:
+            return _of_week(int(part["y7"]), int(part["m7"]), int(part["d7"])), found.end()
         for n in "16":
             if part["y" + n] is not None:
                 return _valid(int(part["y" + n]), int(part["m" + n]), int(part["d" + n])), found.end()
@@ -382,7 +435,15 @@ def _valid(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _clock(text: str) -> tuple[time, str | None] | None:
+def _of_week(year: int, week: int, day: int) -> date | None:
+    try:
+        return date.fromisocalendar(year, week, day)
+    except ValueError:
+        return None
+
+
+def _clock(text: str) -> tuple[time, timedelta | None] | None:
+    """A time of day, and how far it is ahead of UTC if it says so; None for any other text."""
     if not text.isascii():
         text = text.translate(_EASTERN_CLOCK).rstrip(":")
     found = _TIME.fullmatch(text)
@@ -395,35 +456,68 @@ def _clock(text: str) -> tuple[time, str | None] | None:
         hour = hour % 12 + (12 if found["p"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    return time(hour, minute, second, int((found["f"] or "0").ljust(6, "0")[:6])), found["z"]
+    clock = time(hour, minute, second, int((found["f"] or "0").ljust(6, "0")[:6]))
+    if found["z"] is None:
+        return clock, None
+    ahead = _ahead(found["z"])
+    if ahead is None or (
+        found["s"] is None and found["z"][0] == "-" and -ahead > timedelta(hours=hour, minutes=minute)
+    ):
+        return None  # 10:15-11:00 is rather from a time to another
+    return clock, ahead
 
 
-def _to_utc(moment: datetime, zone: str) -> datetime | Bad:
-    if zone[0] not in "+-":
-        return moment
-    shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-    try:
-        return moment - shift if zone[0] == "+" else moment + shift
-    except OverflowError:
-        return BAD
+def _ahead(zone: str) -> timedelta | None:
+    """How far a zone is ahead of UTC; None if it is not known."""
+    name = zone.rstrip("-+:0123456789 ")
+    digits = "".join(filter(str.isdecimal, zone))
+    if not digits:
+        return timedelta(hours=_ZONES[name]) if name in _ZONES else None
+    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
+    if hours > _MOST_AHEAD or minutes % 15:
+        return None
+    shift = timedelta(hours=hours, minutes=minutes)
+    return -shift if "-" in zone else shift
 
 
-def from_serial(number: float, *, epoch_1904: bool = False, counts_days: bool = True) -> datetime | Bad:
-    """The date of a day number; BAD for a plain year, a small count or a number out of range.
+_UNIX: Final = ((10**9, 1), (10**12, 1000))  # the first moment of 2001-09-09 in seconds and milliseconds, per second
+_UNIX_SPAN: Final = 42 * 10**8  # seconds since 1970, up to 2103
+_UNIX_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # spreadsheets hold naive times
 
-    `counts_days` is false where other numbers of the column show that they are digits of dates.
+
+def is_unix(number: float) -> bool:
+    """Whether a number can be the seconds or milliseconds since 1970."""
+    return any(first <= number < _UNIX_SPAN * per for first, per in _UNIX)
+
+
+def from_number(number: float, *, epoch_1904: bool = False, numbers: Numbers = "days") -> datetime | Bad:
+    """The date of a day number, a Unix time or digits such as 20260131; BAD for a plain year, a small count or others.
+
+    `numbers` is what all numbers of the column show: "digits" if they are dates without separators.
     """
-    if COMPACT_DATES <= number <= _NEVER and number == int(number):
-        year, rest = divmod(int(number), 10_000)
-        day = _valid(year, rest // 100, rest % 100) if year in _COMPACT_YEARS or number == _NEVER else None
-        return BAD if day is None else datetime.combine(day, time())
-    if number < FIRST_SERIAL or not counts_days:
+    if number >= COMPACT_DATES and number == int(number) and (moment := _run_on(int(number))) is not None:
+        return moment
+    if numbers == "seconds" and is_unix(number):
+        return _UNIX_EPOCH + timedelta(milliseconds=round(number * (1 if number >= _UNIX[1][0] else 1000)))
+    if number < FIRST_SERIAL or numbers != "days":
         return BAD
     if epoch_1904:
         number += _DAYS_TO_1904
     if number >= PLAUSIBLE_SERIALS and number != LAST_SERIAL:
         return BAD
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
+
+
+def _run_on(number: int) -> datetime | None:
+    """The moment of 20260131, 202601311015 or 20260131101500."""
+    digits = str(number)
+    if len(digits) not in (8, *(8 + more for more in _RUN_ON_CLOCKS)):
+        return None
+    day = _valid(int(digits[:4]), int(digits[4:6]), int(digits[6:8]))
+    if day is None or not (day.year in _COMPACT_YEARS or number == _NEVER):
+        return None
+    hour, minute, second = (int(digits[at : at + 2] or 0) for at in (8, 10, 12))
+    return datetime.combine(day, time(hour, minute, second)) if hour < 24 and max(minute, second) < 60 else None
 
 
 def naive(moment: datetime) -> datetime:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
-from runner.engine.values.dates import PIVOT, SHORT_YEARS, day_first_in
+from runner.engine.values.dates import PIVOT, SHORT_YEARS, Numbers, day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 from runner.engine.values.words import cleaner
 
@@ -46,7 +46,7 @@ class Convention(NamedTuple):
     pivot: int = PIVOT
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
     in_percent: bool = False  # numbers without a percent sign are percent
-    counts_days: bool = True  # numbers in a date column are day numbers
+    numbers: Numbers = "days"  # what the numbers in a date column are
     cross_unclear: bool = False  # an x may be a mark or a cross
 
 
@@ -87,8 +87,13 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
         return Convention(cross_unclear=tally.cross_unclear()), []
     if isinstance(tally, DateTally):
         convention, choices = _settle_dates(field, tally, around)
-        choices += [_year_day_told(tally, field), _swapped_told(tally)]
-        convention = convention._replace(counts_days=not tally.past_serials)
+        choices += [
+            _year_day_told(tally, field),
+            _swapped_told(tally),
+            _digits_told(tally, field),
+            _zones_told(tally, field),
+        ]
+        convention = convention._replace(numbers=tally.numbers())
     else:
         convention, choices = _settle_numbers(field, tally, around)
     return convention, [c for c in choices if c is not None]
@@ -297,6 +302,8 @@ def decide_order(
     evidence = {"day first": day, "month first": month, "either": unclear}
     if around.day or around.month:
         evidence |= {"other columns: day first": around.day, "other columns: month first": around.month}
+    if around.comma and not around.point:
+        evidence |= {"other columns: decimal comma": around.comma}
     word = "day" if chosen else "month"
     return chosen, ConventionChoice(
         kind="date_order",
@@ -359,6 +366,45 @@ def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
         "read year, month, day",
         settle=f'"formats": ["%Y-%d-%m"] on field {field.name}',
         values=tally.year_open,
+    )
+
+
+def _digits_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report day numbers that are as likely dates without separators: 10203 for 2001-02-03; record Unix times."""
+    if field.formats:
+        return None
+    if tally.numbers() == "seconds":
+        return ConventionChoice(
+            "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
+        )
+    if not (form := tally.run_on_form()):
+        return None
+    return ConventionChoice(
+        kind="date_form",
+        chosen="day numbers",
+        evidence={"day numbers": tally.serials, "digits of dates": tally.serials},
+        sure=False,
+        message=f"{_many(tally.serials, 'number')} could be day numbers or the digits of dates without separators; "
+        "read as day numbers",
+        settle=f'"formats": ["{form}"] on field {field.name}',
+        values=tally.serials,
+    )
+
+
+def _zones_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+    """Report a column in which some times have a zone and others have none: they cannot be compared."""
+    if field.type != "datetime" or not (tally.zoned and tally.unzoned):
+        return None
+    return ConventionChoice(
+        kind="zone",
+        chosen="UTC where a zone is written",
+        evidence={"with a zone": tally.zoned, "without": tally.unzoned},
+        sure=False,
+        code="zone_mixed",
+        message=f"{_many(tally.unzoned, 'time')} without a zone beside {tally.zoned:,} with one; those with a zone are "
+        "written in UTC, the others as they are",
+        settle="write all times with a zone, or none",
+        values=min(tally.zoned, tally.unzoned),
     )
 
 
@@ -437,23 +483,11 @@ def decide_unit(
 
 
 def _units_told(units: Mapping[str, int], name: str) -> ConventionChoice | None:
-    """Report a column whose number formats show several units: the output drops them."""
-    folded: dict[str, int] = {}
+    """Report a column whose number formats show several units, or percents and plain numbers: the output drops them."""
+    folded: Counter[str] = Counter()
     for unit, count in units.items():
-        key = unit.casefold().rstrip(".")
-        folded[key] = folded.get(key, 0) + count
-    if len(folded) < 2:
-        return None
-    return ConventionChoice(
-        kind="unit",
-        chosen="numbers only",
-        evidence={f"unit {n}": count for n, count in enumerate(sorted(folded.values(), reverse=True), 1)},
-        sure=False,
-        code="unit_mixed",
-        message=f"the number formats show {len(folded)} units, which the output drops",
-        settle=f'"type": "text" on field {name}',
-        values=sum(folded.values()),
-    )
+        folded[unit.casefold().rstrip(".")] += count
+    return _mixed("unit", "numbers only", folded, f"the number formats show {len(folded)} units", name)
 
 
 def currencies_told(
@@ -464,17 +498,21 @@ def currencies_told(
     for unit, count in units.items():
         written[unit.upper()] += count
     seen = {c: n for c, n in _currency_names(written).items() if c}
-    if len(seen) < 2:
+    return _mixed("currency", "amounts only", seen, f"the amounts are in {len(seen)} currencies", name)
+
+
+def _mixed(kind: str, chosen: str, counts: Mapping[str, int], what: str, name: str) -> ConventionChoice | None:
+    if len(counts) < 2:
         return None
     return ConventionChoice(
-        kind="currency",
-        chosen="amounts only",
-        evidence={f"currency {n}": count for n, count in enumerate(sorted(seen.values(), reverse=True), 1)},
+        kind=kind,
+        chosen=chosen,
+        evidence={f"{kind} {n}": count for n, count in enumerate(sorted(counts.values(), reverse=True), 1)},
         sure=False,
-        code="currency_mixed",
-        message=f"the amounts are in {len(seen)} currencies, which the output drops",
+        code=f"{kind}_mixed",
+        message=f"{what}, which the output drops",
         settle=f'"type": "text" on field {name}',
-        values=sum(seen.values()),
+        values=sum(counts.values()),
     )
 
 
@@ -499,11 +537,7 @@ def _currency_names(currencies: Mapping[str, int]) -> dict[str, int]:
         sign = unicodedata.normalize("NFKC", written)
         name = _SAME_MONEY.get(sign, sign)
         names[name] = names.get(name, 0) + count
-    for sign, codes in (
-        ("$", ("USD", "CAD", "AUD", "NZD", "HKD", "SGD")),
-        ("¥", ("JPY", "CNY")),
-        ("KR", ("SEK", "NOK", "DKK")),
-    ):
+    for sign, codes in _SHARED_SIGNS.items():
         spelled = [code for code in codes if code in names]
         if sign in names and len(spelled) == 1:  # $5 and 5 USD are the same currency
             names[spelled[0]] += names.pop(sign)

@@ -6,6 +6,7 @@ far as its form allows. If both readings are possible and differ (`1.234`), the 
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.values.words import BAD, Bad
@@ -28,6 +29,7 @@ _COMMON: Final = {
     ".": re.compile(r"(\(?)[$€£]?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+)(\)?)"),
     ",": re.compile(r"(\(?)[€]?([1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?|[0-9]+,[0-9]+)(\)?)"),
 }
+_DIGIT = re.compile(r"\d")
 # 100,- and 50.— are whole amounts: the dash replaces the decimals and is not a sign.
 _WHOLE = re.compile(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
 _ODD_SIGNS: Final = str.maketrans(
@@ -79,15 +81,16 @@ class Written(NamedTuple):
         return "" if self.point == self.comma else "?"
 
 
+@lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
 def take_apart(text: str) -> Written | None:
     """Split a text into a number's parts; None if it is not a number with either decimal sign."""
     text = text.strip()
-    if not text or len(text) > MAX_TEXT:
+    if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
-    text = _WHOLE.sub(r"\g<1>00", text)
-    if not text.isascii():
-        text = _ascii_digits(text)
-    text = text.strip().translate(_ODD_SIGNS)
+    if text.isascii():  # of the odd signs it can have tabs only
+        text = (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
+    else:
+        text = _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
     outside = ""
     negative = "(" in text and (bracketed := _BRACKETED.fullmatch(text)) is not None
     if negative and bracketed is not None:
@@ -101,8 +104,10 @@ def take_apart(text: str) -> Written | None:
     signs = before + inner + middle + after
     if len(signs) > 1 or (negative and signs):
         return None
-    minus = "-" if negative or signs == "-" else ""
     digits, exponent = _split(body)
+    if middle + after == "+" and digits.isdecimal():
+        return None  # 5+ is five and more; 5.00+ is how some programs write it
+    minus = "-" if negative or signs == "-" else ""
     point, comma = _plain(digits, "."), _plain(digits, ",")
     if point is None and comma is None:
         return None
@@ -159,6 +164,14 @@ def quick(text: str, decimal: str) -> float | None:
         number = float(common[2].translate(_DEGROUP[decimal]))
         return -number if common[1] else number
     return None
+
+
+_SHORTENED: Final = re.compile(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
+
+
+def is_shortened(text: str) -> bool:
+    """Whether a text is what spreadsheet programs show for a number of twelve digits and more: 1.23457E+15."""
+    return "E+" in text and _SHORTENED.fullmatch(text.strip()) is not None
 
 
 def bare(text: str) -> float | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Final
 
-from runner.engine.values.dates import COMPACT_DATES, PLAUSIBLE_SERIALS
+from runner.engine.values.dates import COMPACT_DATES, FIRST_SERIAL, PLAUSIBLE_SERIALS, Numbers, is_unix
 from runner.engine.values.numbers import MAX_TEXT, take_apart
 from runner.engine.values.words import BOOLEANS
 
@@ -20,6 +20,7 @@ _HELD: Final = 20_000  # distinct shapes kept before they are counted
 _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
+_ZONED = re.compile(r"(?:[zZ]|(?<![AaPp])[A-Z]{3,4}|[-+][0-9]{2}(?::?[0-9]{2})?|(?:UTC|GMT)[-+][0-9]|\])\s*$")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
 
 
@@ -128,6 +129,9 @@ class NumberTally:
 
 _STORED: Final = 3  # dates whose days are all up to the twelfth
 _PAST_SERIALS: Final = (6, 7)  # digits
+_LIKELY_SERIALS: Final = range(21_916, 49_310)  # 1960 to 2034
+_FEW_SERIALS: Final = 3
+_FIVE_DIGITS: Final = 5
 
 
 class OrderCount:
@@ -163,11 +167,17 @@ class DateTally:
         self.short_years: Counter[int] = Counter()
         self.year_first = True  # no text with a two-digit year rules out the year first
         self.short_first: Counter[int] = Counter()
+        self.zoned = 0  # times with a zone
+        self.unzoned = 0
         self.year_day = 0  # 2026-31-01
         self.year_open = 0  # 2026-02-01
         self.stored = 0  # cells that are dates already, while none has a day after the twelfth
         self.stored_late = False  # one has
         self.past_serials = 0  # numbers such as 260131: too large for day numbers
+        self.serials = 0  # numbers that may count days
+        self._serials: set[float] = set()
+        self.unix = 0  # numbers that may be seconds or milliseconds since 1970
+        self._unix: set[int] = set()
         self._texts: Counter[str] = Counter()
         self._seen = 0
 
@@ -184,8 +194,41 @@ class DateTally:
         return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Add cells that are already numbers: only those count that cannot be day numbers."""
-        self.past_serials += sum(PLAUSIBLE_SERIALS <= value < COMPACT_DATES for value in values)
+        """Add cells that are already numbers, or texts of digits: what may they count?"""
+        for value in values:
+            if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
+                self.serials += 1
+                self._serials.add(value)
+            elif PLAUSIBLE_SERIALS <= value < COMPACT_DATES:
+                self.past_serials += 1
+            elif is_unix(value):
+                self.unix += 1
+                if len(self._unix) < _HELD:
+                    self._unix.add(int(value))
+
+    def numbers(self) -> Numbers:
+        """What the numbers of the column are."""
+        if self.past_serials:
+            return "digits"
+        return "seconds" if not self.serials and not all(map(_is_minute, self._unix)) else "days"
+
+    def run_on_form(self) -> str:
+        """The format of dates without separators and with a lost zero that all day numbers fit; empty if there is none.
+
+        Day numbers fit by chance. So they must also be far apart, end in one year, or be unlikely days.
+        """
+        found = self._serials
+        if not found or any(value != int(value) for value in found):
+            return ""
+        middle, ends = {int(value) // 100 % 100 for value in found}, {int(value) % 100 for value in found}
+        if not middle <= set(range(1, 32)):
+            return ""
+        by_month = middle <= set(range(1, 13))
+        if by_month and ends <= set(range(1, 32)):
+            return "%y%m%d" if len(found) > 1 or not found <= set(_LIKELY_SERIALS) else ""
+        spread = len(found) >= _FEW_SERIALS and len({int(value) // 10_000 for value in found}) > 1
+        one_year = len(found) > 1 and len(ends) == 1
+        return ("%d%m%y" if by_month else "%m%d%y") if spread or one_year else ""
 
     def add(self, texts: Iterable[str]) -> None:
         self._texts.update(texts)
@@ -200,11 +243,17 @@ class DateTally:
             self._seen += count
             text = clean(raw)
             start = text[:12]
+            if ":" in text:
+                zoned = _ZONED.search(text) is not None
+                self.zoned += count if zoned else 0
+                self.unzoned += 0 if zoned else count
             if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
                 start = text[weekday.end() : weekday.end() + 12]
             starts[start] = starts.get(start, 0) + count
         self._texts.clear()
         for start, count in starts.items():
+            if not start.lstrip()[:1].isdecimal():
+                continue
             if found := _ORDER.match(start):
                 self._order(found, count)
             elif found := _SHORT_YEAR.match(start):
@@ -212,13 +261,28 @@ class DateTally:
             elif found := _YEAR_FIRST.match(start):
                 self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
                 self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
-            elif start.isdecimal() and len(start) in _PAST_SERIALS:
-                self.past_serials += count
+            elif (digits := start.partition(".")[0]).isdecimal() and digits.isascii() and digits[0] != "0":
+                self._digits(start, digits, count)
         return self
+
+    def _digits(self, start: str, digits: str, count: int) -> None:
+        if len(digits) in _PAST_SERIALS:
+            self.past_serials += count
+        elif len(digits) == _FIVE_DIGITS:
+            self.serials += count
+            self._serials.add(float(start) if start.count(".") == 1 and start[-1] != "." else int(digits))
+        elif len(digits) in (10, 12):  # the beginning of thirteen
+            self.add_numbers([int(digits) * 10 if len(digits) > 10 else int(digits)])
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
-        return (*(n > 0 for k in kinds for n in (k.day, k.month, k.open)), bool(self.short_years), self.year_day > 0)
+        return (
+            *(n > 0 for k in kinds for n in (k.day, k.month, k.open)),
+            bool(self.short_years),
+            self.year_day > 0,
+            self.zoned > 0,
+            self.unzoned > 0,
+        )
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""
@@ -234,6 +298,12 @@ class DateTally:
             self.short_years[int(year)] += count
             self.short_first[first] += count
             self.year_first = self.year_first and 1 <= int(year) <= 31 and 1 <= second <= 12
+
+
+def _is_minute(number: int) -> bool:
+    """Whether the digits may be those of a minute: 2601311015."""
+    month, day, hour, minute = (number // 10**at % 100 for at in (6, 4, 2, 0))
+    return number < 10**10 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60
 
 
 class TruthTally:

@@ -102,7 +102,9 @@ _NUMBER: Final = 7  # digits of the shortest phone number
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
-    word = unicodedata.normalize("NFC", text.strip().casefold())
+    word = text.strip().casefold()
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", word)
     return BOOLEANS.get(word, BAD) if word else None
 
 
@@ -111,7 +113,7 @@ def parse_email(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
-    if len(text) > 320:
+    if len(text) > 320 or "@" not in text:
         return BAD
     if text[-1] == ">" and "<" in text:
         text = text[text.rindex("<") + 1 : -1]
@@ -128,6 +130,8 @@ def parse_phone(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
+    if len(text) < _NUMBER:
+        return BAD
     if number := _FLOAT.fullmatch(text):  # a number that a program wrote as 5551234567.0
         if number[2].strip("0"):
             return BAD
@@ -162,6 +166,8 @@ def parse_url(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
+    if "://" not in text and "www." not in text.casefold():
+        return BAD
     found = _URL.fullmatch(text) if len(text) <= MAX_ADDRESS else None
     if found is None:
         return BAD

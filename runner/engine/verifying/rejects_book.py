@@ -6,7 +6,6 @@ conditional formats, names and hidden sheets of the sender's workbook are in no 
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from math import isfinite
@@ -16,9 +15,11 @@ from runner.engine import a1
 from runner.engine.mending import KINDS, TO_DO, key
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
+from runner.engine.reading.number_formats import NumberKind, kind_of_format
+from runner.engine.verifying.cell_styles import CellStyles, checked_look
 from runner.engine.writing import parts
 from runner.engine.writing.book import MAX_COLUMNS, MAX_ROWS, BookWriter, EntryWriter
-from runner.engine.writing.parts import attribute, cell_text, cut, escaped
+from runner.engine.writing.parts import cell_text, cut, escaped
 
 MAX_LINE: Final = 64 * 1024 * 1024
 MAX_COMMENTS: Final = 10_000  # of a sheet; further cells are only marked
@@ -32,27 +33,33 @@ _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACK: Final = "http://schemas.openxmlformats.org/package/2006/relationships"
 _XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-_BORDERS: Final = frozenset({
-    "thin", "medium", "dashed", "dotted", "thick", "double", "hair", "mediumDashed", "dashDot", "mediumDashDot",
-    "dashDotDot", "mediumDashDotDot", "slantDashDot",
-})  # fmt: skip
-_ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
-_DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
-_RGB = re.compile(r"[0-9A-F]{6}")
-_SIDES: Final = ("left", "right", "top", "bottom")
 _WRONG: Final = "FFC7CE"
+_WRONG_TEXT: Final = "9C0006"  # readable on it, whatever colour the sender's text had
 _ASKED: Final = "FFF2CC"
 _GREY: Final = "8A94A0"
 _HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": "E7E6E6"}
 _TO_DO_HEAD: Final[dict[str, Any]] = {"font": {"bold": True}, "fill": _ASKED}
 _TO_DO_CELL: Final[dict[str, Any]] = {"fill": _ASKED, "align": {"v": "top", "wrap": True}}
 _KEY_CELL: Final[dict[str, Any]] = {"font": {"color": _GREY, "size": 8.0}}
+_HOW: Final = (
+    "Correct the red cells, save the file and drop it where the first one was dropped. "
+    "Leave the headers and the last column as they are."
+)
+_MAX_LIST: Final = 255  # characters of a list of allowed values that a cell offers
 _FORMATS: Final = {
     bool: '"TRUE";"TRUE";"FALSE"',  # else LibreOffice shows and saves 1 and 0
     date: "yyyy-mm-dd",
     datetime: "yyyy-mm-dd hh:mm:ss",
     time: "hh:mm:ss",
     timedelta: "[h]:mm:ss",
+}
+_KINDS: Final = {  # the kinds of formats in which a value stays what it is
+    int: (NumberKind.NUMBER, NumberKind.SHOWN),
+    float: (NumberKind.NUMBER, NumberKind.SHOWN),
+    date: (NumberKind.DATE, NumberKind.DATETIME),
+    datetime: (NumberKind.DATE, NumberKind.DATETIME),
+    time: (NumberKind.TIME, NumberKind.DATETIME),
+    timedelta: (NumberKind.DURATION,),
 }
 
 
@@ -74,7 +81,7 @@ def write_rejects(
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
-            book.looks.append(_checked_style(line["style"]))
+            book.looks.append(checked_look(line["style"]))
             if len(book.looks) > _MAX_STYLES:
                 raise BadOutput("rejects.jsonl has too many styles")
         elif "sheet" in line:
@@ -83,8 +90,9 @@ def write_rejects(
             sheet = _Sheet(book, line, job, exists)
         elif "row" in line and sheet is not None:
             sheet.write(line)
-        elif "merged" in line and sheet is not None:
-            sheet.merge(line["merged"])
+        elif sheet is not None and ("merged" in line or "choices" in line):
+            sheet.merge(line.get("merged", []))
+            sheet.offer(line.get("choices", []))
         elif line.get("end") is True and sheet is not None:
             if line.get("rows") != book.rows or described.read(1):
                 raise BadOutput("rejects.jsonl counts other rows than it has, or goes on after its end")
@@ -122,6 +130,22 @@ class RejectsBook(BookWriter):
         self.cells = CellStyles()
         self.rows = 0
         self.commented: list[int] = []
+        self._styles: dict[tuple[int | None, type, bool, bool], int] = {}
+
+    def style(self, number: int | None, kind: type, *, is_head: bool, is_wrong: bool) -> int:
+        """The style of a cell with one of the described looks and a kind of value."""
+        key_ = number, kind, is_head, is_wrong
+        if key_ not in self._styles:
+            look = self.looks[number] if number is not None else _HEAD if is_head else {}
+            if is_wrong:
+                look = {**look, "fill": _WRONG, "font": {**look.get("font", {}), "color": _WRONG_TEXT}}
+            code = look.get("format")
+            if kind in _FORMATS and code is None:
+                look = {**look, "format": _FORMATS[kind]}
+            elif kind in _KINDS and code is not None and kind_of_format(code) not in _KINDS[kind]:
+                look = {**look, "format": _FORMATS.get(kind, "General")}  # it would come back as something else
+            self._styles[key_] = self.cells.of(look)
+        return self._styles[key_]
 
     def close(self) -> None:
         put, count = self.archive.put, len(self._sheets)
@@ -158,30 +182,37 @@ class _Sheet:
         self._number, _ = book.opened(cut(name, 200))
         self._row = 0
         self._last = 0
+        self._first = 0  # the first row of data
         self._heads: dict[int, int] = {}
         self._merged: list[str] = []
+        self._offers: list[str] = []
         self._comments: list[tuple[int, int, str]] = []
         self._entry: EntryWriter = book.archive.entry(f"xl/worksheets/sheet{self._number}.xml")
-        self._open(_pairs(line.get("widths")), _whole(line.get("frozen", 0), 0, _MOST_FROZEN))
+        self._open(line)
         if line.get("headless") is True:
             self._label_row()
 
-    def _open(self, widths: dict[int, float], frozen: int) -> None:
+    def _open(self, line: dict[str, Any]) -> None:
+        down, across = (_whole(line.get(name, 0), 0, _MOST_FROZEN) for name in ("frozen", "across"))
+        hidden = {_whole(n, 1, self._columns) for n in _list(line.get("hidden", []))}
         added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
+        widths = dict.fromkeys(hidden, 9.0) | _pairs(line.get("widths")) | added
         cols = "".join(
-            f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"/>'
-            for n, width in sorted((widths | added).items())
+            f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"' + (' hidden="1"/>' if n in hidden else "/>")
+            for n, width in sorted(widths.items())
         )
-        active = ' tabSelected="1"' if self._number == 1 else ""
-        pane = (
-            f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" state="frozen"/>'
-            if frozen
-            else ""
-        )
+        view = line.get("view", {})
+        if not isinstance(view, dict):
+            raise BadOutput("rejects.jsonl has a sheet with an invalid view")
+        shown = ' tabSelected="1"' if self._number == 1 else ""
+        shown += ' showGridLines="0"' if view.get("grid") is False else ""
+        shown += ' rightToLeft="1"' if view.get("turned") is True else ""
+        shown += f' zoomScale="{_whole(view["zoom"], 10, 400)}"' if "zoom" in view else ""
+        plain = f' defaultColWidth="{_number(view["width"], 0, 255):.2f}"' if "width" in view else ""
         self._entry.write(
             f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
-            f'<sheetViews><sheetView{active} workbookViewId="0">{pane}</sheetView></sheetViews>'
-            f'<sheetFormatPr defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
+            f'<sheetViews><sheetView{shown} workbookViewId="0">{_pane(down, across)}</sheetView></sheetViews>'
+            f'<sheetFormatPr{plain} defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
         )
 
     def _label_row(self) -> None:
@@ -191,6 +222,7 @@ class _Sheet:
 
     def _labels(self, row: int) -> str:
         said = key("key", self._job, self._input, self._index, row)
+        self._comment(self._columns + 1, _HOW)
         return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, said, _KEY_CELL)
 
     def _text(self, added: int, text: str, look: dict[str, Any]) -> str:
@@ -219,43 +251,37 @@ class _Sheet:
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
         self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
-        cells = {column: (value, style) for column, value, style in self._cells(line.get("cells"))}
+        cells = {column: (value, look) for column, value, look in self._cells(line.get("cells"))}
         out = []
         for column in sorted(cells.keys() | marks.keys()):
             value, look = cells.get(column, (None, None))
-            if look is None:
-                look = {} if kind == "row" else _HEAD
             if column in marks:
-                look = {**look, "fill": _WRONG}
                 self._comment(column, marks[column])
-            out.append(self._cell(column, value, look))
+            style = self._book.style(look, type(value), is_head=kind != "row", is_wrong=column in marks)
+            out.append(self._cell(column, value, style))
         if kind == "key":
             out.append(self._labels(row))
         else:
             if kind == "row":
                 self._book.rows += 1
+                self._first = self._first or self._row
                 out.append(self._text(1, to_do, _TO_DO_CELL))
             out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
         self._entry.write(("".join(out) + "</row>").encode(errors="replace"))
 
-    def _cells(self, given: object) -> Iterator[tuple[int, Any, dict[str, Any] | None]]:
+    def _cells(self, given: object) -> Iterator[tuple[int, Any, int | None]]:
         last = 0
         for cell in _list(given):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
                 raise BadOutput("rejects.jsonl has an invalid cell")
             last = _whole(cell[0], last + 1, self._columns)
-            look = None
-            if len(cell) == 3:
-                look = self._book.looks[_whole(cell[2], 0, len(self._book.looks) - 1)]
+            look = _whole(cell[2], 0, len(self._book.looks) - 1) if len(cell) == 3 else None
             yield last, _value(cell[1]), look
 
-    def _cell(self, column: int, value: Any, look: dict[str, Any]) -> str:
+    def _cell(self, column: int, value: Any, style: int) -> str:
         kind = type(value)
-        if kind in _FORMATS and "format" not in look:
-            look = {**look, "format": _FORMATS[kind]}
-        style = self._book.cells.of(look)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
             return f"{opening}/>"
@@ -282,12 +308,28 @@ class _Sheet:
             if first and last and last - first == bottom - top and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
 
+    def offer(self, given: object) -> None:
+        """Let the cells of a column be chosen from what is allowed there."""
+        for pair in _list(given):
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise BadOutput("rejects.jsonl has an invalid list of choices")
+            column, allowed = _whole(pair[0], 1, self._columns), _list(pair[1])
+            said = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
+            if self._first and allowed and len(said) <= _MAX_LIST and not any("," in str(one) for one in allowed):
+                area = f"{a1.cell(self._first, column)}:{a1.cell(self._row, column)}"
+                self._offers.append(
+                    f'<dataValidation type="list" allowBlank="1" showErrorMessage="0" sqref="{area}">'
+                    f"<formula1>{escaped(said)}</formula1></dataValidation>"
+                )
+
     def close(self) -> None:
         write = self._entry.write
         write(b"</sheetData>")
         if self._merged:
             cells = "".join(f'<mergeCell ref="{area}"/>' for area in dict.fromkeys(self._merged))
             write(f'<mergeCells count="{len(dict.fromkeys(self._merged))}">{cells}</mergeCells>'.encode())
+        if self._offers:
+            write(f'<dataValidations count="{len(self._offers)}">{"".join(self._offers)}</dataValidations>'.encode())
         page = '<pageSetup orientation="landscape" fitToHeight="0"/>'
         tail = '<legacyDrawing r:id="rId1"/></worksheet>' if self._comments else "</worksheet>"
         write(parts.SHEET_TAIL.replace("</worksheet>", page + tail).encode())
@@ -315,6 +357,15 @@ class _Sheet:
             f'<Relationship Id="rId1" Type="{_REL}/vmlDrawing" Target="../drawings/vmlDrawing{n}.vml"/>'
             f'<Relationship Id="rId2" Type="{_REL}/comments" Target="../comments{n}.xml"/></Relationships>',
         )
+
+
+def _pane(down: int, across: int) -> str:
+    """The rows and columns that stay in sight."""
+    if not (down or across):
+        return ""
+    split = (f' xSplit="{across}"' if across else "") + (f' ySplit="{down}"' if down else "")
+    active = ("bottomRight" if across else "bottomLeft") if down else "topRight"
+    return f'<pane{split} topLeftCell="{a1.cell(down + 1, across + 1)}" activePane="{active}" state="frozen"/>'
 
 
 def _notes(comments: list[tuple[int, int, str]]) -> str:
@@ -346,124 +397,6 @@ def _height(text: str) -> int:
 def _lines_of(text: str, width: int) -> int:
     """How many lines a text takes if lines have room for `width` characters."""
     return sum(1 + len(line) // width for line in text.split("\n"))
-
-
-class CellStyles:
-    """Hands out style numbers for looks that were checked."""
-
-    def __init__(self) -> None:
-        self._fonts = {_font({}): 0}
-        self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
-        self._borders = {_border({}): 0}
-        self._formats: dict[str, int] = {}
-        self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
-        self._known: dict[str, int] = {}
-
-    def of(self, look: dict[str, Any]) -> int:
-        text = json.dumps(look, sort_keys=True)
-        if text not in self._known:
-            self._known[text] = self._add(look)
-        return self._known[text]
-
-    def _add(self, look: dict[str, Any]) -> int:
-        font = _index(self._fonts, _font(look.get("font", {})))
-        fill = 0
-        if look.get("fill"):
-            solid = f'<fgColor rgb="FF{look["fill"]}"/><bgColor indexed="64"/>'
-            fill = _index(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
-        border = _index(self._borders, _border(look.get("border", {})))
-        number = 164 + _index(self._formats, look["format"]) if look.get("format") else 0
-        align = look.get("align", {})
-        said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
-        said += ' wrapText="1"' if align.get("wrap") else ""
-        inside = f"<alignment{said}/>" if said else ""
-        used = 'applyNumberFormat="1" ' if number else ""
-        used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
-        parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
-        return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
-
-    def xml(self) -> str:
-        formats = "".join(
-            f'<numFmt numFmtId="{164 + n}" formatCode="{attribute(f)}"/>' for n, f in enumerate(self._formats)
-        )
-        fills = "".join(f"<fill>{f}</fill>" for f in self._fills)
-        return (
-            f'{_XML}<styleSheet xmlns="{_MAIN}">'
-            + (f'<numFmts count="{len(self._formats)}">{formats}</numFmts>' if formats else "")
-            + f'<fonts count="{len(self._fonts)}">{"".join(self._fonts)}</fonts>'
-            f'<fills count="{len(self._fills)}">{fills}</fills>'
-            f'<borders count="{len(self._borders)}">{"".join(self._borders)}</borders>'
-            '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
-            f'<cellXfs count="{len(self._xfs)}">{"".join(self._xfs)}</cellXfs>'
-            '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
-        )
-
-
-def _index(kept: dict[str, int], text: str) -> int:
-    return kept.setdefault(text, len(kept))
-
-
-def _font(font: dict[str, Any]) -> str:
-    marks = "".join(f"<{tag}/>" for key_, tag in (("bold", "b"), ("italic", "i"), ("underline", "u")) if font.get(key_))
-    colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
-    name = attribute(font.get("name", "Calibri"))
-    return f'<font>{marks}<sz val="{font.get("size", 11):g}"/>{colour}<name val="{name}"/></font>'
-
-
-def _border(border: dict[str, Any]) -> str:
-    sides = ""
-    for side in _SIDES:
-        if side in border:
-            style, colour = border[side]
-            sides += f'<{side} style="{style}"><color rgb="FF{colour or "000000"}"/></{side}>'
-        else:
-            sides += f"<{side}/>"
-    return f"<border>{sides}<diagonal/></border>"
-
-
-def _checked_style(given: object) -> dict[str, Any]:
-    """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
-    if not isinstance(given, dict):
-        raise BadOutput("rejects.jsonl has an invalid style")
-    look: dict[str, Any] = {}
-    font = given.get("font")
-    if isinstance(font, dict):
-        look["font"] = _plain_font(font)
-    if _is_colour(given.get("fill")):
-        look["fill"] = given["fill"]
-    border = given.get("border")
-    if isinstance(border, dict):
-        look["border"] = {
-            side: [style[0], style[1] if _is_colour(style[1]) else None]
-            for side in _SIDES
-            if isinstance(style := border.get(side), list) and len(style) == 2 and style[0] in _BORDERS
-        }
-    align = given.get("align")
-    if isinstance(align, dict):
-        look["align"] = (
-            ({"h": align["h"]} if align.get("h") in _ACROSS else {})
-            | ({"v": align["v"]} if align.get("v") in _DOWN else {})
-            | ({"wrap": True} if align.get("wrap") is True else {})
-        )
-    code = given.get("format")
-    if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
-        look["format"] = code
-    return look
-
-
-def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: True for name in ("bold", "italic", "underline") if font.get(name) is True}
-    if isinstance(font.get("name"), str) and font["name"].isprintable() and 0 < len(font["name"]) <= 60:
-        plain["name"] = font["name"]
-    if isinstance(font.get("size"), int | float) and 1 <= font["size"] <= 100:
-        plain["size"] = float(font["size"])
-    if _is_colour(font.get("color")):
-        plain["color"] = font["color"]
-    return plain
-
-
-def _is_colour(given: object) -> bool:
-    return isinstance(given, str) and _RGB.fullmatch(given) is not None
 
 
 class _Error(str):

@@ -3,6 +3,7 @@
 import re
 import zipfile
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import xlsxwriter
 
 from tests.truth import words
-from tests.truth.cases import AnyOf, Case, Error, Formula, Sheet, family
+from tests.truth.cases import AnyOf, Case, Error, Formula, Sheet, Shown, family
 from tests.truth.families.numbers import member
-from tests.truth.tables import Column, book_case, content, place, size, some_columns, tell
+from tests.truth.tables import Column, book_case, content, person, place, size, some_columns, some_moment, tell
 from tests.truth.writers import as_html, as_xlsb, with_openpyxl, with_raw_xml, with_xlsxwriter
 
 
@@ -127,6 +128,27 @@ def xlsx_markup(rng: Random) -> Case:
     return Case("", 0, "data.xlsx", _rewritten(with_raw_xml([sheet]), MARKUP[way]), made.fields, [table], note=way)
 
 
+@family("units_in_any_markup", mostly_right=False)
+def units_in_any_markup(rng: Random) -> Case:
+    """Currencies that only number formats show are told in every spelling of XML, also with the style first."""
+    ways = MARKUP | {
+        "style_first": {r'<c r="([A-Z]+\d+)" s="(\d+)"': r'<c s="\2" r="\1"'},
+        "type_between": {r'<c r="([A-Z]+\d+)" s="(\d+)"': r'<c r="\1" t="n" s="\2"'},
+    }
+    way = rng.choice([w for w in ways if w != "entities"])
+    cells = iter(range(10_000))
+    forms = ("[$€-407] #,##0.00", '"$"#,##0.00')
+    column = Column(
+        "figure", "money", lambda r, n: r.randrange(999) / 4, cell=lambda v: Shown(v, forms[next(cells) % 2], "")
+    )
+    made = content(rng, [Column("name", "text", person), column], rng.choice((3, 30)))
+    sheet = Sheet("Data")
+    table = place(sheet, made)
+    case = Case("", 0, "data.xlsx", _rewritten(with_raw_xml([sheet]), ways[way]), made.fields, [table], note=way)
+    case.tells = [tell("currency_mixed", field="figure")]
+    return case
+
+
 @family("xlsx_out_of_order", plain=True)
 def xlsx_out_of_order(rng: Random) -> Case:
     """Rows in any order in the file."""
@@ -156,6 +178,45 @@ def html_xls(rng: Random) -> Case:
     sheet = Sheet("data")
     table = place(sheet, made, texts=True)
     return Case("", 0, "data.xls", as_html(sheet.rows), made.fields, [table])
+
+
+@family("html_rounded", plain=True)
+def html_rounded(rng: Random) -> Case:
+    """Excel saves the number itself beside the rounded text that a page shows."""
+    made = content(
+        rng,
+        [member(rng), Column("ratio", "decimal", lambda r, n: r.randrange(10**4, 10**9) / 10**5)],
+        rng.choice((3, 9)),
+    )
+    sheet = Sheet("Table 1")
+    table = place(sheet, made)
+    lines = [
+        f'<tr><td>{name}</td><td x:num="{ratio!r}">{ratio:,.2f}</td></tr>'
+        if isinstance(ratio, float)
+        else f"<tr><td>{name}</td><td>{ratio}</td></tr>"
+        for name, ratio in sheet.rows
+    ]
+    body = (
+        '<html xmlns:x="urn:schemas-microsoft-com:office:excel"><body><table>'
+        + "".join(lines)
+        + "</table></body></html>"
+    )
+    return Case("", 0, "data.xls", body.encode(), made.fields, [table])
+
+
+@family("dates_with_a_zone", plain=True)
+def dates_with_a_zone(rng: Random) -> Case:
+    """A date cell in ISO may have a zone: the moment counts, in UTC."""
+    hours = rng.choice((0, 2, -5))
+    column = Column("seen", "datetime", some_moment)
+    made = content(rng, [member(rng), column], rng.choice((3, 9)))
+    sheet = Sheet("Data")
+    table = place(sheet, made)
+    for row, values in zip(sheet.rows[1:], made.values, strict=True):
+        row[1] = values[1] + timedelta(hours=hours)
+    body = with_raw_xml([sheet])
+    zone = {r'(t="d"><v>[^<]*)</v>': rf"\g<1>{hours:+03}:00</v>"}
+    return Case("", 0, "data.xlsx", _rewritten(body, zone), made.fields, [table])
 
 
 @family("xls_big_numbers", plain=True)

@@ -7,7 +7,7 @@ from tests.truth import words
 from tests.truth.cases import AnyOf, Case, Sheet, Shown, family
 from tests.truth.families.numbers import member, texts_case
 from tests.truth.families.rows import written
-from tests.truth.tables import Column, content, place, some_date, some_moment, tell
+from tests.truth.tables import Column, Content, content, place, some_date, some_moment, tell
 from tests.truth.writers import with_openpyxl, with_raw_xml
 
 
@@ -260,3 +260,115 @@ def durations(rng: Random) -> Case:
     made = content(rng, [member(rng), column], rng.choice((3, 10)))
     sheet = Sheet("Data")
     return written(rng, [sheet], [place(sheet, made)], made.fields, texts=False, writers="openpyxl xlsxwriter raw_xml")
+
+
+def run_on(rng: Random) -> tuple[str, Content]:
+    """Dates without separators that look like day numbers once they have lost their first zero."""
+    form, within = rng.choice((("%y%m%d", 9), ("%d%m%y", 9), ("%m%d%y", 9), ("%m%d%y", 1)))
+
+    def day(r: Random, n: int) -> date:
+        near = n % within + 1
+        if form == "%y%m%d":
+            return date(2000 + near, r.randrange(1, 13), r.randrange(1, 29))
+        if form == "%d%m%y":
+            return date(r.randrange(2010, 2027), r.randrange(1, 13), near)
+        return date(2026, near, 1 + (7 * n) % 28)
+
+    column = Column("due", "date", day, lambda v: str(int(v.strftime(form))), cell=lambda v: int(v.strftime(form)))
+    return form, content(rng, [member(rng), column], rng.choice((3, 9, 40)))
+
+
+@family("dates_run_on", mostly_right=False)
+def dates_run_on(rng: Random) -> Case:
+    """10203 is the third of February 2001 or a day of 1927: the file does not say."""
+    form, made = run_on(rng)
+    sheet, texts = Sheet("Data"), rng.random() < 0.4
+    case = written(rng, [sheet], [place(sheet, made, texts=texts)], made.fields, texts=texts)
+    case.tells, case.note = [tell("date_form_assumed", field="due")], f"{case.note} {form}"
+    return case
+
+
+@family("dates_run_on_settled", plain=True)
+def dates_run_on_settled(rng: Random) -> Case:
+    """The same where the manifest names the format, which counts for number cells as well."""
+    form, made = run_on(rng)
+    made.columns[1].spec["formats"] = [form]
+    sheet, texts = Sheet("Data"), rng.random() < 0.4
+    return written(rng, [sheet], [place(sheet, made, texts=texts)], made.fields, texts=texts)
+
+
+@family("zone_names", plain=True)
+def zone_names(rng: Random) -> Case:
+    """Zones by their abbreviations, by hours only, and with the name of the place."""
+    name, hours = rng.choice(
+        ((" CET", 1), (" CEST", 2), (" EST", -5), (" PDT", -7), (" JST", 9), ("+02", 2), (" UTC-3", -3), (" GMT+05:30", 5.5), ("+01:00[Europe/Berlin]", 1), (" MEZ", 1))
+    )  # fmt: skip
+    ahead = timedelta(hours=hours)
+    column = Column("seen", "datetime", some_moment, lambda v: f"{(v + ahead).isoformat(' ')}{name}")
+    case = texts_case(rng, [member(rng), column], rng.choice((3, 10)))
+    case.note += name
+    return case
+
+
+@family("zones_with_several_meanings", mostly_right=False)
+def zones_with_several_meanings(rng: Random) -> Case:
+    """CST is Chicago or Shanghai, and 09:00-11:00 two times rather than a zone: told."""
+    end = rng.choice((" CST", " IST", " BST", "", ""))
+    column = Column("seen", "datetime", some_moment, lambda v: f"{v.isoformat(' ')}{end}", want=lambda v: None)
+    if not end:
+        column.value = lambda r, n: datetime(2026, 1 + n % 12, 3, 8, 15)
+        column.text = lambda v: f"{v.isoformat(' ', 'minutes')}-{v.hour + 2:02}:00"
+    made = content(rng, [member(rng), column], 4)
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("type_error", field="seen")]
+    for row in case.tables[0].rows:
+        row.wants["seen"] = case.tables[0].sources[row.number, "seen"]
+    return case
+
+
+@family("unix_times", plain=True)
+def unix_times(rng: Random) -> Case:
+    """Seconds or milliseconds since 1970 are moments in UTC."""
+    per = rng.choice((1, 1000))
+    column = Column(
+        "seen",
+        "datetime",
+        lambda r, n: datetime(2001, 10, 1) + timedelta(seconds=r.randrange(10**9)),
+        lambda v: str(int((v - datetime(1970, 1, 1)).total_seconds()) * per),
+        cell=lambda v: int((v - datetime(1970, 1, 1)).total_seconds()) * per,
+    )
+    made = content(rng, [member(rng), column], rng.choice((3, 10, 40)))
+    if rng.random() < 0.5:
+        return texts_case(rng, [], 0, made)
+    sheet = Sheet("Data")
+    return written(rng, [sheet], [place(sheet, made)], made.fields, texts=False)
+
+
+@family("moments_of_programs", plain=True)
+def moments_of_programs(rng: Random) -> Case:
+    """What databases and other regions write: Oracle, ISO without separators, week dates, a. m. with blanks."""
+    ways = (
+        lambda v: v.strftime("%d-%b-%y %I.%M.%S.000000 %p").upper(),
+        lambda v: v.strftime("%Y%m%dT%H%M%S"),
+        lambda v: v.strftime("%Y%m%d%H%M%S"),
+        lambda v: v.strftime("%G-W%V-%uT%H:%M:%S"),
+        lambda v: v.strftime("%d/%m/%Y %I:%M:%S ") + ("a.\u00a0m." if v.hour < 12 else "p.\u00a0m."),
+    )
+    column = Column("seen", "datetime", some_moment, rng.choice(ways))
+    made = content(rng, [member(rng), column], rng.choice((3, 10)))
+    made.values[0][1] = datetime(2024, 5, 23, 17, 8, 9)
+    return texts_case(rng, [], 0, made)
+
+
+@family("zones_in_some_rows", mostly_right=False)
+def zones_in_some_rows(rng: Random) -> Case:
+    """Some times have a zone and others have none: what they were is not known."""
+    end = rng.choice(("+02:00", "Z", " CET", "-0500"))
+    hours = {"+02:00": 2, "Z": 0, " CET": 1, "-0500": -5}[end]
+    ahead = timedelta(hours=hours)
+    made = content(rng, [member(rng), Column("seen", "datetime", some_moment)], rng.choice((4, 30)))
+    made.columns[1].text = lambda v: f"{(v + ahead).isoformat(' ')}{end}" if v.second % 2 else v.isoformat(" ")
+    made.values[0][1], made.values[1][1] = datetime(2026, 1, 2, 3, 4, 5), datetime(2026, 1, 2, 3, 4, 6)
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("zone_mixed", field="seen")]
+    return case

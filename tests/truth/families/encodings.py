@@ -4,7 +4,7 @@ from random import Random
 
 from tests.truth import words
 from tests.truth.cases import Case, Sheet, family
-from tests.truth.tables import Column, content, place
+from tests.truth.tables import Column, content, place, tell
 from tests.truth.writers import as_csv
 
 BOMS = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff", "utf-8": b"\xef\xbb\xbf"}
@@ -53,6 +53,30 @@ def encodings_small(rng: Random) -> Case:
 @family("encodings_hungarian")
 def encodings_hungarian(rng: Random) -> Case:
     return encoded(rng, rng.choice(("cp1250", "iso8859-2")), "hungarian", rng.choice((30, 100, 400)))
+
+
+@family("encodings_baltic", plain=True)
+def encodings_baltic(rng: Random) -> Case:
+    """Names of all three Baltic states in one file."""
+    return encoded(rng, rng.choice(("cp1257", "iso8859-13")), "baltic", rng.choice((40, 100, 400)))
+
+
+@family("encoded_twice", mostly_right=False)
+def encoded_twice(rng: Random) -> Case:
+    """A program took UTF-8 for Windows-1252 and saved what it saw: M\u00c3\u00bcller. Kept, and told."""
+    pool = [
+        w.encode().decode("cp1252")
+        for w in ("M\u00fcller", "Gr\u00f6\u00dfe", "caf\u00e9", "na\u00efve", "\u2018so\u2019", "\u00d8rsted")
+    ]
+    columns = [
+        Column("id", "integer", lambda r, n: n + 1),
+        Column("name", "text", lambda r, n: r.choice(pool) if n % 3 else "Lee"),
+    ]
+    made = content(rng, columns, rng.choice((3, 40)))
+    sheet = Sheet("data")
+    table = place(sheet, made, texts=True)
+    body = as_csv(sheet.rows, bom=BOMS["utf-8"] if rng.random() < 0.5 else b"")
+    return Case("", 0, "data.csv", body, made.fields, [table], tells=[tell("encoded_twice", row=3)])
 
 
 @family("unicode_encodings", plain=True)

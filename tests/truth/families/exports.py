@@ -4,6 +4,7 @@ from datetime import date
 from random import Random
 from typing import Any
 
+from tests.truth import words
 from tests.truth.cases import Case, Row, Sheet, Shown, Table, family
 from tests.truth.families.delimited import text_case
 from tests.truth.families.numbers import member
@@ -221,4 +222,181 @@ def remarks_between_records(rng: Random) -> Case:
     table.sources = {}
     case = text_case(made, "".join(",".join(map(str, row)) + "\n" for row in sheet.rows), table)
     case.left = {("data", at + 1): "note"}
+    return case
+
+
+@family("formats_changed_late", mostly_right=False)
+def formats_changed_late(rng: Random) -> Case:
+    """The currency of the number formats changes thousands of rows down, once or from there on: told."""
+    late = rng.randrange(4_100, 4_900)
+    once = rng.random() < 0.5
+    cells = iter(range(10_000))
+
+    def format_of(n: int) -> str:
+        return '"$"#,##0.00' if n == late or (n > late and not once) else "[$€-407] #,##0.00"
+
+    column = Column("figure", "money", cents, cell=lambda v: Shown(v, format_of(next(cells)), ""))
+    made = content(rng, [member(rng), column], 5_000)
+    sheet = Sheet("Data")
+    case = book_case(rng, [sheet], [place(sheet, made)], made.fields, WRITERS)
+    case.tells = [tell("currency_mixed", field="figure")]
+    return case
+
+
+@family("percents_and_numbers", mostly_right=False)
+def percents_and_numbers(rng: Random) -> Case:
+    """45 % and 45 in one column of numbers: each is kept as it is stored, and the column is told."""
+    column = Column(
+        "figure", "decimal", lambda r, n: r.randrange(1, 99) / 100 if n % 2 else float(r.randrange(2, 99)),
+        cell=lambda v: Shown(v, "0%", "") if v < 1 else v,
+    )  # fmt: skip
+    made = content(rng, [member(rng), column], rng.choice((4, 12)))
+    sheet = Sheet("Data")
+    case = book_case(rng, [sheet], [place(sheet, made)], made.fields, WRITERS)
+    case.tells = [tell("unit_mixed", field="figure")]
+    return case
+
+
+@family("tables_without_a_gap", mostly_right=False)
+def tables_without_a_gap(rng: Random) -> Case:
+    """Another table right below the first, without a blank row: never the same table without a word."""
+    made = content(
+        rng,
+        [
+            Column("name", "text", person),
+            Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+            *([Column("amount", "money", cents, lambda v: f"{v:.2f}")] if rng.random() < 0.4 else []),
+        ],
+        rng.choice((3, 8, 40, 300)),
+    )
+    texts = rng.random() < 0.5
+    sheet = Sheet("Data")
+    table = place(sheet, made, texts=texts)
+    heads = (("Product", "Supplier", "Price"), ("sku", "brand", "unit_cost"), ("ARTIKEL", "LIEFERANT", "PREIS"), ("order_id", "customer", "total_amount"))  # fmt: skip
+    width = len(made.columns)
+    left = {sheet.add(list(rng.choice(heads))[:width]): "header"}
+    for n in range(rng.choice((2, 5))):
+        cells = [f"P{rng.randrange(99)}{'abc'[n % 3]}", rng.choice(words.COLOURS), round(rng.random() * 90, 2)]
+        left[sheet.add([str(c) if texts else c for c in cells[:width]])] = "data of another table"
+    case = written(rng, [sheet], [table], made.fields, texts=texts)
+    case.left = {(sheet.name, number): why for number, why in left.items()}
+    case.tells = [tell("record_assumed", row=min(left))]
+    return case
+
+
+@family("headers_in_another_order", plain=True)
+def headers_in_another_order(rng: Random) -> Case:
+    """The header again, its names in another order: what follows has its columns in that order."""
+    made = content(rng, some_columns(rng, 3, 5), rng.choice((3, 12, 60)))
+    again = content(rng, made.columns[::-1], rng.choice((2, 9)))
+    texts = rng.random() < 0.5
+    sheet = Sheet("Data")
+    tables = [place(sheet, made, texts=texts), place(sheet, again, texts=texts)]
+    return written(rng, [sheet], tables, made.fields, texts=texts)
+
+
+@family("rows_about_columns")
+def rows_about_columns(rng: Random) -> Case:
+    """Types, bare column numbers or the identifiers of a survey tool below the header are no records."""
+    made = content(
+        rng,
+        [Column("name", "text", person), Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+         Column("start_date", "date", some_date), Column("hours", "decimal", lambda r, n: r.randrange(99) / 4, lambda v: f"{v:.2f}")],
+        rng.choice((3, 12)),
+    )  # fmt: skip
+    made.columns = made.columns[: rng.choice((3, 4))]
+    made.values = [row[: len(made.columns)] for row in made.values]
+    width = len(made.columns)
+    texts = rng.random() < 0.5
+    extra: list[list[Any]] = rng.choice(
+        (
+            [["varchar(20)", "string", "date", "decimal(10,2)"]],
+            [["Text", "Text", "Date", "Number"]],
+            [["1", "2", "3", "4"] if texts else [1, 2, 3, 4]],
+            [
+                ["What is your name?", "Where?", "Since when?", "How long?"],
+                [f'{{"ImportId":"QID{n}"}}' for n in range(4)],
+            ],
+        )
+    )
+    sheet = Sheet("Data")
+    sheet.add(list(made.head))
+    left = [sheet.add(row[:width]) for row in extra]
+    table = place(sheet, made, texts=texts, header=False)
+    case = written(rng, [sheet], [table], made.fields, texts=texts)
+    case.left = {(sheet.name, number): "about the columns" for number in left}
+    return case
+
+
+@family("rows_that_may_explain", mostly_right=False)
+def rows_that_may_explain(rng: Random) -> Case:
+    """Questions, examples and remarks for whoever fills the sheet in, below the header: told."""
+    made = content(
+        rng, [Column("name", "text", person), Column("city", "text", lambda r, n: r.choice(words.CITIES))], 6
+    )
+    sheet = Sheet("Data")
+    sheet.add(list(made.head))
+    number = sheet.add(list(rng.choice((["Your name?", "Where do you live?"], ["e.g. John Smith", "e.g. London"], ["required", "optional"]))))  # fmt: skip
+    table = place(sheet, made, texts=True, header=False)
+    case = written(rng, [sheet], [table], made.fields, texts=rng.random() < 0.5)
+    case.left = {(sheet.name, number): "about the columns"}
+    case.tells = [tell("record_assumed", row=number)]
+    return case
+
+
+@family("trailers", mostly_right=False)
+def trailers(rng: Random) -> Case:
+    """The last line of a mainframe's file: a mark, the number of records, perhaps a sum; or just EOF."""
+    made = content(
+        rng,
+        [
+            Column("name", "text", person),
+            Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+            Column("amount", "money", lambda r, n: r.randrange(1, 900) / 100, lambda v: f"{v:.2f}"),
+        ],
+        rng.choice((4, 9, 30)),
+    )
+    sheet = Sheet("data")
+    table = place(sheet, made, texts=True)
+    last = rng.choice((["T", str(len(made.values)), f"{sum(row[2] for row in made.values):.2f}"], ["TRL", str(len(made.values))], ["EOF"], ["*** END"]))  # fmt: skip
+    number = sheet.add(list(last))
+    case = text_case(made, "".join(",".join(map(str, row)) + "\n" for row in sheet.rows), table)
+    case.left = {("data", number): "trailer"}
+    return case
+
+
+@family("carried_forward", plain=True)
+def carried_forward(rng: Random) -> Case:
+    """Printed pages carry the sum so far to the next one: neither line is a record."""
+    columns = [
+        Column("name", "text", person),
+        Column("city", "text", lambda r, n: r.choice(words.CITIES)),
+        Column("amount", "money", lambda r, n: r.randrange(1, 9000) / 100, lambda v: f"{v:.2f}"),
+    ]
+    texts = rng.random() < 0.5
+    end, start = rng.choice((("Carried forward", "Brought forward"), ("Übertrag", "Übertrag"), ("à reporter", "à reporter"), ("A riportare", "Riporto")))  # fmt: skip
+    sheet = Sheet("Data")
+    made = content(rng, columns, rng.choice((4, 20)))
+    more = content(rng, columns, rng.choice((3, 8)))
+    so_far = round(sum(row[2] for row in made.values), 2)
+    tables = [place(sheet, made, texts=texts)]
+    left = [
+        sheet.add([word, None, f"{so_far:.2f}" if texts else so_far]) for word in (end, start)[: rng.choice((1, 2))]
+    ]
+    tables.append(place(sheet, more, texts=texts, header=False))
+    case = written(rng, [sheet], tables, made.fields, texts=texts)
+    case.left = {(sheet.name, number): "total" for number in left}
+    return case
+
+
+@family("copied_sheets", mostly_right=False)
+def copied_sheets(rng: Random) -> Case:
+    """A sheet and its copy: every row comes out twice, and that is told."""
+    made = content(rng, some_columns(rng, 3, 6), rng.choice((3, 20)))
+    sheets = [Sheet("Data"), Sheet("Data (2)")]
+    for _ in range(rng.choice((0, 2))):
+        sheets[1].add([])
+    tables = [place(sheet, made) for sheet in sheets]
+    case = book_case(rng, sheets, tables, made.fields)
+    case.tells = [tell("table_repeated")]
     return case

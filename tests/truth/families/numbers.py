@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tests.truth import words
 from tests.truth.cases import AnyOf, Case, Sheet, Shown, family
 from tests.truth.families.rows import written
-from tests.truth.tables import Column, Content, content, either, place, tell
+from tests.truth.tables import Column, Content, any_of, content, either, place, tell
 
 
 class Style(NamedTuple):
@@ -314,3 +314,25 @@ def padded_codes(rng: Random) -> Case:
     return written(
         rng, [sheet], [place(sheet, made)], made.fields, texts=False, writers="openpyxl xlsxwriter raw_xml xlwt"
     )
+
+
+@family("amounts_that_say_more", mostly_right=False)
+def amounts_that_say_more(rng: Random) -> Case:
+    """CR and DR mean plus to a bank and minus to a ledger; 5+, <5 and 3k are no plain numbers: never read in silence."""
+    end = rng.choice((("{} CR", "{} DR"), ("{}Cr", "{}Dr"), ("{}+",), ("<{}",), ("{}k",), ("{} approx",)))
+    column = Column("amount", "money", lambda r, n: r.randrange(1, 900), lambda v: end[v % len(end)].format(v))
+    made = content(rng, [member(rng), column], rng.choice((2, 6)))
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("type_error", field="amount")]
+    return case
+
+
+@family("shortened_numbers", mostly_right=False)
+def shortened_numbers(rng: Random) -> Case:
+    """A spreadsheet program has saved what it showed: 1.23457E+15 is what is left of an identifier."""
+    column = Column("number", "integer", lambda r, n: r.randrange(10**12, 10**17), lambda v: f"{v:.5E}")
+    column.want = lambda v: any_of(int(Decimal(f"{v:.5E}")), str(int(Decimal(f"{v:.5E}"))))
+    made = content(rng, [member(rng), column], rng.choice((3, 9)))
+    case = texts_case(rng, [], 0, made)
+    case.tells = [tell("digits_lost", field="number")]
+    return case

@@ -8,13 +8,14 @@ the rest of the sheet after a comment.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Container, Iterator, Sequence
+from itertools import chain, groupby
 from operator import add
 from typing import Final, NamedTuple
 
 from runner.engine.reading import errors
 from runner.engine.reading.books import NO_CACHED_VALUE, Block, OutOfOrder, ReadLimits, Row, Value, turned
+from runner.engine.reading.number_formats import Marker
 from runner.engine.reading.xlsx.careful import CellReader, SheetData, Stored, careful_rows
 from runner.engine.reading.xlsx.markup import Chunks, Opened, column_number, drain, is_odd
 from runner.engine.reading.xlsx.surveys import Surveyor
@@ -56,6 +57,9 @@ class Way(NamedTuple):
 
 
 MARK: Final = Way("mark")
+
+
+Styled = tuple[int, int, tuple[str, ...]]  # column, style, stored values; "" in rows of other forms
 
 
 class MatchedRows(NamedTuple):
@@ -212,6 +216,19 @@ class RowPattern:
             columns[number - 1] = values
         return columns
 
+    def styled(self, groups: Sequence[tuple[str, ...]], styles: Container[int]) -> list[Styled] | None:
+        """The columns with numbers in any of these styles; None if a cell's tag must be decoded for that."""
+        found: list[Styled] = []
+        left = iter(groups)
+        for number, way in self._layout:
+            texts = next(left)
+            if way is None:
+                return None
+            stored = self._stored(way.lead) if way.value else None
+            if stored is not None and stored.style in styles and stored.kind in ("", "n") and any(texts):
+                found.append((number, stored.style, texts))
+        return found
+
     def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
         """The values of one form; None in rows of other forms."""
         if way.formula:
@@ -282,7 +299,7 @@ def quick_blocks(
         _end(chain([opened.head], opened.rest), surveyor)
         return
     source = Chunks(opened, ending=b"row", what="a sheet", limits=limits)
-    reader = _Rows(cells, limits)
+    reader = _Rows(cells, limits, surveyor.marker if surveyor is not None else None)
     for chunk in source:
         if is_odd(chunk, ":row"):
             if surveyor is not None:
@@ -293,7 +310,7 @@ def quick_blocks(
             return
         block = reader.read(chunk)
         if surveyor is not None:
-            surveyor.rows(chunk, reader.numbers)
+            surveyor.rows(chunk, reader.numbers, are_units_known=reader.are_units_known)
             if not surveyor.survey.ordered:
                 raise OutOfOrder
         if block.numbers:
@@ -312,7 +329,9 @@ def _end(pieces: Iterator[bytes], surveyor: Surveyor | None) -> None:
 class _Rows:
     """Splits chunks of whole rows; what it learns from one chunk is used for the next."""
 
-    def __init__(self, cells: CellReader, limits: ReadLimits) -> None:
+    def __init__(self, cells: CellReader, limits: ReadLimits, marker: Marker | None = None) -> None:
+        self.are_units_known = False  # those of the last chunk are marked
+        self._marker = marker if marker is not None and marker.units else None
         self.last = 0  # number of the last row read
         self.numbers: list[int] = []  # of all rows of the last chunk, blank ones included
         self._cells = cells
@@ -333,10 +352,13 @@ class _Rows:
             self._learn(plain)
             found = self._pattern.find(plain)
         self.numbers = []
+        self.are_units_known = False
         if found is not None and not any(found.odd) and self._pattern.counts_on(chunk, self.last):
             columns = self._columns(found.groups, len(found.numbers))
             if columns is not None:
                 self.numbers = self._numbers(found.numbers)
+                if self._marker is not None:
+                    self._mark(self._marker, found.groups)
                 return self._without_blank_rows(self.numbers, columns)
         if found is None or not any(found.odd) or not self._pattern.counts_on(chunk, self.last):
             return _block(self._parsed(chunk))
@@ -345,6 +367,18 @@ class _Rows:
             self._learn("".join(odd))
             found = self._pattern.find(plain) or found
         return _block(self._mixed(chunk, found))
+
+    def _mark(self, marker: Marker, groups: list[tuple[str, ...]]) -> None:
+        """Mark the units that the number formats of a chunk's cells show."""
+        styled = self._pattern.styled(groups, marker.units)
+        self.are_units_known = styled is not None
+        for column, style, texts in styled or ():
+            start = 0
+            for is_filled, run in groupby(texts, bool) if "" in texts else ((True, texts),):
+                end = start + sum(1 for _ in run)
+                if is_filled:
+                    marker.mark_units(column, style, self.numbers[start], self.numbers[end - 1])
+                start = end
 
     def _plain(self, chunk: str) -> str:
         """The rows with formulas emptied: only their results are read."""

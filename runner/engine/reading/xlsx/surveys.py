@@ -30,7 +30,10 @@ _ROW = re.compile(rf"<row((?:\s+[\w:.-]+{_QUOTED})*)\s*/?>")
 _ATTRIBUTE = re.compile(rf"\s([\w:.-]+)({_QUOTED})")
 _REFERENCE = re.compile(r"\sr\s*=")
 _PLACED = re.compile(r'\sr="[A-Z]{1,3}([0-9]{1,10})"')
-_CELL_STYLE = re.compile(r'<c r="([A-Z]{1,3})([0-9]{1,7})" s="([0-9]{1,6})"')
+_CELL_STYLE = re.compile(
+    r"""<c(?=[^<>]*\ss\s*=\s*["']([0-9]{1,6})["'])[^<>]*\sr\s*=\s*["']([A-Z]{1,3})([0-9]{1,7})["']"""
+)
+_STYLED_CELL = re.compile(r"<c\s(?:[^<>]*\s)?s\s*=")
 _TRUE = ("1", "true")
 
 
@@ -103,8 +106,11 @@ class Surveyor(_Looks):
         self.tail(chain([opened.root], source.rest()))
         return self.survey
 
-    def rows(self, chunk: str, numbers: list[int] | None = None) -> None:
-        """Take the next rows, and their numbers if known. Raises NotPlain if the text does not show them."""
+    def rows(self, chunk: str, numbers: list[int] | None = None, *, are_units_known: bool = False) -> None:
+        """Take the next rows, and their numbers if known. Raises NotPlain if the text does not show them.
+
+        `are_units_known`: a reader has marked the units of these rows.
+        """
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
@@ -116,10 +122,11 @@ class Surveyor(_Looks):
             for row, tag in zip(numbers, _tags(chunk), strict=True):
                 if tag.get("hidden") in _TRUE and row <= self.limits.max_rows:
                     self.layout.hidden_rows.add(row)
-        if first < self.limits.layout_rows:
+        styled = first < self.limits.layout_rows
+        if styled:
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
-            if self.marker.marked:
-                self._styles(chunk)
+        if (styled and self.marker.marked) or (self.marker.units and not are_units_known):
+            self._styles(chunk, are_units_known=are_units_known)
 
     def _numbered(self, chunk: str) -> list[int]:
         numbers = [number(tag, "r") for tag in _tags(chunk)]
@@ -138,10 +145,14 @@ class Surveyor(_Looks):
                     return self._numbered(chunk)
         return numbers
 
-    def _styles(self, chunk: str) -> None:
-        for letters, row, style in _CELL_STYLE.findall(chunk):
-            if int(style) in self.marker.marked and int(row) <= self.limits.layout_rows:
-                self.marker.mark(int(row), column_number(letters), int(style))
+    def _styles(self, chunk: str, *, are_units_known: bool) -> None:
+        wanted = set(self.marker.marked) if are_units_known else self.marker.marked.keys() | self.marker.units.keys()
+        cells = _CELL_STYLE.findall(chunk)
+        if not are_units_known and self.marker.units and len(cells) != len(_STYLED_CELL.findall(chunk)):
+            raise NotPlain  # cells without an address
+        for style, letters, row in cells:
+            if int(style) in wanted:
+                self.marker.mark(int(row), column_number(letters), int(style), unit=not are_units_known)
 
     def tail(self, pieces: Iterator[bytes]) -> None:
         """Read merges, filter and tables after the cells; they are hints, so a broken tail loses only them."""

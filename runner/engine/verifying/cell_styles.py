@@ -1,0 +1,149 @@
+"""The looks of the cells of rejects.xlsx: what a box described of them, checked, and the styles part made of it."""
+
+import json
+import re
+from typing import Any, Final
+
+from runner.engine.protocol import BadOutput
+from runner.engine.writing.parts import attribute
+
+_XML: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_BORDERS: Final = frozenset({
+    "thin", "medium", "dashed", "dotted", "thick", "double", "hair", "mediumDashed", "dashDot", "mediumDashDot",
+    "dashDotDot", "mediumDashDotDot", "slantDashDot",
+})  # fmt: skip
+_ACROSS: Final = frozenset(["left", "center", "right", "fill", "justify", "centerContinuous", "distributed"])
+_DOWN: Final = frozenset(["top", "center", "bottom", "justify", "distributed"])
+_ALIGN: Final = {"h": "horizontal", "v": "vertical", "indent": "indent", "turn": "textRotation"}
+_DOWNWARDS: Final = 255  # a text whose letters stand one below the other; else degrees
+_RGB = re.compile(r"[0-9A-F]{6}")
+_FONT_MARKS: Final = {"bold": "b", "italic": "i", "struck": "strike", "underline": "u"}
+_SIDES: Final = ("left", "right", "top", "bottom")
+
+
+class CellStyles:
+    """Hands out style numbers for looks that were checked."""
+
+    def __init__(self) -> None:
+        self._fonts = {_font({}): 0}
+        self._fills = {'<patternFill patternType="none"/>': 0, '<patternFill patternType="gray125"/>': 1}
+        self._borders = {_border({}): 0}
+        self._formats: dict[str, int] = {}
+        self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
+        self._known: dict[str, int] = {}
+
+    def of(self, look: dict[str, Any]) -> int:
+        text = json.dumps(look, sort_keys=True)
+        if text not in self._known:
+            self._known[text] = self._add(look)
+        return self._known[text]
+
+    def _add(self, look: dict[str, Any]) -> int:
+        font = _index(self._fonts, _font(look.get("font", {})))
+        fill = 0
+        if look.get("fill"):
+            solid = f'<fgColor rgb="FF{look["fill"]}"/><bgColor indexed="64"/>'
+            fill = _index(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
+        border = _index(self._borders, _border(look.get("border", {})))
+        number = 164 + _index(self._formats, look["format"]) if look.get("format") else 0
+        align = look.get("align", {})
+        said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
+        said += "".join(
+            f' {name}="{align[k]}"' for k, name in (("indent", "indent"), ("turn", "textRotation")) if k in align
+        )
+        said += ' wrapText="1"' if align.get("wrap") else ""
+        inside = f"<alignment{said}/>" if said else ""
+        used = 'applyNumberFormat="1" ' if number else ""
+        used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
+        parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
+        return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
+
+    def xml(self) -> str:
+        formats = "".join(
+            f'<numFmt numFmtId="{164 + n}" formatCode="{attribute(f)}"/>' for n, f in enumerate(self._formats)
+        )
+        fills = "".join(f"<fill>{f}</fill>" for f in self._fills)
+        return (
+            f'{_XML}<styleSheet xmlns="{_MAIN}">'
+            + (f'<numFmts count="{len(self._formats)}">{formats}</numFmts>' if formats else "")
+            + f'<fonts count="{len(self._fonts)}">{"".join(self._fonts)}</fonts>'
+            f'<fills count="{len(self._fills)}">{fills}</fills>'
+            f'<borders count="{len(self._borders)}">{"".join(self._borders)}</borders>'
+            '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
+            f'<cellXfs count="{len(self._xfs)}">{"".join(self._xfs)}</cellXfs>'
+            '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
+        )
+
+
+def _index(kept: dict[str, int], text: str) -> int:
+    return kept.setdefault(text, len(kept))
+
+
+def _font(font: dict[str, Any]) -> str:
+    marks = "".join(f"<{tag}/>" for name, tag in _FONT_MARKS.items() if font.get(name))
+    colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
+    name = attribute(font.get("name", "Calibri"))
+    return f'<font>{marks}<sz val="{font.get("size", 11):g}"/>{colour}<name val="{name}"/></font>'
+
+
+def _border(border: dict[str, Any]) -> str:
+    sides = ""
+    for side in _SIDES:
+        if side in border:
+            style, colour = border[side]
+            sides += f'<{side} style="{style}"><color rgb="FF{colour or "000000"}"/></{side}>'
+        else:
+            sides += f"<{side}/>"
+    return f"<border>{sides}<diagonal/></border>"
+
+
+def checked_look(given: object) -> dict[str, Any]:
+    """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
+    if not isinstance(given, dict):
+        raise BadOutput("rejects.jsonl has an invalid style")
+    look: dict[str, Any] = {}
+    font = given.get("font")
+    if isinstance(font, dict):
+        look["font"] = _plain_font(font)
+    if _is_colour(given.get("fill")):
+        look["fill"] = given["fill"]
+    border = given.get("border")
+    if isinstance(border, dict):
+        look["border"] = {
+            side: [style[0], style[1] if _is_colour(style[1]) else None]
+            for side in _SIDES
+            if isinstance(style := border.get(side), list) and len(style) == 2 and style[0] in _BORDERS
+        }
+    align = given.get("align")
+    if isinstance(align, dict):
+        look["align"] = (
+            ({"h": align["h"]} if align.get("h") in _ACROSS else {})
+            | ({"v": align["v"]} if align.get("v") in _DOWN else {})
+            | ({"wrap": True} if align.get("wrap") is True else {})
+            | ({"indent": align["indent"]} if _is_whole(align.get("indent"), 250) else {})
+            | ({"turn": align["turn"]} if align.get("turn") == _DOWNWARDS or _is_whole(align.get("turn"), 180) else {})
+        )
+    code = given.get("format")
+    if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
+        look["format"] = code
+    return look
+
+
+def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: True for name in _FONT_MARKS if font.get(name) is True}
+    if isinstance(font.get("name"), str) and font["name"].isprintable() and 0 < len(font["name"]) <= 60:
+        plain["name"] = font["name"]
+    if isinstance(font.get("size"), int | float) and 1 <= font["size"] <= 100:
+        plain["size"] = float(font["size"])
+    if _is_colour(font.get("color")):
+        plain["color"] = font["color"]
+    return plain
+
+
+def _is_whole(given: object, most: int) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 0 < given <= most
+
+
+def _is_colour(given: object) -> bool:
+    return isinstance(given, str) and _RGB.fullmatch(given) is not None

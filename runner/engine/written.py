@@ -1,0 +1,238 @@
+"""What spreadsheet programs write of a value, and whether a corrected cell still holds the value that was shown.
+
+A workbook keeps values. A text file has only what cells show: dates in an order that nobody names, numbers grouped and
+rounded, `####` where a column is too narrow. So a text stands for the value that was there wherever it may. How a
+column is written is learnt from the cells that nobody was asked to correct, and by that its corrected cells are read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time, timedelta
+from math import isclose
+from typing import Final, NamedTuple, TypeVar
+
+from runner.engine.reading import NoCachedValue, Shown, Value
+from runner.engine.writing.parts import MAX_TEXT, cut, too_long
+
+_BLANKS = re.compile(r"[\s'\u2019$€£¥]")
+_WHOLE: Final = r"-?(0|[1-9][0-9]{{0,2}}(?:{0}[0-9]{{2,3}})*{0}[0-9]{{3}}|[1-9][0-9]{{0,20}})"
+_POWER: Final = r"(?:[eE]([+-]?[0-9]{1,3}))?"
+_NUMBERS: Final = {  # the sign between groups of digits and that before decimals
+    ",.": re.compile(_WHOLE.format(",") + r"(?:\.([0-9]{0,20}))?" + _POWER),
+    ".,": re.compile(_WHOLE.format(r"\.") + r"(?:,([0-9]{0,20}))?" + _POWER),
+}
+_DAY = re.compile(r"([0-9]{1,4})([-./ ])([0-9]{1,2})\2([0-9]{1,4})(?:[ T]+(\S.*))?")
+_CLOCK = re.compile(r"([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?")
+_ORDERS: Final = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}  # where year, month and day are
+_PIVOT: Final = 30  # two digits from here on are years of the last century
+_TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment
+_A_DAY: Final = 86_400.0
+_MIDNIGHT: Final = datetime(1900, 1, 1)  # noqa: DTZ001 - as in the sheet
+_LONGEST: Final = timedelta(days=100_000)
+_NARROW: Final = frozenset("#")
+_NO_VALUES: Final = (type(None), NoCachedValue)
+_EXACT: Final = 1e-14
+
+
+class ReadNumber(NamedTuple):
+    """A number that a text may stand for."""
+
+    way: str
+    value: float
+    places: int  # decimals shown
+    slack: float  # by which the value itself may be more or less
+
+
+class ReadMoment(NamedTuple):
+    """A moment, or a time since midnight, that a text may stand for."""
+
+    way: str  # the order of year, month and day, and the signs between them
+    value: datetime
+    slack: float  # the seconds that are not shown
+
+
+_Read = TypeVar("_Read", ReadNumber, ReadMoment)
+
+
+def is_same(own: Value, mended: Value) -> bool:
+    """Whether a value of a corrected workbook is the one that rejects.xlsx showed for a value of the source.
+
+    A spreadsheet program writes numbers with fewer digits and texts with other line ends. A text that can be read as
+    the value of the source is that value: a cell that is wrong comes back, one misread would not.
+    """
+    if type(mended) is NoCachedValue:
+        return True  # a formula without a result says nothing; a cell that is wrong comes back
+    if own is None or own == "" or type(own) is NoCachedValue:
+        return mended is None or mended == ""
+    if type(mended) is str:
+        if type(own) is str:
+            return _is_same_text(own, mended)
+        return mended == str.__str__(own) if isinstance(own, str) else _reads_as(mended.strip(), own)
+    if isinstance(own, bool):
+        return isinstance(mended, int) and int(own) == int(mended)  # some formats have only numbers
+    if isinstance(own, int | float) and isinstance(mended, int | float):
+        return not isinstance(mended, bool) and (own == mended or isclose(own, mended, rel_tol=_EXACT))
+    if isinstance(own, date) and isinstance(mended, date):
+        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
+    return type(own) is type(mended) and own == mended
+
+
+def _is_same_text(own: str, mended: str) -> bool:
+    lines = _lines(mended)
+    return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
+
+
+def _reads_as(text: str, own: Value) -> bool:
+    """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
+    if text.casefold() == str(own).casefold():
+        return True
+    if isinstance(own, Shown):
+        return text == own.shown
+    if isinstance(own, bool):
+        return False
+    if isinstance(own, int | float):
+        return any(isclose(found.value, own, rel_tol=_EXACT) for found in _numbers(text))
+    if isinstance(own, date):
+        return any(found.value == _moment(own) for found in _moments(text))
+    return False
+
+
+class WrittenColumn:
+    """How one column of a corrected text file is written."""
+
+    def __init__(self) -> None:
+        self._ways = Counter[str]()
+        self._rounded = Counter[int]()  # decimals shown -> numbers that have more
+
+    def learn(self, own: Value, text: str) -> None:
+        """Learn from a cell that nobody was asked to correct."""
+        if isinstance(own, int | float) and not isinstance(own, bool):
+            for number in _numbers(text.strip()):
+                if _is_near(number, own):
+                    self._ways[number.way] += 1
+                    self._rounded[number.places] += not isclose(number.value, own, rel_tol=_EXACT)
+        elif isinstance(own, date):
+            self._ways.update(found.way for found in _moments(text.strip()) if _is_within(found, _moment(own)))
+
+    def is_same(self, own: Value, text: str, *, asked: bool) -> bool:
+        """Whether a text stands for the value of the source. `asked`: the row says that the cell is to be corrected."""
+        bare = text.strip()
+        if type(own) in _NO_VALUES or own == "":
+            return not bare
+        if isinstance(own, str):
+            return _is_same_text(own, text) or (type(own) is str and not asked and _are_alike(own.strip(), bare))
+        if not bare:
+            return False
+        if isinstance(own, bool):
+            return _means(bare, own=own, asked=asked)
+        if _NARROW.issuperset(bare) or (_reads_as(bare, own) and not isinstance(own, date)):
+            return True
+        if isinstance(own, int | float):
+            numbers = self._known(_numbers(bare))
+            likely = [n for n in numbers if not asked or self._rounded[n.places]]
+            return any(_is_near(n, own) for n in likely) or not (numbers or asked)
+        moments = self._known(_moments(bare)) if isinstance(own, date) else list(_clocks(bare))
+        return any(_is_within(found, _moment(own)) for found in moments) or not (moments or asked)
+
+    def value(self, text: str) -> Value:
+        """The value that a corrected text stands for: the text itself unless the column taught how to read it."""
+        bare = text.strip()
+        for moment in self._known(_moments(bare), sure=True):
+            return moment.value.date() if moment.slack >= _A_DAY else moment.value
+        for number in self._known(_numbers(bare), sure=True):
+            return int(number.value) if not number.places and number.value.is_integer() else number.value
+        return text
+
+    def _known(self, found: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
+        """Those in the way that the column is written in; where it is not known, all of them or, to be sure, none."""
+        every = list(found)
+        counts = sorted(((self._ways[one.way], one.way) for one in every), reverse=True)
+        best = {way for count, way in counts if count and count == counts[0][0]}
+        return [one for one in every if {one.way} == best] or ([] if sure else every)
+
+
+def _means(text: str, *, own: bool, asked: bool) -> bool:
+    """Whether a text stands for true or false; other languages have other words for it."""
+    said, opposite = ({str(value).casefold(), str(int(value))} for value in (own, not own))
+    return text.casefold() in said or not (asked or text.casefold() in opposite)
+
+
+def _are_alike(own: str, text: str) -> bool:
+    """Whether a program that took a text for a number or a date may have written it like that."""
+    numbers = [found.value for found in _numbers(own.lstrip("0") or "0")]
+    if any(_is_near(found, value) for found in _numbers(text) for value in numbers):
+        return True
+    moments = [found.value for found in _moments(own)]
+    return any(_is_within(found, value) for found in _moments(text) for value in moments)
+
+
+def _is_near(found: ReadNumber, own: Value) -> bool:
+    return isinstance(own, int | float) and abs(found.value - own) <= found.slack * (1 + 1e-9) + abs(own) * _EXACT
+
+
+def _is_within(found: ReadMoment, own: datetime) -> bool:
+    return -_TICK <= (own - found.value).total_seconds() < found.slack
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _moment(value: Value) -> datetime:
+    """A date, or a time since midnight, as a moment."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    if isinstance(value, timedelta):
+        return _MIDNIGHT + min(value, _LONGEST)
+    return datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) if isinstance(value, time) else _MIDNIGHT
+
+
+def _numbers(text: str) -> Iterator[ReadNumber]:
+    bare = _BLANKS.sub("", text)
+    sign = -1 if bare[:1] == "(" and bare[-1:] == ")" else 1  # as accountants write it
+    plain, per = (bare[:-1], 100.0) if bare.endswith("%") else (bare[1:-1] if sign < 0 else bare, 1.0)
+    for way, pattern in _NUMBERS.items():
+        if (found := pattern.fullmatch(plain)) is not None:
+            places, power = len(found[2] or ""), int(found[3] or 0)
+            number = float(plain.replace(way[0], "").replace(way[1], "."))
+            yield ReadNumber(way, sign * number / per, places, 0.5 * 10.0 ** (power - places) / per)
+
+
+def _moments(text: str) -> Iterator[ReadMoment]:
+    found = _DAY.fullmatch(text)
+    clock, slack = _since_midnight(found[5]) if found and found[5] else (timedelta(), _A_DAY)
+    if found is None or clock is None:
+        return
+    parts = [found[1], found[3], found[4]]
+    for way, (year, month, day) in _ORDERS.items():
+        whole = int(parts[year])
+        short = len(parts[year]) <= 2
+        for century in ((1900, 2000) if whole >= _PIVOT else (2000, 1900)) if short else (0,):
+            try:
+                at = datetime(century + whole, int(parts[month]), int(parts[day]))  # noqa: DTZ001 - as in the sheet
+                first = len(parts[0]) if not year else ""  # 26/01/02 is no more likely for knowing 2026-01-02
+                yield ReadMoment(f"{way}{found[2]}{first}", at + clock, slack)
+            except (ValueError, OverflowError):
+                continue
+
+
+def _clocks(text: str) -> Iterator[ReadMoment]:
+    clock, slack = _since_midnight(text)
+    if clock is not None:
+        yield ReadMoment("", _MIDNIGHT + clock, slack)
+
+
+def _since_midnight(text: str) -> tuple[timedelta | None, float]:
+    """A time of day or a duration, and the seconds that it does not show."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return None, 0.0
+    hours = int(found[1]) % 12 + 12 * (found[5] in ("p", "P")) if found[5] else int(found[1])
+    fraction = found[4] or ""
+    clock = timedelta(
+        hours=hours, minutes=int(found[2]), seconds=int(found[3] or 0), microseconds=int(fraction.ljust(6, "0"))
+    )
+    return clock, 60.0 if found[3] is None else 10.0 ** -len(fraction)

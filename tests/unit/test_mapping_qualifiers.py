@@ -1,0 +1,76 @@
+"""Columns that are qualified otherwise than a field: billing and shipping, start and end, net and gross."""
+
+import random
+
+import pytest
+
+from runner.engine.fields import Field
+from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from tests.bench.made_tables import values
+
+OPPOSITES = (
+    "billing shipping", "start end", "home work", "net gross", "planned actual", "minimum maximum", "sender recipient",
+    "buyer seller", "departure arrival", "debit credit", "mother father", "landlord tenant", "internal external",
+    "opening closing", "budget actual", "expected actual", "estimated actual", "requested approved",
+    "ordered delivered", "origin destination", "pickup delivery", "import export", "permanent temporary",
+    "source target", "issue expiry", "admission discharge", "entry exit", "hire termination", "purchase sale",
+    "sent received", "opened closed", "inbound outbound", "day night", "business private", "highest lowest",
+    "loan return", "upper lower",
+)  # fmt: skip
+# Of these the second is what rows are usually about: it may be taken, the first may not.
+COUNTERPARTS = ("supplier customer", "guardian student", "employer employee")
+NOUNS = {
+    "date": "date", "amount": "money", "address": "address", "phone": "phone", "email": "email", "name": "person",
+    "weight": "decimal",
+}  # fmt: skip
+TYPES = {"date": "date", "phone": "phone", "email": "email"}
+PAIRS = [tuple(pair.split()) for pair in OPPOSITES]
+
+
+def chosen(field, noun, headers, *, typed=False):
+    """The columns that become the only field."""
+    rng = random.Random(f"{field} {headers}")
+    declared = {"name": field} | ({"type": TYPES[noun]} if typed and noun in TYPES else {})
+    columns = [ColumnIn(n, (header,), Sample(values(NOUNS[noun], rng, 12))) for n, header in enumerate(headers)]
+    found = choose(columns, [Field(declared)], threshold=THRESHOLD, detected={}, allowed=lambda _: None)
+    return {headers[c.position] for c in found if c.field}
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_a_field_without_a_qualifier_gets_neither_of_two_opposite_columns(one, other):
+    headers = {noun: [f"{one.title()} {noun}", f"{other.title()} {noun}"] for noun in NOUNS}
+    assert {noun: found for noun, both in headers.items() if (found := chosen(noun, noun, both, typed=True))} == {}
+
+
+@pytest.mark.parametrize(("one", "other"), [tuple(pair.split()) for pair in COUNTERPARTS])
+def test_a_field_without_a_qualifier_is_not_that_of_a_counterpart(one, other):
+    for noun in NOUNS:
+        headers = [f"{one.title()} {noun}", f"{other.title()} {noun}"]
+        assert headers[0] not in chosen(noun, noun, headers, typed=True)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_a_field_does_not_get_the_column_of_the_opposite_qualifier(one, other):
+    wrong = [
+        (mine, noun)
+        for noun in NOUNS
+        for mine, header in ((one, other), (other, one))
+        if chosen(f"{mine}_{noun}", noun, [f"{header.title()} {noun}"], typed=True)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_what_brackets_say_tells_two_columns_apart(one, other):
+    missed = []
+    for noun in NOUNS:
+        headers = [f"{noun.title()} ({other})", f"{noun.title()} ({one})"]
+        if (found := chosen(f"{one}_{noun}", noun, headers)) != {headers[1]}:
+            missed.append((noun, found))
+    assert missed == []
+
+
+def test_of_a_primary_and_a_secondary_column_the_primary_one_is_taken():
+    for noun in ("phone", "email", "address"):
+        headers = [f"Secondary {noun}", f"Primary {noun}"]
+        assert chosen(noun, noun, headers, typed=True) == {headers[1]}
