@@ -170,8 +170,11 @@ class Answers:
         return True if self._header_rows(input_name, sheet) == SKIP else None
 
     def is_touched(self, table: SourceTable) -> bool:
-        """Whether a person has decided something about a table or its sheet."""
+        """Whether a person has decided something about a table or its sheet, and it was found as they say."""
         place = table.place
+        rows = self._header_rows(place.input, place.sheet)
+        if isinstance(rows, list) and rows != list(table.table.header_rows):
+            return False
         return place.table in self._touched or (place.input, place.sheet) in self._touched
 
     def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:

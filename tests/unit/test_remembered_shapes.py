@@ -126,6 +126,10 @@ class TestHeaderRows:
         ]
         assert tables(job(tmp_path / "2", again, memory=confirmed(done))) == [([3, 4], "A5:C7")]
 
+    def test_a_header_that_was_found_elsewhere_than_a_person_said_is_not_confirmed(self, tmp_path):
+        done = job(tmp_path, SHEETS["Data"], decision={"answers": [{"header_rows": [70_000]}]})
+        assert (tables(done), confirmed(done).shapes) == ([([1], "A2:B4")], ())
+
     def test_of_tables_side_by_side_each_is_found_by_its_own_header(self, tmp_path):
         row = ["Qorra", "Zelt", None, "Wum", "Bax"]
         body = [["Mayor", "Lugo", None, "rot", "eins"], ["Sol", "Vigo", None, "blau", "zwei"]]
