@@ -74,3 +74,10 @@ def test_of_a_primary_and_a_secondary_column_the_primary_one_is_taken():
     for noun in ("phone", "email", "address"):
         headers = [f"Secondary {noun}", f"Primary {noun}"]
         assert chosen(noun, noun, headers, typed=True) == {headers[1]}
+
+
+def test_columns_that_only_a_number_tells_apart_are_left_to_a_person_whatever_their_values():
+    some, others = [f"555-100{1000 + 37 * n}" for n in range(30)], [f"+1 202 555 01{n:02}" for n in range(30)]
+    columns = [ColumnIn(0, ("Phone 1",), Sample(some)), ColumnIn(1, ("Phone 2",), Sample(others))]
+    found = choose(columns, [Field({"name": "phone"})], detected={}, allowed=lambda _: None)
+    assert [one.field for one in found] == [None, None]

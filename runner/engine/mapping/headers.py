@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.knowledge import (
+    concepts_of,
     essence,
     is_word,
     qualifiers_of,
@@ -141,6 +142,15 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
         return "covers"
     distinct = sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items())
     return "inside" if distinct >= TELLING else None
+
+
+def are_numbered_alike(header: str, other: str) -> bool:
+    """Whether two headers mean the same and have the same words but for a number each: `Phone 1` and `Phone 2`."""
+    ours, theirs = bare_words(header), bare_words(other)
+    if not any(map(str.isdecimal, ours)) or not any(map(str.isdecimal, theirs)):
+        return False
+    differ = ours ^ theirs
+    return bool(differ) and all(map(str.isdecimal, differ)) and concepts_of(header) == concepts_of(other)
 
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:

@@ -25,7 +25,17 @@ from runner.engine.mapping.evidence import (
     Sample,
     Weigher,
 )
-from runner.engine.mapping.headers import FUZZY, PART, SAME_WORDS, bare_words, extra_words, overlap, telling, words
+from runner.engine.mapping.headers import (
+    FUZZY,
+    PART,
+    SAME_WORDS,
+    are_numbered_alike,
+    bare_words,
+    extra_words,
+    overlap,
+    telling,
+    words,
+)
 from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.spelling import joined
@@ -207,9 +217,11 @@ class _Chooser:
         return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
 
     def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
-        """Whether each of two columns says something more than the field, and not the same."""
+        """Whether each of two columns says something more than the field, and not the same, be it but a number."""
         name = self._evidence(column, field).name or self._fields[field].name
         headers = [*self._columns[column].headers[:1], *self._columns[other].headers[:1]]
+        if len(headers) == 2 and are_numbered_alike(*headers):
+            return True
         extra = [said for header in headers if (said := extra_words(header, name))]
         return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
