@@ -7,15 +7,16 @@ spool are compared: reading a larger one again would cost more than the job.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import pairwise
 from math import fsum
 from typing import Any, Final
 
 from runner.engine.mapping.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.sources import chunks
+from runner.engine.sources import SAMPLED, chunks
 from runner.engine.spool import SpooledSheet
 from runner.engine.structure.totals import read, summed
 
@@ -70,6 +71,20 @@ class TableContents:
         values = self.sample(key)
         return len(values) >= _FEW and len(set(map(_plain, values))) * 10 >= 9 * min(len(values), self.rows)
 
+    def tell_rows_apart(self, keys: Collection[str]) -> bool:
+        """Whether (nearly) every row has values of its own in these columns together."""
+        rows: list[tuple[Any, ...]] = []
+        for _, chunk in chunks([self.table.source]):
+            rows += zip(*(chunk.columns[self.columns[key]] for key in keys), strict=True)
+            if len(rows) >= SAMPLED:
+                break
+        return len(rows) >= _FEW and len(set(rows)) * 10 >= 9 * len(rows)
+
+    def counts_up(self, key: str) -> bool:
+        """Whether a column's numbers only grow, as numbers of records do, or are in the table's first column."""
+        numbers = [n for n in map(_number, self.sample(key)) if n is not None]
+        return self.columns[key] == 0 or all(a < b for a, b in pairwise(numbers))
+
     def repeats_values(self, key: str) -> bool:
         values = list(map(_plain, self.sample(key)))
         return len(set(values)) * _REPEATED <= len(values)
@@ -84,6 +99,16 @@ class TableContents:
         at = self.columns[key]
         for _, rows in chunks([self.table.source]):
             yield rows.columns[at]
+
+    def has_keys_of(self, other: "TableContents", key: str) -> bool:
+        """Whether (nearly) all values of a column are in that column of another table."""
+        theirs = {_plain(v) for chunk in other.values(key) for v in chunk}
+        mine = [_plain(v) for chunk in self.values(key) for v in chunk if v is not None]
+        return sum(map(theirs.__contains__, mine)) * 10 >= 9 * max(1, len(mine))
+
+    @cached_property
+    def has_dates(self) -> bool:
+        return any(isinstance(value, date) for key in self.columns for value in self.sample(key)[:1])
 
     @cached_property
     def numeric(self) -> list[str]:
@@ -111,17 +136,17 @@ class SeenRows:
         self._sets: dict[tuple[str, ...], tuple[set[int], set[str]]] = {}
         self._room = MOST_ROWS
 
-    def hold(self, table: TableContents, others: Sequence[TableContents]) -> list[TableContents]:
-        """The tables that together have every row of this one, and all of its fields; none if a row is new."""
+    def hold(self, table: TableContents, others: Sequence[TableContents]) -> tuple[list[TableContents], int]:
+        """The tables that have all fields of this one, and how many of its rows are among theirs."""
         wide = [t for t in others if t.is_comparable and table.fields <= t.fields]
-        if not wide or not table.is_comparable or not table.rows:
-            return []
+        if not wide or not table.is_comparable:
+            return [], 0
         keys = tuple(sorted(table.columns.keys() & wide[0].columns.keys()))
         wide = [t for t in wide if t.columns.keys() >= set(keys)]
         if not keys or not self._spend(table.rows):
-            return []
+            return [], 0
         known = self._known(keys, wide)
-        return wide if all(known.issuperset(chunk) for chunk in table.hashes(keys)) else []
+        return wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys))
 
     def _known(self, keys: tuple[str, ...], tables: Sequence[TableContents]) -> set[int]:
         known, done = self._sets.setdefault(keys, (set(), set()))

@@ -18,6 +18,7 @@ from runner.engine.mapping.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading.xlsx.markup import column_number
 from runner.engine.sources import SourceTable
+from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
 
 _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records apart
 _COPIED: Final = 3  # rows that two tables do not share by chance
@@ -31,6 +32,9 @@ _EXAMPLES: Final = frozenset(
         "modello", "exemplo", "voorbeeld", "exempel", "eksempel", "przyklad", "wzor", "priklad",
     }
 )  # fmt: skip
+_PERIODS: Final = frozenset({"week", "kw", "cw", "woche", "semaine", "semana", "settimana", "uke", "vecka", "uge", "q"})
+_WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _RANGE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?")
 
 
@@ -125,12 +129,15 @@ class _Selection:
     def _distinctive(self) -> frozenset[str]:
         """The fields that tell the records of the main table apart."""
         mine = [f for name, f in self._fields.items() if name in self._main.fields]
-        apart = {f.name for f in mine if f.type not in _MEASURES and self._tells_apart(f.name)}
+        apart = {f.name for f in mine if self._tells_apart(f)}
         unique, required = {f.name for f in mine if f.unique}, {f.name for f in mine if f.required}
         return frozenset(unique or (required & apart) or apart or required)
 
-    def _tells_apart(self, name: str) -> bool:
-        return name in self._main.columns and self._main.tells_rows_apart(name)
+    def _tells_apart(self, field: Field) -> bool:
+        name, main = field.name, self._main
+        if field.type in _MEASURES or name not in main.columns or not main.tells_rows_apart(name):
+            return False
+        return name not in main.numeric or main.counts_up(name)
 
     def run(self) -> None:
         kept: list[TableContents] = []
@@ -151,7 +158,8 @@ class _Selection:
         """What speaks against a table; None for one that holds records."""
         if (asked := self._asked[table.id]) is not None:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
-        if (others := self._seen.hold(table, kept)) and (repeated := self._repeated(table, others)) is not None:
+        others, rows = self._seen.hold(table, kept)
+        if rows and (repeated := self._repeated(table, others, rows)) is not None:
             return repeated
         if table is self._main or not self._fields:
             return None
@@ -159,19 +167,36 @@ class _Selection:
             return _Judgement("table_derived", "info", f"it {derived} of {self._main.id}")
         return self._doubtful(table)
 
-    def _repeated(self, table: TableContents, others: Sequence[TableContents]) -> "_Judgement | None":
-        """How a table is judged whose rows are all in others; None if that may be by chance."""
+    def _repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
+        """How a table is judged of which so many rows are in others; None if that may be by chance."""
         first = others[0]
-        telling = sum(first.tells_rows_apart(key) for key in table.columns.keys() & first.columns.keys())
+        shared = table.columns.keys() & first.columns.keys()
+        telling = sorted(key for key in shared if first.tells_rows_apart(key))
+        twice = bool(telling) and len(shared) > 1 and first.tell_rows_apart(shared - {telling[0]})
         unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
         where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
+        if not unique and not table.has_dates and _are_periods(_period_name(table, first), _period_name(first, table)):
+            return None  # the same rows every month, as a payroll has them
+        if rows < table.rows:
+            return self._overlapping(table, first, rows, telling) if twice else None
         why = f"every row of it is in {where}"
-        if unique or telling > 1 or (telling == 1 and table.fields < first.fields):
+        if unique or twice or (telling and table.fields < first.fields):
             return _Judgement("table_repeated", "info" if unique else "warning", why)
         same = table.rows == first.rows and len(others) == 1
         if table.rows >= _COPIED and (same or telling):
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
+
+    def _overlapping(
+        self, table: TableContents, first: TableContents, rows: int, keys: Sequence[str]
+    ) -> "_Judgement | None":
+        """How a table is judged of which some rows are in another: an older copy, or two that overlap."""
+        if rows < _COPIED or rows * 3 < table.rows:
+            return None
+        why = f"{rows:,} of its {table.rows:,} rows are in {first.id}"
+        if any(table.has_keys_of(first, key) for key in keys if key in self._apart):
+            return _Judgement("table_assumed", "warning", f"{why}, and the others differ from rows there in some cells")
+        return _Judgement("table_repeated", "warning", why, is_used=True)
 
     def _derived(self, table: TableContents) -> str:
         """What proves that a table is made from the main one or about it; empty if nothing does."""
@@ -202,6 +227,9 @@ class _Selection:
             key = "" if not table.fields.isdisjoint(self._apart) else ", and none that tells rows apart"
             why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}{key}"
             return _Judgement("table_assumed", "warning", why, is_used=self._is_bulk(table))
+        if 2 * len(table.fields) <= len(self._main.fields):
+            why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
+            return _Judgement("table_assumed", "warning", why, is_used=True)
         if self._is_example(table):
             return _Judgement("table_assumed", "warning", "its sheet is named as an example")
         return None
@@ -262,6 +290,29 @@ class _Selection:
         if any(p.sheet == sheet and p.input != source.place.input for p in places):
             sheet = f"{source.place.input}/{sheet}"
         return sheet if alone else f"{sheet}!{source.table.range.a1}"
+
+
+def _period_name(table: TableContents, other: TableContents) -> str:
+    """What may say which time a table is about: its sheet's name, or its file's if both have one sheet of that name."""
+    mine, theirs = table.table.source.place, other.table.source.place
+    return mine.sheet if mine.sheet != theirs.sheet else mine.input
+
+
+def _are_periods(one: str, other: str) -> bool:
+    """Whether two names differ only in the time that they name, such as `Pay March` and `Pay April`."""
+    first, second = _period(one), _period(other)
+    return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first[1], second[1])))
+
+
+def _period(name: str) -> tuple[list[str], list[str]]:
+    """The words of a name, and those of them that may name a time."""
+    words = _WORDS.findall(folded(name))
+    time = [w for w in words if w in MONTHS or w in WEEKDAYS or w in _PERIODS or not w.isalpha()]
+    return [w for w in words if w not in time], time
+
+
+def _names_time(words: Sequence[str]) -> bool:
+    return any(w in MONTHS or w in WEEKDAYS or w in _PERIODS or _YEAR.match(w) for w in words)
 
 
 def _named(tables: Collection[SourceTable]) -> str:

@@ -117,6 +117,21 @@ def timesheets_by_week(rng: Random) -> Case:
     return book_case(rng, sheets, tables, made.fields)
 
 
+@family("payroll_by_month", plain=True)
+def payroll_by_month(rng: Random) -> Case:
+    """The same people with the same pay every month, and only the sheet's name says which month it is."""
+    columns = [
+        Column("employee", "integer", lambda r, n: 4000 + n),
+        Column("name", "text", lambda r, n: f"{words.FIRST[n]} {words.LAST[n]}"),
+        Column("pay", "money", lambda r, n: r.randrange(2000, 9000) + 0.5),
+    ]
+    made = content(rng, columns, rng.choice((4, 20)))
+    names = rng.choice((["Jan", "Feb", "Mar"], ["2024-01", "2024-02"], ["Pay March", "Pay April"], ["Q1", "Q2", "Q3"]))
+    names = rng.choice((names, ["KW 12", "KW 13"], ["Week 1", "Week 2"], ["März 24", "April 24"]))
+    sheets = [Sheet(name) for name in names]
+    return book_case(rng, sheets, [place(sheet, made) for sheet in sheets], made.fields)
+
+
 @family("sheets_with_a_column_fewer", plain=True)
 def sheets_with_a_column_fewer(rng: Random) -> Case:
     """A sheet for each region, some without a column of the others."""
@@ -306,7 +321,7 @@ def _copy(rng: Random, name: str, change: Callable[[Content], Content]) -> Case:
     sheet, other = Sheet("Data"), Sheet(name)
     table = place(sheet, made)
     place(other, change(made))
-    case = case_of(rng, [sheet, other], [table], made, [other])
+    case = case_of(rng, [sheet, other], [table], made)  # of two copies the first is used
     case.tells = [tell("table_repeated", "table_assumed")]
     return case
 
@@ -333,6 +348,39 @@ def filtered_copies(rng: Random) -> Case:
         "open",
         lambda made: Content(made.columns, [r for r in made.values if rng.random() < 0.4] or made.values[:1]),
     )
+
+
+@family("older_copies")
+def older_copies(rng: Random) -> Case:
+    """A copy from before some rows were changed."""
+
+    def change(made: Content) -> Content:
+        at_ = [c.name for c in made.columns].index("amount")
+        rows = [list(row) for row in made.values]
+        for row in rng.sample(rows, max(1, len(rows) // 5)):
+            row[at_] = row[at_] + 1.25
+        return Content(made.columns, rows[: len(rows) - rng.choice((0, 1))])
+
+    made = filled(rng)
+    sheet, other = Sheet("Data"), Sheet(rng.choice(("Data (2)", "Data old", "Backup")))
+    table = place(sheet, made)
+    place(other, change(made))
+    case = case_of(rng, [sheet, other], [table], made)
+    case.tells = [tell("table_repeated", "table_assumed")]
+    return case
+
+
+@family("overlapping_exports", mostly_right=False)
+def overlapping_exports(rng: Random) -> Case:
+    """Two sheets that share some rows and have others of their own: all are used, and it is told."""
+    made = content(rng, orders(rng), 20)
+    sheets = [Sheet("Export 1"), Sheet("Export 2")]
+    tables = [
+        place(sheets[n], Content(made.columns, rows)) for n, rows in enumerate((made.values[:14], made.values[7:]))
+    ]
+    case = book_case(rng, sheets, tables, made.fields)
+    case.told, case.tells = LEFT_OUT, [tell("table_repeated")]
+    return case
 
 
 @family("narrow_copies")
