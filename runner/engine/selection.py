@@ -24,6 +24,7 @@ _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records
 _COPIED: Final = 3  # rows that two tables do not share by chance
 _NAMED: Final = 3  # tables that a message names
 _SHORT: Final = 5  # rows of an example
+_BULK: Final = 3  # a table so many times as long as those with more fields is what the file is about
 # Words of sheets that show how a list is to be filled in, in the languages of the forms that we have seen.
 _EXAMPLES: Final = frozenset(
     {
@@ -117,7 +118,7 @@ class _Selection:
         self._seen = SeenRows()
         most = max(len(t.fields) for t in self._every)
         wide = [t for t in self._every if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
-        self._main = max(wide or self._every, key=lambda t: (t.rows, len(t.fields)))
+        self._main = max(wide or self._every, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
         self._alike = [t for t in self._every if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)]
         self._apart = self._distinctive()
         names = {name for f in fields for name, _ in f.names}
@@ -250,13 +251,12 @@ class _Selection:
         place, main = table.table.source.place, self._main.table.source.place
         siblings = [t for t in self._every if t.table.source.place.input == place.input]
         best = max(siblings, key=lambda t: (len(t.fields), t.rows))
-        return table.rows > sum(t.rows for t in self._alike) or (place.input != main.input and table is best)
+        many = len(table.fields) > 1 and table.rows > _BULK * sum(t.rows for t in self._alike)
+        return many or (place.input != main.input and table is best)
 
     def _is_example(self, table: TableContents) -> bool:
-        def says_so(one: TableContents) -> bool:
-            return not _EXAMPLES.isdisjoint(normalized(one.table.source.place.sheet).split())
-
-        return table.rows <= _SHORT and 2 * table.rows <= self._main.rows and says_so(table) and not says_so(self._main)
+        main = self._main
+        return table.rows <= min(_SHORT, main.rows) and _is_named_example(table) and not _is_named_example(main)
 
     def _report(self, table: TableContents, judgement: "_Judgement") -> None:
         code, severity, why, is_used = judgement
@@ -290,6 +290,10 @@ class _Selection:
         if any(p.sheet == sheet and p.input != source.place.input for p in places):
             sheet = f"{source.place.input}/{sheet}"
         return sheet if alone else f"{sheet}!{source.table.range.a1}"
+
+
+def _is_named_example(table: TableContents) -> bool:
+    return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
 
 
 def _period_name(table: TableContents, other: TableContents) -> str:
