@@ -172,7 +172,7 @@ class GroupSums:
 
     def are_in(self, table: TableContents) -> bool:
         """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance."""
-        if not table.is_comparable or not 0 < table.rows * 2 <= self._rows <= MOST_ROWS or not table.numeric:
+        if not table.is_comparable or not 0 < table.rows < self._rows <= MOST_ROWS or not table.numeric:
             return False
         totals = [*self._totals, float(self._rows)]
         whole = {key for key in table.numeric if _is_total(table.totals[key], totals)}
@@ -180,9 +180,11 @@ class GroupSums:
         keys = [key for key in self._shared if whole or (named and key in table.columns)]
         found = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
+            columns = {k: numbers for k, numbers in found.items() if k != key}
             labels = [v for chunk in table.values(key) for v in chunk] if named and key in table.columns else []
             for groups in self._by(key):
-                if groups.are_all_in(found[k] for k in whole) or groups.are_named_in(labels, found.values()):
+                mine = [numbers for k, numbers in columns.items() if k in whole]
+                if groups.are_all_in(mine) or groups.are_named_in(labels, columns.values()):
                     return True
         return False
 
@@ -197,10 +199,10 @@ class GroupSums:
         ]
 
     @cached_property
-    def _numbers(self) -> list[Numbers]:
+    def _numbers(self) -> dict[str, Numbers]:
         """The columns of numbers that all tables have."""
         keys = [key for key in self._tables[0].numeric if key in self._shared]
-        return [[n for t in self._tables for n in t.numbers(key)] for key in keys]
+        return {key: [n for t in self._tables for n in t.numbers(key)] for key in keys}
 
     def _by(self, key: str) -> list["_Groups"]:
         if key not in self._made:
@@ -211,14 +213,15 @@ class GroupSums:
         first = self._tables[0]
         dated = any(isinstance(value, date) for value in first.sample(key)[:_LOOKED_AT])
         values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
+        numbers = [column for name, column in self._numbers.items() if name != key]
         if dated:
-            yield _Groups(values, _month, self._numbers)
-            yield _Groups(values, _year, self._numbers)
+            yield _Groups(values, _month, numbers)
+            yield _Groups(values, _year, numbers)
         if first.repeats_values(key):
-            yield _Groups(values, _plain, self._numbers)
+            yield _Groups(values, _plain, numbers)
         if key == self._shared[0] and len(self._tables) > 1:
             by_table = [t.id for t in self._tables for chunk in t.values(key) for _ in chunk]
-            yield _Groups(by_table, _plain, self._numbers)
+            yield _Groups(by_table, _plain, list(self._numbers.values()))
 
 
 def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple[bool, bool]:
@@ -227,7 +230,8 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
     keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
     if not keys or not table.is_comparable or not others[0].is_comparable:
         return False, False
-    every, some = len(keys) == len(table.fields), False
+    every = len(keys) == len(table.columns) and table.rows * 2 <= sum(t.rows for t in others)
+    every, some = every and not all(key in table.numeric for key in keys), False
     for key in keys:
         mine = [_plain(v) for chunk in table.values(key) for v in chunk if v is not None]
         theirs = {_plain(v) for t in others if key in t.columns for chunk in t.values(key) for v in chunk}
@@ -235,12 +239,12 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
         once = len(set(mine)) == len(mine) and others[0].repeats_values(key)
         some = some or (once and len(theirs) >= _FEW and theirs <= set(mine))
         every = every and (theirs >= set(mine) or theirs <= set(mine))
-    return every and any(others[0].repeats_values(key) for key in keys), some
+    return every and table.rows > 1 and any(others[0].repeats_values(key) for key in keys), some
 
 
 def explains_columns(table: TableContents, names: set[str]) -> bool:
-    """Whether a column of this table lists names of columns, as a glossary does."""
-    for key in table.columns:
+    """Whether a column of this table lists names of columns beside texts about them, as a glossary does."""
+    for key in table.columns if not table.numeric else ():
         texts = [normalized(v) for v in table.sample(key) if isinstance(v, str)]
         if len(texts) >= _FEW and sum(text in names for text in texts) * 3 >= 2 * len(texts):
             return True
@@ -292,7 +296,8 @@ class _Groups:
                 if number is not None:
                     parts[group].append(number)
             self._sums.append({group: fsum(mine) for group, mine in parts.items()})
-            self._sums.append({group: fsum(mine) / len(mine) for group, mine in parts.items() if mine})
+            # The mean of equal numbers is just such a number: a price, not a figure about several rows.
+            self._sums.append({group: fsum(mine) / len(mine) for group, mine in parts.items() if len(set(mine)) > 1})
 
     def are_all_in(self, columns: Iterable[Numbers]) -> bool:
         """Whether a column has nothing but these sums; it adds up to all rows, so nobody has to say which is which."""

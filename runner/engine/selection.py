@@ -162,7 +162,7 @@ class _Selection:
         others, rows = self._seen.hold(table, kept)
         if rows and (repeated := self._repeated(table, others, rows)) is not None:
             return repeated
-        if table is self._main or not self._fields:
+        if table is self._main or not self._main.fields:
             return None
         if derived := self._derived(table):
             return _Judgement("table_derived", "info", f"it {derived} of {self._main.id}")
@@ -176,7 +176,7 @@ class _Selection:
         twice = bool(telling) and len(shared) > 1 and first.tell_rows_apart(shared - {telling[0]})
         unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
         where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
-        if not unique and not table.has_dates and _are_periods(_period_name(table, first), _period_name(first, table)):
+        if not unique and not table.has_dates and _are_in_series(table, first):
             return None  # the same rows every month, as a payroll has them
         if rows < table.rows:
             return self._overlapping(table, first, rows, telling) if twice else None
@@ -195,7 +195,8 @@ class _Selection:
         if rows < _COPIED or rows * 3 < table.rows:
             return None
         why = f"{rows:,} of its {table.rows:,} rows are in {first.id}"
-        if any(table.has_keys_of(first, key) for key in keys if key in self._apart):
+        same = any(table.has_keys_of(first, key) for key in keys if key in self._apart)
+        if same and not _are_in_series(table, first):
             return _Judgement("table_assumed", "warning", f"{why}, and the others differ from rows there in some cells")
         return _Judgement("table_repeated", "warning", why, is_used=True)
 
@@ -206,7 +207,7 @@ class _Selection:
             return ""
         if self._sums(others).are_in(table):
             return "has sums or counts of the rows"
-        if explains_columns(table, self._names):
+        if table not in self._alike and explains_columns(table, self._names):
             return "explains the columns"
         if self._lacks_key(table) and lists_values(table, others)[0]:
             return "lists values of the columns"
@@ -224,12 +225,15 @@ class _Selection:
 
     def _doubtful(self, table: TableContents) -> "_Judgement | None":
         """How a table is judged that may not hold records."""
+        why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
+        own = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
+        if len(own) > 1 and 2 * len(own) >= len(table.fields):
+            return None
         if self._is_thin(table):
             key = "" if not table.fields.isdisjoint(self._apart) else ", and none that tells rows apart"
-            why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}{key}"
-            return _Judgement("table_assumed", "warning", why, is_used=self._is_bulk(table))
+            is_used = bool(own) or self._is_bulk(table) or _are_in_series(table, self._main)
+            return _Judgement("table_assumed", "warning", why + key, is_used=is_used)
         if 2 * len(table.fields) <= len(self._main.fields):
-            why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
             return _Judgement("table_assumed", "warning", why, is_used=True)
         if self._is_example(table):
             return _Judgement("table_assumed", "warning", "its sheet is named as an example")
@@ -244,7 +248,7 @@ class _Selection:
             return False
         short = 2 * table.rows <= self._main.rows
         others = [t for t in self._alike if t is not table]
-        return 2 * here <= there or (3 * here <= 2 * there and short) or lists_values(table, others)[1]
+        return (3 * here <= 2 * there and short) or lists_values(table, others)[1]
 
     def _is_bulk(self, table: TableContents) -> bool:
         """Whether it would be more of a loss to leave a table out than to use it: most rows, or a file, are in it."""
@@ -296,16 +300,14 @@ def _is_named_example(table: TableContents) -> bool:
     return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
 
 
-def _period_name(table: TableContents, other: TableContents) -> str:
-    """What may say which time a table is about: its sheet's name, or its file's if both have one sheet of that name."""
+def _are_in_series(table: TableContents, other: TableContents) -> bool:
+    """Whether the names of two sheets differ only in the time that they name, such as `Pay March` and `Pay April`.
+
+    Sheets of one name have the names of their files."""
     mine, theirs = table.table.source.place, other.table.source.place
-    return mine.sheet if mine.sheet != theirs.sheet else mine.input
-
-
-def _are_periods(one: str, other: str) -> bool:
-    """Whether two names differ only in the time that they name, such as `Pay March` and `Pay April`."""
-    first, second = _period(one), _period(other)
-    return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first[1], second[1])))
+    one, two = (mine.sheet, theirs.sheet) if mine.sheet != theirs.sheet else (mine.input, theirs.input)
+    first, second = _period(one), _period(two)
+    return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first, second)))
 
 
 def _period(name: str) -> tuple[list[str], list[str]]:
@@ -315,8 +317,9 @@ def _period(name: str) -> tuple[list[str], list[str]]:
     return [w for w in words if w not in time], time
 
 
-def _names_time(words: Sequence[str]) -> bool:
-    return any(w in MONTHS or w in WEEKDAYS or w in _PERIODS or _YEAR.match(w) for w in words)
+def _names_time(period: tuple[list[str], list[str]]) -> bool:
+    others, words = period
+    return not others or any(w in MONTHS or w in WEEKDAYS or w in _PERIODS or _YEAR.match(w) for w in words)
 
 
 def _named(tables: Collection[SourceTable]) -> str:
