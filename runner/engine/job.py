@@ -230,7 +230,7 @@ class EngineJob:
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables and not source.skipped:
-                self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+                self.findings.add("no_table", "error", source.without_table, rule="structure")
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
         if not any(s.tables for s in sources) and any(s.skipped for s in sources):

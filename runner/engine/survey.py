@@ -24,6 +24,8 @@ SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_UNMATCHED: Final = "no pattern in reading.sheets matches it"
+_SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
 _APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
@@ -117,6 +119,15 @@ class SurveyedInput:
         stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
+    @property
+    def without_table(self) -> str:
+        """Why there is no table, for the person who has to change the file or the manifest."""
+        names = [f"“{row['name'][:_SHOWN]}”" for row in self.sheets if row.get("skipped") == _UNMATCHED]
+        if not names or len(names) < len(self.sheets):
+            return f"{self.file.name} contains no table"
+        more = f" and {len(names) - _SHEETS} more" if len(names) > _SHEETS else ""
+        return f"no sheet of {self.file.name} matches reading.sheets; its sheets are {', '.join(names[:_SHEETS])}{more}"
+
     @contextmanager
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
@@ -194,7 +205,7 @@ def survey(
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
-                row["skipped"] = "no pattern in reading.sheets matches it"
+                row["skipped"] = _UNMATCHED
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
                 place = FindingPlace(source.file.name, sheet.name, "")
