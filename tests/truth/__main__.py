@@ -62,7 +62,9 @@ def table(tallies: dict[str, Tally]) -> str:
 
 
 def group_line(who: str, tallies: dict[str, Tally]) -> str:
-    files, right, told, silent = (sum(getattr(t, k) for t in tallies.values()) for k in ("files", "right", "told", "silent"))
+    files, right, told, silent = (
+        sum(getattr(t, k) for t in tallies.values()) for k in ("files", "right", "told", "silent")
+    )
     plain = [t for n, t in tallies.items() if FAMILIES[n].plain]
     quiet, noisy = sum(t.files for t in plain), sum(t.noisy for t in plain)
     share = f" ({noisy / quiet:.1%})" if quiet else ""
@@ -109,7 +111,7 @@ def main() -> int:
     parser.add_argument("--family", action="append", help="only families whose name begins so")
     parser.add_argument("--strangers", action="store_true", help="only the strangers' families")
     parser.add_argument("--json", type=Path, help="write the counts of each family here")
-    parser.add_argument("--keep", type=Path, help="keep up to three files of silent differences of each family here")
+    parser.add_argument("--keep", type=Path, help="keep up to three files of each family here that differ in silence, or are plain and warn")
     parser.add_argument("--show", type=int, default=3, help="print so many silent files of each family")
     parser.add_argument("--told", action="store_true", help="show the told ones too")
     parser.add_argument("--try", dest="desk", action="store_true", help="through `ade try`, in its sandbox")
@@ -143,7 +145,7 @@ def main() -> int:
                         print(
                             f"    {d.verdict}: {d.kind} at {d.place}: wanted {str(d.want)[:90]!r}, got {str(d.got)[:90]!r} {d.code}"
                         )
-                if verdict.silent and args.keep:
+                if args.keep and (verdict.silent or noisy):
                     keep(case, verdict, args.keep)
             if sys.stderr.isatty():
                 print(f"{done} files, {time.monotonic() - began:.0f} s", file=sys.stderr, end="\r", flush=True)

@@ -1,6 +1,7 @@
 """Cells whose stored content is not what a person sees: raised and struck runs, html parts, codes turned into dates."""
 
 import io
+import zipfile
 from datetime import date, datetime, time
 from html import escape
 from random import Random
@@ -8,6 +9,7 @@ from typing import Any
 
 import openpyxl
 import xlsxwriter
+import xlwt
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
@@ -20,7 +22,9 @@ def html_case(d: Draft, cells: dict[tuple[int, int], str]) -> Stranger:
     """A web export; `cells` gives the markup of some cells by row and column, both from 1."""
     rows = []
     for n, row in enumerate(d.texts(), 1):
-        rows.append("<tr>" + "".join(f"<td>{cells.get((n, c), escape(v))}</td>" for c, v in enumerate(row, 1)) + "</tr>")
+        rows.append(
+            "<tr>" + "".join(f"<td>{cells.get((n, c), escape(v))}</td>" for c, v in enumerate(row, 1)) + "</tr>"
+        )
     body = f'<html><head><meta charset="utf-8"><style>.x{{display:none}}</style></head><body><table>{"".join(rows)}</table></body></html>'
     case = d.html()
     case.body = body.encode()
@@ -29,19 +33,40 @@ def html_case(d: Draft, cells: dict[tuple[int, int], str]) -> Stranger:
 
 def rich_case(d: Draft, runs: dict[tuple[int, int], list[tuple[str, str]]], writer: str) -> Stranger:
     """A workbook with formatted runs in some cells."""
-    case = d.book("openpyxl")
+    case = d.book(writer if writer in ("xlwt", "ods") else "openpyxl")
     if writer == "openpyxl":
         book = openpyxl.load_workbook(io.BytesIO(case.body))
         for (row, column), parts in runs.items():
-            blocks = [TextBlock(InlineFont(vertAlign="superscript" if how == "sup" else None, strike=how == "strike" or None), text) if how else text for text, how in parts]
+            blocks = [
+                TextBlock(
+                    InlineFont(
+                        vertAlign="superscript" if how == "sup" else None,
+                        strike=how == "strike" or None,
+                        b=how == "bold" or None,
+                    ),
+                    text,
+                )
+                if how
+                else text
+                for text, how in parts
+            ]
             book.worksheets[0].cell(row, column).value = CellRichText(*blocks)
         out = io.BytesIO()
         book.save(out)
+    elif writer == "xlwt":
+        out = rich_xls(d, runs)
+    elif writer == "ods":
+        out = rich_ods(case.body, runs)
     else:
         out = io.BytesIO()
         made = xlsxwriter.Workbook(out, {"in_memory": True})
         sheet = made.add_worksheet("Sheet1")
-        formats = {"sup": made.add_format({"font_script": 1}), "strike": made.add_format({"font_strikeout": True}), "": made.add_format({"bold": True})}
+        formats = {
+            "sup": made.add_format({"font_script": 1}),
+            "strike": made.add_format({"font_strikeout": True}),
+            "bold": made.add_format({"bold": True}),
+            "": made.add_format({"italic": True}),
+        }
         day = made.add_format({"num_format": "yyyy-mm-dd"})
         for n, row in enumerate(d.page.rows):
             for c, value in enumerate(row):
@@ -55,6 +80,65 @@ def rich_case(d: Draft, runs: dict[tuple[int, int], list[tuple[str, str]]], writ
         made.close()
     case.body, case.note = out.getvalue(), f"{writer} rich {d.loc.lang}"
     return case
+
+
+def rich_xls(d: Draft, runs: dict[tuple[int, int], list[tuple[str, str]]]) -> io.BytesIO:
+    book = xlwt.Workbook(encoding="utf-8")
+    sheet = book.add_sheet("Sheet1")
+    day = xlwt.easyxf(num_format_str="yyyy-mm-dd")
+    fonts = {how: xlwt.Font() for how in ("", "sup", "strike", "bold")}
+    fonts["sup"].escapement, fonts["strike"].struck_out, fonts["bold"].bold = (
+        xlwt.Font.ESCAPEMENT_SUPERSCRIPT,
+        True,
+        True,
+    )
+    for n, row in enumerate(d.page.rows):
+        for c, value in enumerate(row):
+            if (n + 1, c + 1) in runs:
+                sheet.write_rich_text(n, c, [(text, fonts[how]) for text, how in runs[n + 1, c + 1]])
+            elif isinstance(value, date):
+                sheet.write(n, c, value, day)
+            elif value is not None:
+                sheet.write(n, c, value)
+    out = io.BytesIO()
+    book.save(out)
+    return out
+
+
+def rich_ods(body: bytes, runs: dict[tuple[int, int], list[tuple[str, str]]]) -> io.BytesIO:
+    """The same file with spans in place of the plain texts of those cells."""
+    styles = "".join(
+        f'<style:style style:name="{how}" style:family="text"><style:text-properties {what}/></style:style>'
+        for how, what in (
+            ("sup", 'style:text-position="super 58%"'),
+            ("strike", 'style:text-line-through-style="solid"'),
+            ("bold", 'fo:font-weight="bold"'),
+        )
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(body)) as old, zipfile.ZipFile(out, "w") as new:
+        for part in old.infolist():
+            data = old.read(part)
+            if part.filename == "content.xml":
+                text = data.decode().replace("<office:automatic-styles>", f"<office:automatic-styles>{styles}", 1)
+                text = text.replace(
+                    "<office:document-content ",
+                    '<office:document-content xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" ',
+                    1,
+                )
+                for parts in runs.values():
+                    whole = escape("".join(t for t, _ in parts))
+                    spans = "".join(
+                        f'<text:span text:style-name="{how}">{escape(t)}</text:span>' if how else escape(t)
+                        for t, how in parts
+                    )
+                    text = text.replace(f"<text:p>{whole}</text:p>", f"<text:p>{spans}</text:p>")
+                data = text.encode()
+            new.writestr(part, data)
+    return out
+
+
+RICH = ("openpyxl", "xlsxwriter", "xlwt", "ods", "html", "html")
 
 
 @stranger("footnote_signs_raised")
@@ -72,7 +156,7 @@ def footnote_signs_raised(rng: Random) -> Stranger:
             markup[at, 2] = f"{row[1]}<sup>{foot}</sup>"
         else:
             d.record(row)
-    kind = rng.choice(("openpyxl", "xlsxwriter", "html"))
+    kind = rng.choice(RICH)
     return html_case(d, markup) if kind == "html" else rich_case(d, runs, kind)
 
 
@@ -87,7 +171,7 @@ def units_raised(rng: Random) -> Stranger:
         at = d.record([f"K{n}", f"{unit}2"], {"remark": any_of(f"{unit}2", f"{unit}²")})
         runs[at, 2] = [(unit, ""), ("2", "sup")]
         markup[at, 2] = f"{unit}<sup>2</sup>"
-    kind = rng.choice(("openpyxl", "xlsxwriter", "html"))
+    kind = rng.choice(RICH)
     return html_case(d, markup) if kind == "html" else rich_case(d, runs, kind)
 
 
@@ -106,7 +190,7 @@ def struck_values(rng: Random) -> Stranger:
             markup[at, 2] = f"<{tag}>{old}</{tag}>{row[1]}"
         else:
             d.record(row)
-    kind = rng.choice(("openpyxl", "xlsxwriter", "html"))
+    kind = rng.choice(RICH)
     return html_case(d, markup) if kind == "html" else rich_case(d, runs, kind)
 
 
@@ -119,9 +203,9 @@ def bold_parts(rng: Random) -> Stranger:
     for n in range(size(rng, least=4, most=60)):
         row = d.values(n)
         at = d.record(row)
-        runs[at, 2] = [(row[1][:2], ""), (row[1][2:], "bold" if False else "")]
+        runs[at, 2] = [(row[1][:2], "bold"), (row[1][2:], "")]
         markup[at, 2] = f"<b>{escape(row[1][:2])}</b>{escape(row[1][2:])}"
-    kind = rng.choice(("xlsxwriter", "html"))
+    kind = rng.choice(RICH)
     return html_case(d, markup) if kind == "html" else rich_case(d, runs, kind)
 
 
@@ -231,10 +315,14 @@ def codes_became_dates(rng: Random) -> Stranger:
             cell: Any = date(2024, month, day)
             if kind == "gene":
                 cell = Shown(45536 + i % 20, "d-mmm", "1-Sep")
-            at = d.record(row, {"sku": any_of(f"{month}-{day}", f"{day}-{month}", f"{month}/{day}")} if kind != "gene" else {"sku": any_of("SEPT1")}, cells=[cell, *row[1:]])
-            assert at
+            typed = any_of(f"{month}-{day}", f"{day}-{month}", f"{month}/{day}")
+            d.record(row, {"sku": any_of("SEPT1") if kind == "gene" else typed}, cells=[cell, *row[1:]])
         else:
-            code = {"size": f"{rng.randrange(13, 60)}-{rng.randrange(40, 90)}", "gene": f"BRCA{i}", "score": f"{rng.randrange(40, 80)}-{rng.randrange(32, 80)}"}[kind]
+            code = {
+                "size": f"{rng.randrange(13, 60)}-{rng.randrange(40, 90)}",
+                "gene": f"BRCA{i}",
+                "score": f"{rng.randrange(40, 80)}-{rng.randrange(32, 80)}",
+            }[kind]
             d.record([code, *row[1:]])
     return d.book("openpyxl xlsxwriter")
 
@@ -247,7 +335,11 @@ def dates_in_a_text_field(rng: Random) -> Stranger:
     for i in range(size(rng, most=120)):
         row = d.values(i)
         day = date(2024, 1 + i % 12, 1 + i % 28)
-        d.record([day.isoformat(), *row[1:]], {"remark": any_of(day.isoformat(), f"{day.isoformat()} 00:00:00")}, cells=[day, *row[1:]])
+        d.record(
+            [day.isoformat(), *row[1:]],
+            {"remark": any_of(day.isoformat(), f"{day.isoformat()} 00:00:00")},
+            cells=[day, *row[1:]],
+        )
     return d.book("openpyxl xlsxwriter ods")
 
 
@@ -263,7 +355,11 @@ def scores_became_times(rng: Random) -> Stranger:
         if i % 3 == 2:
             d.record([row[0], "25:30"])
         else:
-            d.record([row[0], f"{a}:{b}"], {"result": any_of(f"{a}:{b}", f"{a}:{b:02}", f"{a:02}:{b:02}")}, cells=[row[0], Shown((a * 60 + b) / 1440, "h:mm", f"{a}:{b:02}")])
+            d.record(
+                [row[0], f"{a}:{b}"],
+                {"result": any_of(f"{a}:{b}", f"{a}:{b:02}", f"{a:02}:{b:02}")},
+                cells=[row[0], Shown((a * 60 + b) / 1440, "h:mm", f"{a}:{b:02}")],
+            )
     return d.book("openpyxl xlsxwriter xlwt")
 
 
@@ -271,7 +367,7 @@ def scores_became_times(rng: Random) -> Stranger:
 def weekday_contradicts_date(rng: Random) -> Stranger:
     d = draft(rng, "date task owner", "en")
     d.header()
-    names = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+    names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
     for i in range(size(rng, least=5, most=60)):
         row = d.values(i)
         off = 1 if i == 3 else 0
@@ -300,7 +396,10 @@ def negative_by_format(rng: Random) -> Stranger:
     for i in range(size(rng)):
         row = d.values(i)
         v = row[2] if i % 2 else -row[2]
-        d.record([*row[:2], v], cells=[*row[:2], Shown(v, "#,##0.00;[Red](#,##0.00)", f"({-v:,.2f})" if v < 0 else f"{v:,.2f}")])
+        d.record(
+            [*row[:2], v],
+            cells=[*row[:2], Shown(v, "#,##0.00;[Red](#,##0.00)", f"({-v:,.2f})" if v < 0 else f"{v:,.2f}")],
+        )
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
 
 
@@ -311,7 +410,11 @@ def sign_by_format(rng: Random) -> Stranger:
     d.header()
     for i in range(size(rng, least=4)):
         row = d.values(i)
-        d.record([*row[:2], -row[2]], {"amount": any_of(-row[2])}, cells=[*row[:2], Shown(row[2], '"-"#,##0.00', f"-{row[2]:,.2f}")])
+        d.record(
+            [*row[:2], -row[2]],
+            {"amount": any_of(-row[2])},
+            cells=[*row[:2], Shown(row[2], '"-"#,##0.00', f"-{row[2]:,.2f}")],
+        )
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
 
 
@@ -351,7 +454,12 @@ def texts_with_points(rng: Random) -> Stranger:
     d.header()
     for i in range(size(rng)):
         row = d.values(i)
-        d.record([rng.choice((f"{12345 + i}.A1", f"{11357 + i}.5(A)HS", f"{i}.6 kg", f"{i}..2", f"1{i}.5e", f"{i}.٣x")), *row[1:]])
+        d.record(
+            [
+                rng.choice((f"{12345 + i}.A1", f"{11357 + i}.5(A)HS", f"{i}.6 kg", f"{i}..2", f"1{i}.5e", f"{i}.٣x")),
+                *row[1:],
+            ]
+        )
     return d.any("book csv")
 
 
@@ -361,7 +469,7 @@ def currency_by_format(rng: Random) -> Stranger:
     d.header()
     for i in range(size(rng, least=6)):
         row = d.values(i)
-        form = '[$$-409]#,##0.00' if i % 3 == 2 else '#,##0.00 [$€-407]'
+        form = "[$$-409]#,##0.00" if i % 3 == 2 else "#,##0.00 [$€-407]"
         d.record(row, cells=[*row[:2], Shown(row[2], form, say(row[2], d.loc))])
     d.tell("amount")
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
@@ -371,9 +479,43 @@ def currency_by_format(rng: Random) -> Stranger:
 def checkbox_characters(rng: Random) -> Stranger:
     d = draft(rng, "member_no name paid", "en")
     d.header()
-    yes, no = rng.choice((("☑", "☐"), ("✓", "✗"), ("✔", "✘"), ("x", ""), ("[x]", "[ ]")))
+    yes, no = rng.choice((("☑", "☐"), ("✓", "✗"), ("✔", "✘"), ("x", "")))
     for i in range(size(rng, least=4)):
         row = d.values(i)
         d.record(row, {"paid": row[2] if row[2] or no else None}, cells=[*row[:2], yes if row[2] else no])
     d.note = f"{yes} {no}"
     return d.any("book csv")
+
+
+@stranger("two_cells_at_one_address", right=False)
+def two_cells_at_one_address(rng: Random) -> Stranger:
+    """A program wrote a cell twice with different values; spreadsheet programs show one of them."""
+    d = draft(rng, "member_no name city", "en")
+    d.header()
+    made = d.records(size(rng, least=4, most=60))
+    at = rng.randrange(len(made)) + 2
+    case = d.book("raw_xml")
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(case.body)) as old, zipfile.ZipFile(out, "w") as new:
+        for part in old.infolist():
+            data = old.read(part)
+            if part.filename.endswith("sheet1.xml"):
+                again = f'<c r="C{at}" t="inlineStr"><is><t>Elsewhere</t></is></c></row><row r="{at + 1}"'
+                first = f'</row><row r="{at + 1}"' if at < len(made) + 1 else "</row></sheetData>"
+                data = (
+                    data.decode()
+                    .replace(
+                        first,
+                        again
+                        if at < len(made) + 1
+                        else f'<c r="C{at}" t="inlineStr"><is><t>Elsewhere</t></is></c></row></sheetData>',
+                        1,
+                    )
+                    .encode()
+                )
+            new.writestr(part, data)
+    case.body = out.getvalue()
+    row = case.tables[0].rows[at - 2]
+    row.wants["city"] = any_of(row.wants["city"], "Elsewhere")
+    d.tell(None, at)
+    return case

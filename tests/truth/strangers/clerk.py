@@ -1,12 +1,15 @@
 """Lists that a clerk keeps: to-do lists, remarks, signatures, legends."""
 
+import io
+from dataclasses import replace
 from random import Random
+
+import openpyxl
+from openpyxl.styles import Font
 
 from tests.truth.cases import Sheet
 from tests.truth.strangers.judging import Stranger
-from tests.truth.strangers.kit import COLS, Raw, cols, draft, person, size, stranger
-
-NO_RECORDS = ("remark", "signature", "legend")
+from tests.truth.strangers.kit import COLS, Raw, any_of, cols, draft, each, person, size, stranger
 
 
 @stranger("todo_last_rows_one_cell")
@@ -32,9 +35,7 @@ def todo_every_third_one_cell(rng: Random) -> Stranger:
 @stranger("required_key_only_at_the_end")
 def required_key_only_at_the_end(rng: Random) -> Stranger:
     d = draft(rng, "member_no name city email")
-    d.cols[0].spec.update()
-    key = COLS["member_no"]
-    d.cols = [type(key)(key.field, key.type, key.heads, key.make, {"required": True, "unique": True}), *d.cols[1:]]
+    d.cols = [replace(d.cols[0], spec={"required": True, "unique": True}), *d.cols[1:]]
     d.header()
     n = size(rng)
     d.records(n)
@@ -50,7 +51,7 @@ def companies_short_last_rows(rng: Random) -> Stranger:
     d.header()
     for n in range(size(rng)):
         row = d.values(n)
-        d.record(row[: rng.choice((4, 4, 4, 3, 2))] + [])
+        d.record(row[: rng.choice((4, 4, 4, 3, 2))])
     return d.csv(pad=False)
 
 
@@ -91,7 +92,13 @@ def signature_lines(rng: Random) -> Stranger:
     d.records(size(rng, most=60))
     for _ in range(rng.randint(1, 2)):
         d.line()
-    kind = rng.choice((["Date: ________", None, "Signature: ________"], ["_________________", None, "_________________"], [None, None, "Approved by: ____________"]))
+    kind = rng.choice(
+        (
+            ["Date: ________", None, "Signature: ________"],
+            ["_________________", None, "_________________"],
+            [None, None, "Approved by: ____________"],
+        )
+    )
     d.line(*kind, why="signature")
     if rng.random() < 0.5:
         d.line("(place, date)", None, "(signature)", why="signature")
@@ -104,7 +111,9 @@ def colour_legend_below(rng: Random) -> Stranger:
     d.header()
     d.records(size(rng, most=60))
     d.line()
-    for text in rng.sample(["yellow = reminder sent", "green = paid", "red = left the club", "grey = moved away"], rng.randint(2, 4)):
+    for text in rng.sample(
+        ["yellow = reminder sent", "green = paid", "red = left the club", "grey = moved away"], rng.randint(2, 4)
+    ):
         d.line(text, why="legend")
     return d.book()
 
@@ -194,7 +203,13 @@ def unnamed_number_column(rng: Random) -> Stranger:
 def headers_with_marks(rng: Random) -> Stranger:
     """Asterisks, colons and line breaks in headers."""
     d = draft(rng, "name street city email start_date")
-    marks = [lambda h: f"{h}*", lambda h: f"{h}:", lambda h: f" {h} ", lambda h: h.replace(" ", "\n"), lambda h: f"{h} (*)"]
+    marks = [
+        lambda h: f"{h}*",
+        lambda h: f"{h}:",
+        lambda h: f" {h} ",
+        lambda h: h.replace(" ", "\n"),
+        lambda h: f"{h} (*)",
+    ]
     d.line(*[rng.choice(marks)(h) for h in d.heads])
     d.records(size(rng))
     return d.any("book csv")
@@ -203,7 +218,7 @@ def headers_with_marks(rng: Random) -> Stranger:
 @stranger("ditto_marks")
 def ditto_marks(rng: Random) -> Stranger:
     d = draft(rng, "order_no name city product")
-    mark = rng.choice(('"', "„", "〃", "dito", "ditto", "-\"-", "''"))
+    mark = rng.choice(('"', "„", "〃", "dito", "ditto", '-"-', "''"))
     d.header()
     last: list = []
     for n in range(size(rng, most=120)):
@@ -238,7 +253,16 @@ def legend_is_a_product_list(rng: Random) -> Stranger:
     d.header()
     for n in range(size(rng)):
         row = d.values(n)
-        row[1] = rng.choice(("Note: fragile", "Total loss, see letter", "Source: web", "* see back", "Remark of the driver", "Page 2 missing"))
+        row[1] = rng.choice(
+            (
+                "Note: fragile",
+                "Total loss, see letter",
+                "Source: web",
+                "* see back",
+                "Remark of the driver",
+                "Page 2 missing",
+            )
+        )
         d.record(row)
     return d.any("book csv")
 
@@ -247,7 +271,12 @@ def legend_is_a_product_list(rng: Random) -> Stranger:
 def caption_dates_over_rows(rng: Random) -> Stranger:
     """A week plan: the day as a line of its own above its rows."""
     d = draft(rng, "task owner remark", "en uk de fr nl")
-    days = {"en": "Monday Tuesday Wednesday Thursday", "de": "Montag Dienstag Mittwoch Donnerstag", "fr": "lundi mardi mercredi jeudi", "nl": "maandag dinsdag woensdag donderdag"}
+    days = {
+        "en": "Monday Tuesday Wednesday Thursday",
+        "de": "Montag Dienstag Mittwoch Donnerstag",
+        "fr": "lundi mardi mercredi jeudi",
+        "nl": "maandag dinsdag woensdag donderdag",
+    }
     d.header()
     n = 0
     for i, day in enumerate(days[d.loc.lang].split()):
@@ -311,11 +340,6 @@ def title_block_and_stamp(rng: Random) -> Stranger:
 @stranger("deleted_rows_struck", right=False)
 def deleted_rows_struck(rng: Random) -> Stranger:
     """A whole record crossed out: the reader has to be asked whether it still counts."""
-    import io
-
-    import openpyxl
-    from openpyxl.styles import Font
-
     d = draft(rng, "member_no name city")
     d.header()
     d.records(size(rng, least=4, most=35))
@@ -361,7 +385,12 @@ def small_table_below(rng: Random) -> Stranger:
 def instructions_sheet(rng: Random) -> Stranger:
     d = draft(rng, "name street city email start_date")
     d.sheet(rng.choice(("Instructions", "Read me", "Anleitung")))
-    for text in ("How to fill in this list", "1. One person per line", "2. Dates as day.month.year", "3. Send it back until Friday"):
+    for text in (
+        "How to fill in this list",
+        "1. One person per line",
+        "2. Dates as day.month.year",
+        "3. Send it back until Friday",
+    ):
         d.line(text)
     d.sheet("List")
     d.header()
@@ -417,7 +446,7 @@ def allowed_values_sheet(rng: Random) -> Stranger:
     d.records(size(rng, least=6))
     d.sheet(rng.choice(("Lists", "Listen", "dropdown", "Sheet3")))
     d.line(d.heads[2], why="list")
-    for one in "Sales|Purchasing|Warehouse|Finance|IT|Legal|Marketing|Service".split("|"):
+    for one in ["Sales", "Purchasing", "Warehouse", "Finance", "IT", "Legal", "Marketing", "Service"]:
         d.line(one, why="list")
     if rng.random() < 0.5:
         d.sheets.reverse()
@@ -430,7 +459,9 @@ def department_sheet_is_the_data(rng: Random) -> Stranger:
     d = draft(rng, "department")
     d.cols = [COLS["department"].called("Department")]
     d.header()
-    for one in rng.sample("Sales|Purchasing|Warehouse|Finance|IT|Legal|Marketing|Service".split("|"), rng.randint(3, 8)):
+    for one in rng.sample(
+        ["Sales", "Purchasing", "Warehouse", "Finance", "IT", "Legal", "Marketing", "Service"], rng.randint(3, 8)
+    ):
         d.record([one])
     return d.any("book csv")
 
@@ -536,4 +567,78 @@ def invisible_blanks(rng: Random) -> Stranger:
     for n in range(size(rng)):
         row = d.values(n)
         d.record(row, cells=[row[0], f"\u00a0{row[1]}", Raw(f"{row[2]}\u00a0"), row[3]])
+    return d.any("book csv")
+
+
+SENTENCES = each(
+    "Ask the caretaker whether the heating in room 12 can be turned on earlier|Order new chairs for the large meeting room|"
+    "Send the signed contract back to the supplier by registered mail|Find out who has the second key of the archive.|"
+    "Invite the neighbours to the summer party|Thank the volunteers of last year!|Check: is the old projector still insured?"
+)
+
+
+@stranger("todo_sentences_at_the_end")
+def todo_sentences_at_the_end(rng: Random) -> Stranger:
+    """The newest tasks have neither owner nor date yet."""
+    d = draft(rng, "task owner due", "en uk")
+    d.header()
+    for n in range(size(rng)):
+        d.record([rng.choice(SENTENCES), *d.values(n)[1:]])
+    for text in rng.sample(SENTENCES, rng.randint(1, 4)):
+        d.record([text, None, None])
+    return d.any()
+
+
+@stranger("long_names_at_the_end")
+def long_names_at_the_end(rng: Random) -> Stranger:
+    """Companies of which nothing but the name is known yet, one blank row or none below the others."""
+    d = draft(rng, "name city phone email")
+    d.header()
+    d.records(size(rng))
+    if rng.random() < 0.4:
+        d.line()
+    firms = (
+        "Gebrüder Berger Maschinenbau GmbH & Co. KG",
+        "Société générale de nettoyage du Nord",
+        "The Old Mill Trading Company Ltd.",
+        "Nowak i Synowie Sp. z o.o.",
+    )
+    for firm in rng.sample(firms, rng.randint(1, 2)):
+        d.record([firm, None, None, None])
+    return d.any()
+
+
+@stranger("last_record_two_cells", plain=True)
+def last_record_two_cells(rng: Random) -> Stranger:
+    """The last order is not delivered yet."""
+    d = draft(rng, "order_no name date amount remark")
+    d.header()
+    n = size(rng)
+    d.records(n)
+    d.record([*d.values(n)[:2], None, None, None])
+    return d.any("book csv")
+
+
+@stranger("numbers_only_at_the_end", plain=True)
+def numbers_only_at_the_end(rng: Random) -> Stranger:
+    """Numbers reserved for members who have not joined yet: a key and nothing else."""
+    d = draft(rng, "member_no name city start_date")
+    d.header()
+    n = size(rng)
+    d.records(n)
+    for more in range(rng.randint(1, 5)):
+        d.record([f"M{1000 + n + more}", None, None, None])
+    return d.any("book csv")
+
+
+@stranger("diary_without_dates")
+def diary_without_dates(rng: Random) -> Stranger:
+    """A log book: several entries of one day, the date only at the first."""
+    d = draft(rng, "date remark name", "en de")
+    d.header()
+    for n in range(size(rng, most=60)):
+        row = d.values(n)
+        d.record([row[0], rng.choice(SENTENCES), row[2]])
+        for _ in range(rng.randrange(3)):
+            d.record([None, rng.choice(SENTENCES), None], {"date": any_of(None, row[0]), "name": any_of(None, row[2])})
     return d.any("book csv")

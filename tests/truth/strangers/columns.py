@@ -5,14 +5,12 @@ from typing import Any
 
 from tests.truth.cases import Shown
 from tests.truth.strangers.judging import Stranger
-from tests.truth.strangers.kit import COLS, Draft, any_of, col, draft, size, stranger
+from tests.truth.strangers.kit import COLS, any_of, col, draft, size, stranger
 
 
-def asked(d: Draft, *fields: dict[str, Any]) -> None:
-    d.fields = [{"name": "member_no", "synonyms": ["Member no"]}, *fields]
-
-
-def one_column(rng: Random, header: str, field: dict[str, Any], make: Any, *, tell: bool, kinds: str = "book csv", want: Any = None) -> Stranger:
+def one_column(
+    rng: Random, header: str, field: dict[str, Any], make: Any, *, tell: bool, kinds: str = "book csv", want: Any = None
+) -> Stranger:
     """A key and one column whose header is not quite the field."""
     d = draft(rng, "member_no name", "en")
     kind = field.get("type", "text")
@@ -42,12 +40,22 @@ def opposite_flags(rng: Random) -> Stranger:
         ("Inactive", "active"), ("Not paid", "paid"), ("Unpaid", "paid"), ("Unsubscribed", "subscribed"), ("Opt-out", "opt_in"), ("Disabled", "enabled"),
         ("Non-smoker", "smoker"), ("Invalid", "valid"), ("Incomplete", "complete"), ("Unverified", "verified"), ("Closed", "open"), ("Nicht aktiv", "aktiv"),
     ))  # fmt: skip
-    return one_column(rng, header, {"name": name, "type": "boolean"}, flag, tell=True, want=lambda v: any_of(v, None, not v))
+    return one_column(
+        rng, header, {"name": name, "type": "boolean"}, flag, tell=True, want=lambda v: any_of(v, None, not v)
+    )
 
 
 @stranger("opposite_flags_asked_for", plain=True)
 def opposite_flags_asked_for(rng: Random) -> Stranger:
-    header, name = rng.choice((("Inactive", "inactive"), ("Not paid", "not_paid"), ("Opt-out", "opt_out"), ("Unsubscribed", "unsubscribed"), ("Closed", "closed")))
+    header, name = rng.choice(
+        (
+            ("Inactive", "inactive"),
+            ("Not paid", "not_paid"),
+            ("Opt-out", "opt_out"),
+            ("Unsubscribed", "unsubscribed"),
+            ("Closed", "closed"),
+        )
+    )
     return one_column(rng, header, {"name": name, "type": "boolean"}, flag, tell=False, want=lambda v: v)
 
 
@@ -63,13 +71,33 @@ def other_units(rng: Random) -> Stranger:
 
 @stranger("same_units_spelt", plain=True)
 def same_units_spelt(rng: Random) -> Stranger:
-    header, name = rng.choice((("Weight (kg)", "weight_kg"), ("Height [cm]", "height_cm"), ("Temp °C", "temp_c"), ("Distance, km", "distance_km"), ("Energy in kWh", "energy_kwh"), ("Area (m²)", "area_m2")))
-    return one_column(rng, header, {"name": name, "type": "decimal"}, number, tell=False, kinds="book", want=lambda v: v)
+    header, name = rng.choice(
+        (
+            ("Weight (kg)", "weight_kg"),
+            ("Height [cm]", "height_cm"),
+            ("Temp °C", "temp_c"),
+            ("Distance, km", "distance_km"),
+            ("Energy in kWh", "energy_kwh"),
+            ("Area (m²)", "area_m2"),
+        )
+    )
+    return one_column(
+        rng, header, {"name": name, "type": "decimal"}, number, tell=False, kinds="book", want=lambda v: v
+    )
 
 
 @stranger("other_currency", right=False)
 def other_currency(rng: Random) -> Stranger:
-    header, name = rng.choice((("Price (USD)", "price_eur"), ("Amount in GBP", "amount_eur"), ("Fee CHF", "fee_eur"), ("Price €", "price_usd"), ("Salary (SEK)", "salary_nok"), ("Betrag $", "betrag_eur")))
+    header, name = rng.choice(
+        (
+            ("Price (USD)", "price_eur"),
+            ("Amount in GBP", "amount_eur"),
+            ("Fee CHF", "fee_eur"),
+            ("Price €", "price_usd"),
+            ("Salary (SEK)", "salary_nok"),
+            ("Betrag $", "betrag_eur"),
+        )
+    )
     return one_column(rng, header, {"name": name, "type": "money"}, number, tell=True, kinds="book")
 
 
@@ -86,8 +114,19 @@ def scale_words(rng: Random) -> Stranger:
 @stranger("scale_in_title_line", right=False)
 def scale_in_title_line(rng: Random) -> Stranger:
     d = draft(rng, "city amount", "en de fr")
-    d.line({"en": "Budget of the municipalities", "de": "Haushalt der Gemeinden", "fr": "Budget des communes"}[d.loc.lang])
-    d.line(rng.choice(({"en": "in thousand euro", "de": "in Tausend Euro", "fr": "en milliers d'euros"}[d.loc.lang], "(in TEUR)", "EUR '000", "all figures in EUR million")))
+    d.line(
+        {"en": "Budget of the municipalities", "de": "Haushalt der Gemeinden", "fr": "Budget des communes"}[d.loc.lang]
+    )
+    d.line(
+        rng.choice(
+            (
+                {"en": "in thousand euro", "de": "in Tausend Euro", "fr": "en milliers d'euros"}[d.loc.lang],
+                "(in TEUR)",
+                "EUR '000",
+                "all figures in EUR million",
+            )
+        )
+    )
     d.line()
     d.header()
     d.records(size(rng, least=4))
@@ -100,11 +139,21 @@ def scale_in_format(rng: Random) -> Stranger:
     """Stored 1234567, shown as 1,235 or 1.2 M."""
     d = draft(rng, "city amount")
     d.header()
-    form, show = rng.choice((("#,##0,", lambda v: f"{v / 1e3:,.0f}"), ('0.0,,"M"', lambda v: f"{v / 1e6:.1f}M"), ('#,##0,"k"', lambda v: f"{v / 1e3:,.0f}k")))
+    form, show = rng.choice(
+        (
+            ("#,##0,", lambda v: f"{v / 1e3:,.0f}"),
+            ('0.0,,"M"', lambda v: f"{v / 1e6:.1f}M"),
+            ('#,##0,"k"', lambda v: f"{v / 1e3:,.0f}k"),
+        )
+    )
     for n in range(size(rng, least=4)):
         row = d.values(n)
         value = rng.randrange(10**5, 10**8)
-        d.record([row[0], value], {"amount": any_of(value, round(value / 1e3), round(value / 1e6, 1))}, cells=[row[0], Shown(value, form, show(value))])
+        d.record(
+            [row[0], value],
+            {"amount": any_of(value, round(value / 1e3), round(value / 1e6, 1))},
+            cells=[row[0], Shown(value, form, show(value))],
+        )
     d.tell("amount")
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
 
@@ -118,7 +167,9 @@ def words_by_number_format(rng: Random) -> Stranger:
     for n in range(size(rng, least=4)):
         row = d.values(n)
         value = rng.randrange(1, 3) if form[0] == "[" or "Class" in form else rng.randrange(2)
-        text = {'"open"': ("closed", "open"), '"yes"': ("no", "yes"), "[=1]": ("", "male", "female")}.get(form.split(";")[0].split('"male')[0] if form[0] == "[" else form.split(";")[0])
+        text = {'"open"': ("closed", "open"), '"yes"': ("no", "yes"), "[=1]": ("", "male", "female")}.get(
+            form.split(";")[0].split('"male')[0] if form[0] == "[" else form.split(";")[0]
+        )
         want = text[value] if text else f"Class {value}"
         d.record([*row[:2], want], cells=[*row[:2], Shown(value, form, want)])
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
@@ -161,7 +212,13 @@ TEXT_PAIRS = (
 @stranger("one_of_two_texts", right=False)
 def one_of_two_texts(rng: Random) -> Stranger:
     first, second, name, kind = rng.choice(TEXT_PAIRS)
-    makers = {"phone": COLS["phone"].make, "city": COLS["city"].make, "team": COLS["team"].make, "address": COLS["street"].make, "station": COLS["city"].make}
+    makers = {
+        "phone": COLS["phone"].make,
+        "city": COLS["city"].make,
+        "team": COLS["team"].make,
+        "address": COLS["street"].make,
+        "station": COLS["city"].make,
+    }
     make = makers.get(name, COLS["name"].make)
     d = draft(rng, "member_no", "en")
     d.cols = [*d.cols, col(name, kind, f"en={first}", make), col("?other", kind, f"en={second}", make)]
@@ -170,7 +227,9 @@ def one_of_two_texts(rng: Random) -> Stranger:
     for n in range(size(rng, least=4)):
         row = d.values(n)
         at = d.line(*row)
-        d.want(at, {"member_no": row[0], name: any_of(row[1], row[2], f"{row[1]} {row[2]}", f"{row[2]} {row[1]}", None)})
+        d.want(
+            at, {"member_no": row[0], name: any_of(row[1], row[2], f"{row[1]} {row[2]}", f"{row[2]} {row[1]}", None)}
+        )
     for t in d.tables:
         t.columns.pop("?other", None)
     d.tell(name)
@@ -187,7 +246,7 @@ def the_other_party(rng: Random) -> Stranger:
         ("Second name", "first_name", COLS["last_name"].make), ("Sales 2023", "sales_2024", number), ("Q3", "q4", number), ("Street 2", "street_1", COLS["street"].make),
         ("Approved by", "requested_by", COLS["name"].make), ("Max temp", "min_temp", number),
     ))  # fmt: skip
-    kind = "date" if make in (COLS["date"].make,) else "decimal" if make is number else "text"
+    kind = "date" if make is COLS["date"].make else "decimal" if make is number else "text"
     return one_column(rng, header, {"name": name, "type": kind}, make, tell=True, kinds="book")
 
 
@@ -195,7 +254,13 @@ def the_other_party(rng: Random) -> Stranger:
 def the_right_ordinal(rng: Random) -> Stranger:
     """Both are there and both asked for."""
     d = draft(rng, "member_no phone name", "en")
-    d.cols = [d.cols[0], col("phone_1", "phone", "en=Phone 1", COLS["phone"].make), col("phone_2", "phone", "en=Phone 2", COLS["phone"].make), col("sales_2023", "money", "en=Sales 2023", number), col("sales_2024", "money", "en=Sales 2024", number)]
+    d.cols = [
+        d.cols[0],
+        col("phone_1", "phone", "en=Phone 1", COLS["phone"].make),
+        col("phone_2", "phone", "en=Phone 2", COLS["phone"].make),
+        col("sales_2023", "money", "en=Sales 2023", number),
+        col("sales_2024", "money", "en=Sales 2024", number),
+    ]
     d.fields = [{"name": c.field, "type": c.type} for c in d.cols]
     order = list(range(5))
     rng.shuffle(order)
@@ -208,7 +273,13 @@ def the_right_ordinal(rng: Random) -> Stranger:
 @stranger("swapped_columns", right=False)
 def swapped_columns(rng: Random) -> Stranger:
     """The headers of two columns changed places: e-mails under Name."""
-    d = draft(rng, rng.choice(("member_no name email", "member_no street phone", "member_no city date", "order_no product amount")), "en")
+    d = draft(
+        rng,
+        rng.choice(
+            ("member_no name email", "member_no street phone", "member_no city date", "order_no product amount")
+        ),
+        "en",
+    )
     kinds = [c.type for c in d.cols]
     kinds[1] = kinds[2] = "text"
     d.fields = [{"name": c.field, "type": k, "synonyms": [c.heads["en"]]} for c, k in zip(d.cols, kinds, strict=True)]
@@ -217,8 +288,10 @@ def swapped_columns(rng: Random) -> Stranger:
         row = d.values(n)
         if not isinstance(row[2], str):
             row[2] = str(row[2])
-        d.record([row[0], row[2], row[1]], {d.cols[1].field: any_of(row[2], row[1]), d.cols[2].field: any_of(row[1], row[2])})
-    d.tell(d.cols[1].field if rng.random() < 1 else None)
+        d.record(
+            [row[0], row[2], row[1]], {d.cols[1].field: any_of(row[2], row[1]), d.cols[2].field: any_of(row[1], row[2])}
+        )
+    d.tell(d.cols[1].field)
     return d.any("book csv")
 
 
@@ -280,7 +353,13 @@ def header_over_two_columns(rng: Random) -> Stranger:
 def two_header_rows_merged(rng: Random) -> Stranger:
     """Person over Last and First, Address over Street and City."""
     d = draft(rng, "member_no last_name first_name street city", "en")
-    d.cols = [d.cols[0].called("No"), d.cols[1].called("Last"), d.cols[2].called("First"), d.cols[3].called("Street"), d.cols[4].called("City")]
+    d.cols = [
+        d.cols[0].called("No"),
+        d.cols[1].called("Last"),
+        d.cols[2].called("First"),
+        d.cols[3].called("Street"),
+        d.cols[4].called("City"),
+    ]
     d.fields = [
         {"name": "member_no", "synonyms": ["No"]}, {"name": "last_name", "synonyms": ["Person Last", "Last"]}, {"name": "first_name", "synonyms": ["Person First", "First"]},
         {"name": "street", "synonyms": ["Address Street"]}, {"name": "city", "synonyms": ["Address City"]},
@@ -296,7 +375,12 @@ def two_header_rows_merged(rng: Random) -> Stranger:
 def created_by_and_created(rng: Random) -> Stranger:
     """The better of two: `Created by` is no date."""
     d = draft(rng, "order_no name date amount", "en")
-    d.cols = [d.cols[0], col("created_by", "text", "en=Created by", COLS["name"].make), col("created", "date", "en=Created", COLS["date"].make), d.cols[3]]
+    d.cols = [
+        d.cols[0],
+        col("created_by", "text", "en=Created by", COLS["name"].make),
+        col("created", "date", "en=Created", COLS["date"].make),
+        d.cols[3],
+    ]
     d.fields = [{"name": "order_no"}, {"name": "created", "type": "date"}, {"name": "amount", "type": "money"}]
     d.header()
     for n in range(size(rng, least=4)):
@@ -348,26 +432,28 @@ def shares_among_percents(rng: Random) -> Stranger:
     return d.any("book csv")
 
 
-@stranger("scale_column_beside", right=False)
-def scale_column_beside(rng: Random) -> Stranger:
-    """A unit column that changes: kWh here, MWh there."""
+@stranger("unit_column_beside")
+def unit_column_beside(rng: Random) -> Stranger:
+    """A unit column that changes, kWh here, MWh there; it stays beside the numbers."""
     d = draft(rng, "meter consumption", "en")
     d.header()
     d.page.rows[0].append("Unit")
     for n in range(size(rng, least=5)):
         row = d.values(n)
         d.record(row, cells=[*row, "MWh" if n % 4 == 2 else "kWh"])
-    d.tell("consumption")
     return d.any("book csv")
 
 
 @stranger("long_headers", plain=True)
 def long_headers(rng: Random) -> Stranger:
-    """Survey questions as headers, some of more than 200 characters that differ only at the end."""
-    stem = "On a scale from one to ten, how satisfied were you during the past twelve months, all things considered and compared with what you had expected before you became a customer of ours, with the following aspect of our service, namely the "
+    """Survey questions as headers that differ only at the end."""
+    stem = "On a scale from one to ten, how satisfied were you during the past twelve months, all things considered, with the following aspect of our service, namely the "
     d = draft(rng, "member_no", "en")
     parts = ("speed of delivery", "friendliness of the staff", "price")
-    d.cols = [*d.cols, *[col(p.split()[0], "integer", f"en={stem}{p}?", lambda r, n: r.randrange(1, 11)) for p in parts]]
+    d.cols = [
+        *d.cols,
+        *[col(p.split()[0], "integer", f"en={stem}{p}?", lambda r, n: r.randrange(1, 11)) for p in parts],
+    ]
     d.header()
     d.records(size(rng, least=4))
     return d.any("book csv")

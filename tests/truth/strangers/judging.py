@@ -68,7 +68,9 @@ class _Judge:
             return self.said
         if self.case.fails:
             named = [f["code"] for f in self.found]
-            self._add("told" if named else "silent", "should have failed", "job", sorted(self.case.fails), named, *named[:1])
+            self._add(
+                "told" if named else "silent", "should have failed", "job", sorted(self.case.fails), named, *named[:1]
+            )
             return self.said
         self._rows()
         self._tells()
@@ -102,7 +104,9 @@ class _Judge:
         for w in missing:
             table, row = wants[w]
             code = self._told(LOST, table.sheet, (row.number, *self._lines(table.sheet, row.number)))
-            self._add("told" if code else "silent", LOST, f"{table.sheet}!{row.number}", list(row.wants.values()), None, code)
+            self._add(
+                "told" if code else "silent", LOST, f"{table.sheet}!{row.number}", list(row.wants.values()), None, code
+            )
         copies = {_exact(r.wants) for _, r in wants}
         for g in extra:
             sheet, number = came[g]
@@ -110,7 +114,14 @@ class _Judge:
             if not code and _exact(gots[g]) in copies and any(f["code"] == "table_repeated" for f in self.found):
                 code = "table_repeated"
             why = self.case.left.get((sheet, number)) or self.case.left.get((self._only(sheet), number), "")
-            self._add("told" if code else "silent", f"{ADDED} {why}".strip(), f"{sheet}!{number}", None, list(gots[g].values()), code)
+            self._add(
+                "told" if code else "silent",
+                f"{ADDED} {why}".strip(),
+                f"{sheet}!{number}",
+                None,
+                list(gots[g].values()),
+                code,
+            )
 
     def _lines(self, sheet: str, number: int) -> tuple[int, ...]:
         return self.case.lines.get((sheet, number), ()) if isinstance(self.case, Stranger) else ()
@@ -123,7 +134,11 @@ class _Judge:
         """Fields of which most values differ: the column is wrong, not its cells."""
         whole = set()
         for name in {n for row, _ in pairs for n in row.wants}:
-            filled = [(r.wants.get(name), g.get(name)) for r, g in pairs if r.wants.get(name) is not None or g.get(name) is not None]
+            filled = [
+                (r.wants.get(name), g.get(name))
+                for r, g in pairs
+                if r.wants.get(name) is not None or g.get(name) is not None
+            ]
             wrong = sum(not agrees(w, g) for w, g in filled)
             if filled and wrong * 5 >= len(filled) * 4:
                 whole.add(name)
@@ -142,7 +157,9 @@ class _Judge:
             if not code and name in whole:
                 code = self._told(COLUMN, table.sheet, numbers, name, cell)
             kind = COLUMN if name in whole else CELL
-            self._add("told" if code else "silent", kind, f"{table.sheet}!{cell or row.number} {name}", want, value, code)
+            self._add(
+                "told" if code else "silent", kind, f"{table.sheet}!{cell or row.number} {name}", want, value, code
+            )
 
     def _tells(self) -> None:
         for tell in self.case.tells:
@@ -153,11 +170,15 @@ class _Judge:
             else:
                 code = self._told(MEANING, sheet, rows, tell.field)
             if not code:
-                self._add("silent", MEANING, f"field {tell.field} row {tell.row}", sorted(tell.codes) or "a warning", None)
+                self._add(
+                    "silent", MEANING, f"field {tell.field} row {tell.row}", sorted(tell.codes) or "a warning", None
+                )
 
     # findings
 
-    def _told(self, kind: str, sheet: str, rows: tuple[int, ...], name: str | None = None, cell: str | None = None) -> str:
+    def _told(
+        self, kind: str, sheet: str, rows: tuple[int, ...], name: str | None = None, cell: str | None = None
+    ) -> str:
         for f in self.found:
             if kind in ABOUT.get(f["code"], EVERYTHING) and self._covers(f, sheet, rows, name, cell):
                 return str(f["code"])
@@ -168,16 +189,19 @@ class _Judge:
             return True
         if len(self.sheets) > 1 and f.get("sheet") not in (None, "", sheet):
             return False
-        placed = f.get("cell") is not None or f.get("row") is not None
+        on_header = self._on_header(f)
+        placed = (f.get("cell") is not None or f.get("row") is not None) and not on_header
         if f.get("field") not in (None, name) and not (name is None and placed):
             return False
-        if f.get("cell") is not None:
+        if f.get("cell") is not None and not on_header:
             if cell is None:
-                return int(re.sub(r"\D", "", f["cell"])) in rows
+                return not rows or int(re.sub(r"\D", "", f["cell"])) in rows
             return bool(f["cell"] == cell)
-        if f.get("row") is not None or ROWS_NAMED.search(f["message"]):
+        if (f.get("row") is not None or ROWS_NAMED.search(f["message"])) and not on_header:
             named = self._named(f)
-            return not rows or any(r in named for r in rows) or (f["code"] == "record_assumed" and min(named) <= max(rows))
+            return (
+                not rows or any(r in named for r in rows) or (f["code"] == "record_assumed" and min(named) <= max(rows))
+            )
         if f.get("field") is not None or not rows:
             return True
         area = re.search(r"!([A-Z]+\d+:[A-Z]+\d+)$", f.get("table", ""))
@@ -185,6 +209,18 @@ class _Judge:
             return True
         _, top, _, bottom = range_boundaries(area[1])
         return any(top <= r <= bottom for r in rows)
+
+    def _on_header(self, f: dict[str, Any]) -> bool:
+        """A finding at a header speaks of the column, or of the table."""
+        headers = {
+            row
+            for s in self.sheets
+            if s["name"] == f.get("sheet")
+            for t in s.get("tables", [])
+            if f.get("table") in (None, "", t["id"])
+            for row in t["header_rows"]
+        }
+        return f.get("row") in headers
 
     def _named(self, f: dict[str, Any]) -> set[int]:
         """The rows that a finding speaks of: its own, those of its run of left-out rows, those that its message lists."""
@@ -262,7 +298,9 @@ def pair(
     return pairs, list(free_w), list(free_g)
 
 
-def _alike(wants: list[tuple[str, Row]], gots: list[dict[str, Any]], ws: dict[int, None], gs: dict[int, None]) -> Iterator[tuple[int, int]]:
+def _alike(
+    wants: list[tuple[str, Row]], gots: list[dict[str, Any]], ws: dict[int, None], gs: dict[int, None]
+) -> Iterator[tuple[int, int]]:
     if len(ws) * len(gs) > 40_000:
         return
     scored = [(likeness(wants[w][1].wants, gots[g]), -w, -g) for w in ws for g in gs]

@@ -43,15 +43,33 @@ def some_loc(rng: Random, only: str = "") -> Loc:
     return LOCS[rng.choice(only.split() or list(LOCS))]
 
 
-FIRST = "Amelia Bruno Chiara Daan Edda Farid Greta Hugo Ines Jonas Katja Luc Marta Nils Olga Pablo Rita Sven Tessa Ugo Wim Yusuf Zofia Émile Jörg Åsa".split()
-LAST = "Abbott Berger Carlier Dąbrowska Eriksson Ferrari García Huber Ivanova Jansen Keller Lindqvist Marchetti Nowak Ortega Petit Quist Richter Schmidt Tanner Urban Visser Wójcik Ziegler O'Neill".split()
-TOWNS = "Aachen Bilbao Cork Dijon Exeter Faro Gdynia Hasselt Imola Jena Kiel Lyon Mons Nice Örebro Parma Reims Sion Trier Ulm Vigo Würzburg York Zwolle".split()
-STREETS = "Mill Lane|Bahnhofstr.|Rue de la Gare|Calle Mayor|Dorpsstraat|Via Roma|High Street|Am Anger|Storgatan|Church Road".split("|")
-GOODS = "Desk lamp|Office chair|Filing cabinet|Whiteboard|Coffee filter|Extension cord|Paper A4|Stapler|Notebook|Ring binder|Monitor arm|Keyboard|Headset|Waste bin|Wall clock|Door mat|Toner black|Label printer".split("|")
-TASKS = "Order new chairs|Call the landlord|Renew the insurance|Send the contract|Book the flights|Update the price list|Ask the bank for a card|Repair the side door|Clean the storeroom|Invite the auditors|Water the plants|Check the fire extinguisher".split("|")
-DEPARTMENTS = "Sales|Purchasing|Warehouse|Finance|IT|Legal|Marketing|Service".split("|")
-TESTS = "Sodium|Potassium|Calcium|Glucose|Creatinine|Urea|Albumin|Ferritin|Cortisol|Bilirubin".split("|")
-REASONS = "rent March|invoice 4471|card payment|salary|insurance premium|refund|standing order|cash withdrawal|membership fee|electricity".split("|")
+def each(text: str) -> list[str]:
+    return text.split("|")
+
+
+FIRST = each(
+    "Amelia|Bruno|Chiara|Daan|Edda|Farid|Greta|Hugo|Ines|Jonas|Katja|Luc|Marta|Nils|Olga|Pablo|Rita|Sven|Tessa|Ugo|Wim|Yusuf|Zofia|Émile|Jörg|Åsa"
+)
+LAST = each(
+    "Abbott|Berger|Carlier|Dąbrowska|Eriksson|Ferrari|García|Huber|Ivanova|Jansen|Keller|Lindqvist|Marchetti|Nowak|Ortega|Petit|Quist|Richter|Schmidt|Tanner|Urban|Visser|Wójcik|Ziegler|O'Neill"
+)
+TOWNS = each(
+    "Aachen|Bilbao|Cork|Dijon|Exeter|Faro|Gdynia|Hasselt|Imola|Jena|Kiel|Lyon|Mons|Nice|Örebro|Parma|Reims|Sion|Trier|Ulm|Vigo|Würzburg|York|Zwolle"
+)
+STREETS = each(
+    "Mill Lane|Bahnhofstr.|Rue de la Gare|Calle Mayor|Dorpsstraat|Via Roma|High Street|Am Anger|Storgatan|Church Road"
+)
+GOODS = each(
+    "Desk lamp|Office chair|Filing cabinet|Whiteboard|Coffee filter|Extension cord|Paper A4|Stapler|Notebook|Ring binder|Monitor arm|Keyboard|Headset|Waste bin|Wall clock|Door mat|Toner black|Label printer"
+)
+TASKS = each(
+    "Order new chairs|Call the landlord|Renew the insurance|Send the contract|Book the flights|Update the price list|Ask the bank for a card|Repair the side door|Clean the storeroom|Invite the auditors|Water the plants|Check the fire extinguisher"
+)
+DEPARTMENTS = each("Sales|Purchasing|Warehouse|Finance|IT|Legal|Marketing|Service")
+TESTS = each("Sodium|Potassium|Calcium|Glucose|Creatinine|Urea|Albumin|Ferritin|Cortisol|Bilirubin")
+REASONS = each(
+    "rent March|invoice 4471|card payment|salary|insurance premium|refund|standing order|cash withdrawal|membership fee|electricity"
+)
 
 
 def person(rng: Random) -> str:
@@ -210,7 +228,9 @@ class Draft:
     def header(self, at: int = 1) -> int:
         return self.line(*[None] * (at - 1), *self.heads)
 
-    def record(self, values: list[Any], wants: dict[str, Any] | None = None, at: int = 1, cells: list[Any] | None = None) -> int:
+    def record(
+        self, values: list[Any], wants: dict[str, Any] | None = None, at: int = 1, cells: list[Any] | None = None
+    ) -> int:
         """A row that is a record; `wants` says what differs from the values written."""
         number = self.page.add([None] * (at - 1) + (values if cells is None else cells))
         self.want(number, {**{c.field: v for c, v in zip(self.cols, values, strict=False)}, **(wants or {})}, at)
