@@ -111,7 +111,11 @@ def main() -> int:
     parser.add_argument("--family", action="append", help="only families whose name begins so")
     parser.add_argument("--strangers", action="store_true", help="only the strangers' families")
     parser.add_argument("--json", type=Path, help="write the counts of each family here")
-    parser.add_argument("--keep", type=Path, help="keep up to three files of each family here that differ in silence, or are plain and warn")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="keep up to three files of each family here that differ in silence, or are plain and warn",
+    )
     parser.add_argument("--show", type=int, default=3, help="print so many silent files of each family")
     parser.add_argument("--told", action="store_true", help="show the told ones too")
     parser.add_argument("--try", dest="desk", action="store_true", help="through `ade try`, in its sandbox")

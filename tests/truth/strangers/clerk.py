@@ -9,7 +9,7 @@ from openpyxl.styles import Font
 
 from tests.truth.cases import Sheet
 from tests.truth.strangers.judging import Stranger
-from tests.truth.strangers.kit import COLS, Raw, any_of, cols, draft, each, person, size, stranger
+from tests.truth.strangers.kit import COLS, LAST, Raw, any_of, cols, draft, each, person, size, stranger
 
 
 @stranger("todo_last_rows_one_cell")
@@ -593,18 +593,21 @@ def todo_sentences_at_the_end(rng: Random) -> Stranger:
 def long_names_at_the_end(rng: Random) -> Stranger:
     """Companies of which nothing but the name is known yet, one blank row or none below the others."""
     d = draft(rng, "name city phone email")
+    d.cols = [d.cols[0].called("Company"), *d.cols[1:]]
+    forms = each(
+        "GmbH|Ltd.|S.A.|Sp. z o.o.|AB|B.V.|GmbH & Co. KG|and Sons Trading Company Ltd.|Maschinenbau und Handel GmbH"
+    )
+
+    def firm() -> str:
+        return f"{rng.choice(LAST)} {rng.choice(forms)}"
+
     d.header()
-    d.records(size(rng))
+    for n in range(size(rng)):
+        d.record([firm(), *d.values(n)[1:]])
     if rng.random() < 0.4:
         d.line()
-    firms = (
-        "Gebrüder Berger Maschinenbau GmbH & Co. KG",
-        "Société générale de nettoyage du Nord",
-        "The Old Mill Trading Company Ltd.",
-        "Nowak i Synowie Sp. z o.o.",
-    )
-    for firm in rng.sample(firms, rng.randint(1, 2)):
-        d.record([firm, None, None, None])
+    for _ in range(rng.randint(1, 2)):
+        d.record([firm(), None, None, None])
     return d.any()
 
 

@@ -220,8 +220,9 @@ def one_of_two_texts(rng: Random) -> Stranger:
         "station": COLS["city"].make,
     }
     make = makers.get(name, COLS["name"].make)
+    both = (COLS["last_name"].make, COLS["first_name"].make) if name == "name" else (make, make)
     d = draft(rng, "member_no", "en")
-    d.cols = [*d.cols, col(name, kind, f"en={first}", make), col("?other", kind, f"en={second}", make)]
+    d.cols = [*d.cols, col(name, kind, f"en={first}", both[0]), col("?other", kind, f"en={second}", both[1])]
     d.fields = [{"name": "member_no"}, {"name": name, "type": kind}]
     d.header()
     for n in range(size(rng, least=4)):
