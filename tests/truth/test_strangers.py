@@ -101,10 +101,9 @@ KNOWN_NOISY = frozenset(
 )
 KNOWN_TOLD = frozenset(
     (
-        "s_caption_dates_over_rows",
-        "s_formula_total_row",
         "s_all_beside_its_parts",
         "s_allowed_values_sheet",
+        "s_caption_dates_over_rows",
         "s_columns_moved_copy",
         "s_comment_lines",
         "s_continued_on_next_page",
@@ -112,6 +111,7 @@ KNOWN_TOLD = frozenset(
         "s_ditto_marks",
         "s_example_sheet",
         "s_footnote_signs_raised",
+        "s_formula_total_row",
         "s_grand_total_on_top",
         "s_html_inputs",
         "s_html_small_print",
