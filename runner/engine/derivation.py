@@ -33,7 +33,7 @@ Numbers = list[float | None]
 
 
 class TableContents:
-    """A mapped table's columns by what they are: a field, or `~` and the header of a column that is none."""
+    """A mapped table's columns by what they are: a field, or `~` and the header of an unmapped column."""
 
     def __init__(self, table: MappedTable) -> None:
         self.table = table
@@ -66,12 +66,12 @@ class TableContents:
         """The first values of a column, without blanks."""
         return self.table.samples[self.columns[key]]
 
-    def tells_rows_apart(self, key: str) -> bool:
+    def distinguishes_rows(self, key: str) -> bool:
         """Whether (nearly) every row has a value of its own in this column."""
         values = self.sample(key)
         return len(values) >= _FEW and len(set(map(_plain, values))) * 10 >= 9 * min(len(values), self.rows)
 
-    def tell_rows_apart(self, keys: Collection[str]) -> bool:
+    def distinguish_rows(self, keys: Collection[str]) -> bool:
         """Whether (nearly) every row has values of its own in these columns together."""
         rows: list[tuple[Any, ...]] = []
         for _, chunk in chunks([self.table.source]):

@@ -136,7 +136,7 @@ class _Selection:
 
     def _tells_apart(self, field: Field) -> bool:
         name, main = field.name, self._main
-        if field.type in _MEASURES or name not in main.columns or not main.tells_rows_apart(name):
+        if field.type in _MEASURES or name not in main.columns or not main.distinguishes_rows(name):
             return False
         return name not in main.numeric or main.counts_up(name)
 
@@ -172,8 +172,8 @@ class _Selection:
         """How a table is judged of which so many rows are in others; None if that may be by chance."""
         first = others[0]
         shared = table.columns.keys() & first.columns.keys()
-        telling = sorted(key for key in shared if first.tells_rows_apart(key))
-        twice = bool(telling) and len(shared) > 1 and first.tell_rows_apart(shared - {telling[0]})
+        telling = sorted(key for key in shared if first.distinguishes_rows(key))
+        twice = bool(telling) and len(shared) > 1 and first.distinguish_rows(shared - {telling[0]})
         unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
         where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
         if not unique and not table.has_dates and _are_in_series(table, first):
