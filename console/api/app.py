@@ -158,9 +158,7 @@ class Endpoint:
             return await perform(operation, request, context, ANYONE)
         principal = await run_in_threadpool(context.guard.principal, request)
         if principal is None:
-            raise unauthorized(
-                "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
-            )
+            raise unauthorized("a token is needed (`ade token new`); send `Authorization: Bearer <token>`")
         request.scope["ade.span"].begin(request.headers.get("traceparent"))
         context.guard.limit_rate(principal)
         held.enter_context(context.guard.at_work(principal))

@@ -41,9 +41,13 @@ NETWORK_FILES = (
     "/etc/nsswitch.conf",
     "/etc/gai.conf",
     "/etc/services",
-    "/etc/ssl",
-    "/etc/pki",
-    "/usr/share/ca-certificates",
+)
+# Of Debian, Fedora, SUSE and Alpine. The folders around them may hold keys.
+CA_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
 )
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
@@ -152,6 +156,8 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     kernel.set_name("ade-zygote")
     sys.path += [path for path in plan.paths if path not in sys.path]
     engine = importlib.import_module(plan.module)
+    if plan.network and (bundle := ca_bundle()):
+        os.environ["SSL_CERT_FILE"] = bundle
     shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
     if plan.rehearsal is not None:
         rehearse(engine, plan.rehearsal)
@@ -366,9 +372,20 @@ def warm_filters(*, network: bool) -> None:
         _filters[kind] = seccomp.Filter(processes=kind[0], network=kind[1])
 
 
+def network_files() -> list[str]:
+    """What a box needs besides sockets: names of hosts, and whom to trust."""
+    bundle = ca_bundle()
+    return [*NETWORK_FILES, *([bundle] if bundle else [])]
+
+
+def ca_bundle() -> str | None:
+    """The host's certificates of authorities, one file without links."""
+    return next((os.path.realpath(path) for path in CA_BUNDLES if os.path.isfile(path)), None)  # noqa: PTH113
+
+
 def shown_paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
     """Every file and folder to show, including those of the imported `packages`."""
-    wanted = [*LIBRARIES, *FILES, *(NETWORK_FILES if network else ())]
+    wanted = [*LIBRARIES, *FILES, *(network_files() if network else ())]
     wanted += [entry for entry in sys.path if _is_library(entry)]
     wanted.append(f"{sys.base_prefix}/lib")
     for name in packages:
