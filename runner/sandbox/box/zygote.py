@@ -88,15 +88,18 @@ class Zygote:
                     message, fds = _receive(self.control)
                     if not message:
                         return
-                    pidfd = self._start(json.loads(message), fds)
+                    pidfd = self._start(fds)
                     if pidfd is not None:
                         poll.register(pidfd, select.POLLIN)
                 else:
                     poll.unregister(fd)
                     self._bury(fd)
 
-    def _start(self, request: dict[str, Any], fds: list[int]) -> int | None:
-        """Fork a box. The first two descriptors are where we report and where the box waits for its go."""
+    def _start(self, fds: list[int]) -> int | None:
+        """Fork a box. The first two descriptors are where we report and where the box waits for its go.
+
+        The third is the request, which only the box reads: whatever we read, later boxes would find in their memory.
+        """
         report = socket.socket(fileno=fds[0])
         if len(os.listdir("/proc/self/task")) != 1:  # noqa: PTH208 - pathlib is not worth its import here
             _send(report, {"setup_problem": "the zygote has more than one thread"})
@@ -108,7 +111,7 @@ class Zygote:
             _send(report, {"setup_problem": f"no fork: {error.strerror}"})
             pid = -1
         if pid == 0:
-            become_box(self, request, fds, zygote)
+            become_box(self, fds, zygote)
         for fd in fds[1:]:
             os.close(fd)
         if pid < 0:
@@ -220,7 +223,7 @@ def _send(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> No
         return  # the runner has stopped listening; its end will reach us on the control socket
 
 
-def become_box(zygote: Zygote, request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
+def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
     """Become the box: lock down, wait for the go, run the engine, exit.
 
     In a pid namespace of its own a box with rules is two processes. The first is the *warden*: it waits for the engine
@@ -228,6 +231,8 @@ def become_box(zygote: Zygote, request: dict[str, Any], fds: list[int], parent: 
     """
     status = CANNOT_START
     try:
+        with os.fdopen(fds[2], "rb", closefd=False) as file:
+            request = json.load(file)
         order, gate = _take_descriptors(request, fds)
         engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
@@ -262,7 +267,7 @@ def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int
     targets = [int(target) for target in request["targets"]]
     order, gate = max(targets) + 1, max(targets) + 2
     places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
-    kernel.place_fds({gate: fds[1], order: fds[2]} | dict(zip(places, fds[3:], strict=True)))
+    kernel.place_fds({gate: fds[1], order: fds[3]} | dict(zip(places, fds[4:], strict=True)))
     return order, gate
 
 
