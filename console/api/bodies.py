@@ -217,7 +217,7 @@ def _unreadable(why: str) -> ProblemError:
 
 
 class _Form:
-    """What a parser tells of a form: fields into memory, files into files."""
+    """Receives the parts of a form from the parser: fields into memory, files onto the disk."""
 
     def __init__(self, body: Body, folder: Path, *, files: int, field_bytes: int) -> None:
         self.parts: list[Part] = []
