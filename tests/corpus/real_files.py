@@ -196,8 +196,7 @@ def compare(name: str, sheets: dict[str, Cells], outcome: Outcome) -> Account:
                     silent.append(f"{sheet['name']}!{number} {kinds.get(number, 'unknown')}")
                 continue
             rows["out"] += 1
-            missing = Counter(filled) - got
-            lost = sum(missing.values())
+            lost = sum(_missing(filled, got).values())
             cells["out"] += len(filled) - lost
             if lost:
                 word = "told" if number in warned or excused else "silent"
@@ -205,6 +204,18 @@ def compare(name: str, sheets: dict[str, Cells], outcome: Outcome) -> Account:
                 if word == "silent":
                     silent.append(f"{sheet['name']}!{number} {lost} cells")
     return Account(name, None, rows, cells, tuple(silent), _warnings(outcome))
+
+
+def _missing(filled: list[str], got: Counter[str]) -> Counter[str]:
+    """Cells that the output row lacks; a text field shows numbers as their format does, with the same digits."""
+    missing = Counter(filled) - got
+    shown = Counter(re.sub(r"[^0-9]", "", text) for text in (got - Counter(filled)).elements())
+    for text in list(missing):
+        digits = re.sub(r"[^0-9]", "", text)
+        fits = min(missing[text], shown[digits]) if digits else 0
+        missing[text] -= fits
+        shown[digits] -= fits
+    return +missing
 
 
 def _fate(kind: str, warned: bool) -> str:
