@@ -177,7 +177,7 @@ def compare(name: str, sheets: dict[str, Cells], outcome: Outcome) -> Account:
     artifact = outcome.artifact
     out = _rows_out(outcome)
     rows: Counter[str] = Counter()
-    cells: Counter[str] = field(default_factory=Counter)
+    cells: Counter[str] = Counter()
     silent: list[str] = []
     for sheet in artifact["sheets"]:
         if sheet.get("skipped"):
