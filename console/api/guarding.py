@@ -171,7 +171,7 @@ class Guard:
         return any(peer in network for network in self._proxies)
 
     def is_secure(self, request: Request) -> bool:
-        """Whether the browser speaks TLS, with us or with a proxy. Whoever lies about it only harms their own session."""
+        """Whether the browser speaks TLS, with us or a proxy. Whoever lies about it only harms their own session."""
         return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").strip().lower())
 
     def _is_local(self, request: Request) -> bool:
