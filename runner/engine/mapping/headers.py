@@ -32,7 +32,7 @@ _FILLERS: Final = frozenset(
     {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
     | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
 )
-_GENERIC: Final = frozenset(
+GENERIC: Final = frozenset(
     {"count", "name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"}
 )
 _Stems = Mapping[str, frozenset[int]]  # word -> the fields that have it
@@ -189,7 +189,7 @@ def _rarity(fields: int) -> float:
 
 
 def _weight(word: str) -> float:
-    return 0.4 if word in _GENERIC else 1.0
+    return 0.4 if word in GENERIC else 1.0
 
 
 def _is_cut(a: str, b: str) -> bool:
