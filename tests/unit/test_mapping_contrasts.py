@@ -197,8 +197,8 @@ def test_values_that_plainly_contradict_the_name_of_a_text_field_are_reported(ki
     assert (choice.field, choice.doubt is not None) == (field, bool(told)), choice
 
 
-def test_a_synonym_settles_that_a_text_field_has_odd_values():
+def test_a_pattern_settles_that_a_text_field_has_odd_values():
     columns = [ColumnIn(0, ("Name",), Sample(SHOWN["emails"]), "A")]
-    fields = [Field({"name": "name", "synonyms": ["Name"]})]
+    fields = [Field({"name": "name", "pattern": ".+@.+"})]
     (choice,) = choose(columns, fields, threshold=THRESHOLD, detected={}, allowed=lambda _: None)
     assert (choice.field, choice.doubt) == ("name", None)

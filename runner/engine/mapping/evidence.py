@@ -317,14 +317,14 @@ class Weigher:
     def is_another_one(self, at: int, n: int) -> bool:
         """Whether a column is the second of its kind and the field is not, or the other way round."""
         headers = self._columns[at].column.headers
-        return bool(headers) and self._target.said(n).is_another_one(headers[0])
+        return bool(headers) and self._target.statements_of(n).is_another_one(headers[0])
 
     def leaves_open(self, at: int, n: int, others: Sequence[str]) -> list[bool]:
         """Whether a field does not say which of two opposite headers it is, for each of others."""
         headers = self._columns[at].column.headers
         if not headers or not is_qualified(headers[0]):
             return [False] * len(others)
-        return [bool(other) and self._target.said(n).leaves_open(headers[0], other) for other in others]
+        return [bool(other) and self._target.statements_of(n).leaves_open(headers[0], other) for other in others]
 
     def contrary(self, at: int) -> Mapping[int, str]:
         """The fields that a column would be like but for what its header contradicts them in."""
@@ -333,9 +333,10 @@ class Weigher:
     def odd_kind(self, sample: Sample, n: int) -> str:
         """What a column's values plainly are, if a text field never has such values."""
         target, field = self._target, self._target.fields[n]
-        if field.type not in _UNTESTED or field.allowed or field.lookup or not (seen := sample.shares()):
+        free = field.type in _UNTESTED and not (field.allowed or field.lookup or field.pattern)
+        if not free or not (seen := sample.shares()):
             return ""
-        return odd_values.odd_kind(field, target.classes[n], seen)
+        return odd_values.odd_kind(field, target.classes[n], seen, is_known=bool(target.concepts[n]))
 
     def evidence(self, at: int, n: int) -> Evidence:
         """What a pair's log-odds are made of."""
@@ -411,7 +412,7 @@ class _Target:
         self.names = FieldNames(fields, wide=wide)
         self._said: dict[int, FieldStated] = {}
 
-    def said(self, n: int) -> FieldStated:
+    def statements_of(self, n: int) -> FieldStated:
         if n not in self._said:
             self._said[n] = FieldStated(self.fields[n])
         return self._said[n]
@@ -521,7 +522,7 @@ class _Against:
 
     def _contradict(self, n: int, told: dict[str, float]) -> None:
         """Count what the header says against the field, unless this very header was confirmed for it."""
-        how = "" if _is_confirmed(told) else self._target.said(n).contradiction(self.column.headers[0])
+        how = "" if _is_confirmed(told) else self._target.statements_of(n).contradiction(self.column.headers[0])
         if how:
             told["contrary"] = 1.0
             self.contrary[n] = how

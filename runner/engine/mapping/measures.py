@@ -107,7 +107,8 @@ def measure(text: str) -> Measure:
             key = f"per {dimension}" if behind else dimension
             units[key] = units.get(key, frozenset()) | {unit}
         currencies |= entry.currencies
-        scale = entry.scale if scale is None and not behind else scale
+        if scale is None and not behind and not before.isdecimal():  # 5 million are an amount
+            scale = entry.scale
     if scale is None:
         scale = _written_alone(text)
     return Measure(units, currencies, scale) if units or currencies or scale is not None else NOTHING

@@ -25,6 +25,7 @@ _REACHED: Final = frozenset({"email", "phone", "url"})
 _DIGITS: Final = frozenset(
     {"phone", "postcode", "date", "money", "decimal", "latitude", "longitude", "year", "quantity"}
 )
+_AMOUNTS: Final = frozenset({"money", "decimal", "quantity"})
 _CODES: Final = frozenset({"code", "number", "id"})
 # Kind of values -> the classes that never have it.
 _NEVER: Final[Mapping[str, frozenset[str]]] = {
@@ -38,10 +39,11 @@ _NEVER: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float]) -> str:
+def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *, is_known: bool) -> str:
     """What most values are, if the field never has such values; empty if it may have them.
 
-    `classes`: what values of the field look like in general. `seen`: the shares of a profile.
+    `classes`: what values of the field look like in general. `seen`: the shares of a profile. `is_known`: all words of
+    the field's name say what it is, not only the last one.
     """
     tokens = normalized(field.name).split()
     said = words(field.name)
@@ -58,6 +60,8 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float]) -
         return ""  # a manager may be written as an email address or a number
     if kind == "numbers" and classes & _PLACES and said.isdisjoint(_TOWNS):
         return ""  # a place is also a rank
+    if kind == "words" and is_known and classes and classes <= _AMOUNTS:
+        return kind
     return kind if classes and classes <= _NEVER.get(kind, frozenset()) else ""
 
 

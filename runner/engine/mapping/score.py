@@ -325,8 +325,7 @@ class _Chooser:
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
         """Whether the values are plainly not what a text field of this name has: email addresses under `name`."""
         one, mine = self._evidence(column.position, field), self._fields[field]
-        said = {joined(synonym) for synonym in mine.synonyms}
-        if one.rules > 0 or one.confirmed or any(joined(header) in said for header in column.headers):
+        if one.rules > 0 or one.confirmed:
             return None
         kind = self._weigher.odd_kind(column.sample, field)
         if not kind:
@@ -336,7 +335,7 @@ class _Chooser:
             f"the column was taken for the field {mine.name}, but most of its values are {kind}",
             mine.name,
             {"header": 1, "values": len(column.sample.values)},
-            f'{{"name": "{mine.name}", "synonyms": [the header of the right column, or of this one if it is right]}}',
+            f'a synonym for the right column, or a "pattern" on field {mine.name} that its values match',
         )
 
     def _rivals(self, column: int, field: int) -> list[int]:

@@ -4,6 +4,7 @@ Also reports jobs that found none of their fields, or no column for a file of ru
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -128,6 +129,8 @@ class MappedTable:
         self.samples = samples
         self.left_out = False
         self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
+        self.beside: list[tuple[int, int, str]] = []  # texts above and below: row, column, text
+        self.units: dict[int, Counter[str]] = {}  # by column: what number formats and texts show beside its numbers
 
     @property
     def fields(self) -> dict[str, int]:
