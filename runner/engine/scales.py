@@ -99,7 +99,7 @@ def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Find
     row: int | None = max(one.source.table.header_rows, default=None)
     column: int | None = one.column.index
     where, scale = "header", header.scale
-    if scale is None and shown is not None:
+    if scale is None and shown is not None and not divided:
         where, scale = "format", shown
     if scale is None and line is not None and _is_about(line, one, field):
         where, scale, row, column = "title", line.measure.scale, line.row, line.column

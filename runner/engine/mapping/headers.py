@@ -15,7 +15,7 @@ from runner.engine.mapping.knowledge import (
     understood,
     unqualified,
 )
-from runner.engine.mapping.spelling import joined, normalized
+from runner.engine.mapping.spelling import joined, normalized, without_asides
 
 _PAIRS: Final = {
     ("mail",): ("email",),
@@ -90,7 +90,7 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
     if joined(header) == joined(name):
         return EXACT
     bare = essence(header)
-    if bare and bare == right:
+    if bare and bare in (right, without_asides(right)):  # `Energy in kWh` is the energy_kwh
         return 0.97
     ours, theirs = bare_words(header), words(name)
     if not ours or not theirs:

@@ -15,6 +15,7 @@ from runner.engine.mapping.spelling import normalized
 
 _LONGEST: Final = 200  # characters of a text that are read
 _WORDS: Final = 4  # of the longest spelling
+_SHORT_TEXT: Final = 16  # characters of a unit
 _BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,40})[)\]]")
 _POWER: Final = re.compile(r"\b10\s?(?:(?:\^|\*\*)\s?([3-9])|([\u00b3\u2074-\u2079]))")
 _TIMES: Final = re.compile(r"[x\u00d7*] ?(?=1[., ]?000)", re.IGNORECASE)
@@ -110,8 +111,23 @@ def measure(text: str) -> Measure:
         if scale is None and not behind and not before.isdecimal():  # 5 million are an amount
             scale = entry.scale
     if scale is None:
-        scale = _written_alone(text)
+        scale = 3 if words[-2:] == ["in", "k"] else _written_alone(text)
     return Measure(units, currencies, scale) if units or currencies or scale is not None else NOTHING
+
+
+_UNIT_LIKE: Final = re.compile(r"[(\[]?(?=[^\s]*[/%\u00b0\u00b5\u03bc\u00b2\u00b3\u2126])[^\s\d][^\s]{0,9}[)\]]?")
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is nothing but a unit: `kg`, `mg/l`, `(EUR)`, `µS/cm`."""
+    if len(text) > _SHORT_TEXT or not text.strip():
+        return False
+    if _UNIT_LIKE.fullmatch(text.strip()):
+        return True
+    words = _words(text)
+    found = [entry for entry, _, _ in _entries(words)]
+    whole = sum(len(run.split()) for _, run, _ in _entries(words)) + sum(w in _measures().per for w in words)
+    return bool(found) and whole >= len(words)
 
 
 def measure_of(texts: Iterable[str]) -> Measure:

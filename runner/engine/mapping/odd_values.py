@@ -14,7 +14,7 @@ from runner.engine.mapping.spelling import normalized
 
 FEWEST: Final = 4  # values
 _PLAIN: Final = 0.8
-_SOME: Final = 0.4
+_NEARLY_ALL: Final = 0.95
 _NAMES: Final = frozenset({"person", "company", "first_name", "last_name"})  # classes of what has a name
 _NAME_SAID: Final = frozenset({"name", "firstname", "lastname"})
 _NAME_ENDS: Final = ("name", "namen", "nom", "nome", "nombre", "naam", "namn", "navn")
@@ -26,6 +26,7 @@ _DIGITS: Final = frozenset(
     {"phone", "postcode", "date", "money", "decimal", "latitude", "longitude", "year", "quantity"}
 )
 _AMOUNTS: Final = frozenset({"money", "decimal", "quantity"})
+_GOODS: Final = frozenset({"product", "description"})
 _CODES: Final = frozenset({"code", "number", "id"})
 # Kind of values -> the classes that never have it.
 _NEVER: Final[Mapping[str, frozenset[str]]] = {
@@ -60,6 +61,8 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
         return ""  # a manager may be written as an email address or a number
     if kind == "numbers" and classes & _PLACES and said.isdisjoint(_TOWNS):
         return ""  # a place is also a rank
+    if seen["decimal"] >= _PLAIN and not said.isdisjoint(_GOODS):
+        return "amounts"
     if kind == "words" and is_known and classes and classes <= _AMOUNTS:
         return kind
     return kind if classes and classes <= _NEVER.get(kind, frozenset()) else ""
@@ -80,6 +83,6 @@ def _kind(seen: Mapping[str, float]) -> str:
 
 
 def _are_people(seen: Mapping[str, float]) -> bool:
-    """Whether the values are names of several people: two or three words in letters, many of them known first names."""
-    spelled = seen["words_only"] >= _PLAIN and seen["two_words"] + seen["many_words"] >= _PLAIN
-    return spelled and seen["title"] + seen["upper"] >= _PLAIN and seen["vocabulary_first"] >= _SOME
+    """Whether the values look like names of many people: two or three words of letters each, with capitals."""
+    spelled = seen["words_only"] >= _NEARLY_ALL and seen["two_words"] + seen["many_words"] >= _PLAIN
+    return spelled and seen["title"] >= _PLAIN and seen["distinct"] >= _PLAIN
