@@ -29,7 +29,7 @@ _NO_AMOUNTS: Final = frozenset({
 _STATES: Final = re.compile(
     r"[(\[]|\b(?:in|en|em|i|w|v|tal|figures?|amounts?|values?|all|betr[aä]ge|angaben|werte|zahlen|montants?|valeurs?|chiffres|"
     r"cifras|importes?|valores|importi|valori|dati|bedragen|cijfers|belopp|bel[øo]b|kwoty|dane|hodnoty|luvut|units?|"
-    r"currency|w[äa]hrung|einheit|unidad|unità)\b|[:\uff1a]",
+    r"currency|w[äa]hrung|einheit|unidad|unità)\b|\uff1a",
     re.IGNORECASE,
 )
 _BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
@@ -93,7 +93,7 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
 
 
 def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
-    wanted = measure_of(name for name, _ in field.names)
+    wanted = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
     header = _measure_of_header(one.header, field)
     shown, divided = _shown(one)
     row: int | None = max(one.source.table.header_rows, default=None)
@@ -105,9 +105,9 @@ def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Find
         where, scale, row, column = "title", line.measure.scale, line.row, line.column
     if scale is None and divided:
         where, scale = "divided", 0
-    elif scale is None and wanted.scale and (header.currencies or header.units):
+    elif scale is None and wanted != {0} and (header.currencies or header.units):
         where, scale = "plain", 0
-    if scale is None or (where != "divided" and scale - 3 * divided == (wanted.scale or 0)):
+    if scale is None or (where != "divided" and scale - 3 * divided in wanted):
         return
     findings.add(
         "scale_ignored", "warning", _MESSAGES[where] + _KEPT, place=one.source.place, row=row, column=column,
