@@ -90,6 +90,16 @@ def test_a_column_left_out_because_of_a_contradiction_is_reported(header, field)
     assert (choice.field, choice.doubt.code, choice.doubt.field) == (None, "mapping_doubtful", field)
 
 
+@pytest.mark.parametrize("thing", ["firm", "country", "bank"])
+def test_the_name_of_something_of_a_person_is_not_the_name_of_the_person(thing):
+    choice = chosen(f"EMPLOYEE_{thing.upper()}_NAME", "employee_name")
+    assert (choice.field, choice.doubt) == (None, None)
+
+
+def test_a_customers_company_is_the_customer():
+    assert FieldStated(Field({"name": "customer_name"})).contradiction("Customer company name") == ""
+
+
 def test_a_contradicting_column_beside_the_right_one_is_not_reported():
     columns = [ColumnIn(n, (h,), Sample(VALUES["phone"]), "AB"[n]) for n, h in enumerate(("Phone 2", "Phone 1"))]
     fields = [Field({"name": "phone_1", "type": "phone"})]

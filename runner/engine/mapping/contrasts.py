@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.headers import GENERIC, words
-from runner.engine.mapping.knowledge import are_opposite, qualifiers_of, taken_apart, unqualified
+from runner.engine.mapping.knowledge import (
+    are_opposite,
+    concept,
+    concepts_of,
+    qualifiers_of,
+    taken_apart,
+    understood,
+    unqualified,
+)
 from runner.engine.mapping.measures import NOTHING, PERCENT, Measure, measure, measure_of
 from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
 from runner.engine.values.dates import MONTHS
@@ -22,7 +30,8 @@ UNIT: Final = "unit"
 CURRENCY: Final = "currency"
 NUMBER: Final = "number"
 OPPOSITE: Final = "opposite"
-CONTRARY: Final = {
+ANOTHER: Final = "another"
+CONTRARY: Final = {  # what is worth a report; a column of another thing is just another column
     UNIT: "states another unit",
     CURRENCY: "states another currency",
     NUMBER: "has another number, year, month or letter",
@@ -31,6 +40,9 @@ CONTRARY: Final = {
 _YEARS: Final = range(1900, 2100)
 _LATER: Final = frozenset({"2", "3", "02", "03"})  # of more than one; a `Zip4` or `ICD-10` is the only one
 _RANKS: Final = {"primary": 1, "secondary": 2}
+_THINGS: Final = frozenset(
+    {"company", "country", "city", "state", "region", "street", "department", "bank", "school", "project", "product"}
+)
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -60,6 +72,7 @@ class Stated(NamedTuple):
 
     tokens: tuple[str, ...]
     words: frozenset[str]
+    order: tuple[str, ...]  # the words as they follow each other
     plain: frozenset[str]  # word by word, whatever several of them mean together
     measure: Measure
     numbers: frozenset[int]
@@ -86,7 +99,9 @@ def stated(text: str) -> Stated:
         numbers.update(number for word, number in _RANKS.items() if word in said)
     months = frozenset(MONTHS[token] for token in tokens if len(token) > 2 and token in MONTHS)
     plain = frozenset(word for token in tokens for word in taken_apart(token)[0])
-    return Stated(tokens, said, plain, measure(text), frozenset(numbers), frozenset(years), months)
+    return Stated(
+        tokens, said, understood(text).words, plain, measure(text), frozenset(numbers), frozenset(years), months
+    )
 
 
 class FieldStated:
@@ -118,7 +133,9 @@ class FieldStated:
                 return UNIT
         if self._is_numbered_otherwise(one):
             return NUMBER
-        return OPPOSITE if self._is_opposite(one) else ""
+        if self._is_opposite(one):
+            return OPPOSITE
+        return ANOTHER if self._is_of_another(one) else ""
 
     def is_another_one(self, header: str) -> bool:
         """Whether the header has an ordinal above one and the field has no number, or the other way round."""
@@ -143,6 +160,24 @@ class FieldStated:
         return last not in self.ends and any(
             last in kind and not self.ends.isdisjoint(kind) for kind in (_LETTERS, _contrasts().languages)
         )
+
+    def _is_of_another(self, one: Stated) -> bool:
+        """Whether the header names something of the field's subject whose name or the like it is: `Employee firm name`
+        for `employee_name`. A customer's company is the customer.
+        """
+        found = [word for word in one.order[:-1] if word in _THINGS]
+        thing = one.order[-2] if len(one.order) > 2 else ""
+        if (
+            found != [thing]
+            or thing in self.words
+            or not all(name.order[-1:] == one.order[-1:] for name in self._names)
+        ):
+            return False
+        subjects = {name.order[-2] for name in self._names if len(name.order) > 1}
+        if not subjects or not subjects <= set(one.order[:-2]):
+            return False
+        kinds = {concept(name).values for subject in subjects for name, _ in concepts_of(subject)}
+        return not (thing == "company" and "company" in kinds)
 
     def _is_opposite(self, one: Stated) -> bool:
         negations = _contrasts().of_truths if self.is_truth else _contrasts().negations

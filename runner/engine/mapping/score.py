@@ -401,7 +401,8 @@ class _Chooser:
         found = [
             (total, n, how)
             for n, how in self._weigher.contrary(column.position).items()
-            if n not in self._owner
+            if how in CONTRARY
+            and n not in self._owner
             and n not in self._given
             and (total := self._totals[column.position].get(n, -_CEILING) + against) >= least
         ]
