@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn, TextIO
 
-from runner.engine import conventions, drift
+from runner.engine import conventions, drift, scales
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
@@ -462,7 +462,7 @@ class EngineJob:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
         self._decide(sources, tables, fields, self.findings)
-        conventions.report_headers(tables, fields, self.findings)
+        scales.report(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _decide(

@@ -18,6 +18,8 @@ _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # 
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
+_ABOVE, _BELOW = 12, 4  # rows around a table whose texts may be about it
+_FEW_CELLS: Final = 3  # of such a row
 
 
 class Rows(NamedTuple):
@@ -117,6 +119,25 @@ class SourceTable:
             if full or (seen >= SAMPLED_ROWS and not unknown):
                 break
         return samples
+
+    def texts_beside(self) -> list[tuple[int, int, str]]:
+        """The texts of rows with few cells right above and below the table: row, column, text."""
+        top = min(self.table.header_rows, default=self.top)
+        near = ((top - _ABOVE, top - 1), (self.bottom + 1, self.bottom + _BELOW))
+        sheet = self.sheet
+        blocks = (
+            sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
+            if isinstance(sheet, SpooledSheet) and sheet.complete
+            else islice(blocks_of(sheet), 1)  # too long to read again
+        )
+        found: list[tuple[int, int, str]] = []
+        for block in blocks:
+            for cut in (block.within(first, last) for first, last in near):
+                for at, row in enumerate(cut.numbers):
+                    cells = [(n, column[at]) for n, column in enumerate(cut.columns, 1) if column[at] is not None]
+                    if len(cells) <= _FEW_CELLS:
+                        found += [(row, n, value) for n, value in cells if isinstance(value, str)]
+        return found
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None if it has none."""

@@ -4,6 +4,7 @@ Also reports jobs that found none of their fields, or no column for a file of ru
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
+from runner.engine.mapping.measures import is_unit
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
 from runner.engine.mapping.spelling import joined
@@ -128,6 +130,8 @@ class MappedTable:
         self.samples = samples
         self.left_out = False
         self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
+        self.beside: list[tuple[int, int, str]] = []  # texts above and below: row, column, text
+        self.units: dict[int, Counter[str]] = {}  # by column: what number formats and texts show beside its numbers
 
     @property
     def fields(self) -> dict[str, int]:
@@ -289,8 +293,11 @@ def map_table(
     fields = [f for f in fields if f.name != filled]
     samples = source.samples()
     letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    stacked = [c.parts for c in source.columns if len(c.parts) > 1 and not c.generated]
+    units = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)  # a row of units is under the names
     columns = [
-        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+        ColumnIn(n, _headers(c, letters, units=units), Sample(samples[n]), a1.letters(c.index))
+        for n, c in enumerate(source.columns)
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
@@ -306,11 +313,14 @@ def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
     return frozenset(spelled)
 
 
-def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
+def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
     if column.generated:
         letters = a1.letters(column.index)
         return (letters, column.name) if letters in named else ()
-    leaf = column.parts[-1] if column.parts else column.name
+    parts = column.parts
+    leaf = parts[-1] if parts else column.name
+    if units and len(parts) > 1:
+        return f"{' '.join(parts[:-1])} ({leaf})", parts[-2]
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
 

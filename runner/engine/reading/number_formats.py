@@ -306,8 +306,14 @@ _SKIPPED = re.compile(r"\[[^$\]][^\]]*\]|_.|\*.")
 _UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
 
 
+_DIVIDED = re.compile(r"[0#?](,+)(?=[^0#?,]|$)")
+
+
 def unit_of_format(code: str) -> str:
-    """The sign or word that a format adds to a number, from its first section; empty if it adds none."""
+    """The sign or word that a format adds to a number, from its first section; empty if it adds none.
+
+    A comma at its start for each time that the number is shown divided by a thousand: `#,##0,"K"` has the unit `,K`.
+    """
     code = _SKIPPED.sub("", code[:MOST])
     literals: list[str] = []
 
@@ -319,7 +325,8 @@ def unit_of_format(code: str) -> str:
     del literals[first.count("\0") :]
     if "%" in first:
         return "%"
-    return " ".join(_UNIT.findall(" ".join(literals)))[:20] if rest or literals else ""
+    divided = found[1] if (found := _DIVIDED.search(first)) else ""
+    return divided[:4] + (" ".join(_UNIT.findall(" ".join(literals)))[:20] if rest or literals else "")
 
 
 def format_of(code: str) -> NumberFormat:

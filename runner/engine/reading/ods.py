@@ -62,6 +62,24 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     return attributes.get("string-value") or text or None
 
 
+_NUMERAL = re.compile(r"[-+(]?[\d.,' \u00a0\u202f]*\d\)?")
+
+
+def _unit_shown(number: float, text: str) -> str:
+    """The unit that a cell shows beside its number; a comma for a number that is shown divided by a thousand."""
+    if (found := _NUMERAL.search(text)) is None:
+        return ""
+    rest = "" if len(found[0]) == len(text) else " ".join(_WORD.findall(text.replace(found[0], " ", 1)))
+    if abs(number) < 1000 or rest[:1] in ("E", "e"):
+        return rest
+    whole = sum(map(str.isdecimal, found[0]))
+    lost = len(str(int(abs(number)))) - whole
+    return "," * (lost // 3) + rest if lost >= 3 else rest
+
+
+_WORD = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]")
+
+
 def _showing(text: str) -> Shower:
     """A renderer from the cell's own text: the cell stores what it shows, but not its format."""
     bare = " ".join(text.split())
@@ -273,8 +291,11 @@ class TableReader:
     def _end_cell(self) -> None:
         if self._cell is None:
             return
-        value = value_of(self._cell, "".join(self._text))
+        text = "".join(self._text)
+        value = value_of(self._cell, text)
         unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
+        if not unit and isinstance(value, int | float) and not isinstance(value, bool):
+            unit = _unit_shown(value, text)
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
         start, self._column = self._column, self._column + self._spans
         if value is None:

@@ -66,13 +66,18 @@ class NumberTally:
             self.settle()
 
     def signature(self) -> Signature:
-        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0
+        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
+
+    @property
+    def has_currency(self) -> bool:
+        return not self.currencies.keys() <= {""}
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one decimal sign, or on none, that sampling the rest suffices."""
         most, least = max(self.point, self.comma), min(self.point, self.comma)
         bare = not (most or self.open) and self.numbers >= _UNIFORM
-        return not self._every and not least and (most >= _UNIFORM or bare)
+        every = self._every or self.has_currency
+        return not every and not least and (most >= _UNIFORM or bare)
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Add cells that are already numbers: only their size counts."""
