@@ -366,6 +366,26 @@ class JobTable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A line that a sweep found in order."""
+
+    planned_from: bytes  # a digest of everything in the bucket that its jobs are planned from
+    rows: frozenset[tuple[str, int]]  # job id and rev of its rows at that time
+
+
+class Marks(Protocol):
+    """Which lines a sweep need not plan again. Losing marks costs time, nothing else."""
+
+    def marked(self, lines: Collection[str]) -> dict[str, bytes]:
+        """What the lines were planned from, for those of which no row was written since they were marked."""
+        ...
+
+    def mark(self, marks: Mapping[str, Mark]) -> None:
+        """Mark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
     """Names a job that is ready; the table has the rest."""

@@ -135,6 +135,7 @@ class FolderWatch:
             idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
         wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
+        appeared: set[str] = set()  # folders; one that is moved to and fro is looked at once
         # Read all pending events, since the kernel keeps only so many; but stop at some point if they keep coming.
         told = itertools.islice(iter(notifier.read, []), _MOST_READS)
         for event in itertools.chain.from_iterable(told):
@@ -148,11 +149,13 @@ class FolderWatch:
                 continue
             elif event.mask & ISDIR:
                 if event.mask & (CREATE | MOVED_TO):
-                    changed |= self._watch(f"{folder}/{event.name}")
+                    appeared.add(f"{folder}/{event.name}")
                 elif event.mask & (DELETE | MOVED_FROM):
                     changed.add(None)
             elif not is_unfinished(event.name):
                 changed.add(f"{folder}/{event.name}")
+        for folder in appeared:
+            changed |= self._watch(folder)
         return self._finished(changed)
 
     def _finished(self, changed: set[str | None]) -> set[str | None]:

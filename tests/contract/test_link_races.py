@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -77,6 +78,8 @@ def resolver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def store(tmp_path: Path, resolver: None) -> Iterator[FolderStore]:
     with closing(FolderStore(tmp_path / "data")) as store:
         yield store
+        if (watch := WATCHES.pop(store, None)) is not None:
+            watch.close()
 
 
 @pytest.fixture
@@ -125,16 +128,23 @@ def fetched(store: FolderStore) -> bytes:
     return to.read_bytes()
 
 
+WATCHES: WeakKeyDictionary[FolderStore, FolderWatch] = WeakKeyDictionary()  # many together take long to close
+
+
+def watch_of(store: FolderStore) -> FolderWatch:
+    if store not in WATCHES:
+        WATCHES[store] = FolderWatch(store)
+    return WATCHES[store]
+
+
 def watched(store: FolderStore) -> list[str | None]:
-    with closing(FolderWatch(store)) as watch:
-        found = [*watch._watch("inbox/acme/d"), *watch._watch("inbox/acme/d/sub")]
-        return [*found, *next(watch.batches(idle_seconds=0))]
+    watch = watch_of(store)
+    found = [*watch._watch("inbox/acme/d"), *watch._watch("inbox/acme/d/sub")]
+    return [*found, *next(watch.batches(idle_seconds=0))]
 
 
 def polled(store: FolderStore) -> list[str | None]:
-    with closing(FolderWatch(store)) as watch:
-        watch._stopped = True
-        return list(watch._polled(0.0))
+    return list(watch_of(store)._polled(0.0))
 
 
 def copied(store: FolderStore) -> bytes:
