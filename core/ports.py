@@ -271,7 +271,8 @@ class JobTable(Protocol):
         ...
 
     def replace(self, old: Job, new: Job) -> Job | None:
-        """Write `new` if the row still has `old.rev`; the row with its new rev, or None: read it again."""
+        """Write `new` if the row still has `old.rev` and, if that is leased, its owner; the row with its new rev, or
+        None: read it again."""
         ...
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:

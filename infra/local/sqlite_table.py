@@ -10,7 +10,7 @@ from sqlite3 import Connection, Row
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, dump_job, first, load_job
+from core.jobs import Job, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, Mark, NewerRow, Page, Pause, Refused, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
@@ -290,10 +290,11 @@ class SqliteJobTable:
         listener.wait(seconds)
 
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
-        written = replace(new, rev=old.rev + 1)
+        written, owner = replace(new, rev=old.rev + 1), lease_owner(old)
         changed = db.execute(
-            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
-            (*self._written(written), old.job_id, old.rev),
+            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?"
+            f" AND (? IS NULL OR {_field('lease.owner')} = ?)",  # noqa: S608 - a constant
+            (*self._written(written), old.job_id, old.rev, owner, owner),
         ).rowcount
         return written if changed == 1 else None
 
