@@ -194,9 +194,7 @@ class Intake:
         until = self._clock.steady() + _TURN_SECONDS
         return any(self._stopped.is_set() or self._clock.steady() >= until for _ in steps)
 
-    def _sweep_tenant(
-        self, tenant: str, shared: list[ObjectInfo], report: Report
-    ) -> Generator[None, None, None]:
+    def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> Generator[None, None, None]:
         """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting."""
         place(f"{INBOX}{tenant}/x")
         unreadable: dict[str, str] = {}

@@ -259,9 +259,7 @@ class _Source:
     _digest: bytes
 
     @classmethod
-    def of(
-        cls, view: BucketView, workflow: Workflow, package: Package, auxiliary: dict[str, ObjectInfo]
-    ) -> "_Source":
+    def of(cls, view: BucketView, workflow: Workflow, package: Package, auxiliary: dict[str, ObjectInfo]) -> "_Source":
         memories = [*workflow.manifest.mapping.memory, own_key(workflow.tenant, workflow.manifest.name)]
         parts = [_facts(workflow.info), repr(package), *map(_facts, auxiliary.values())]
         return cls(workflow, package, auxiliary, _digest(_PLANS, *parts, *map(_facts, view.infos(memories))))

@@ -4,11 +4,11 @@ Theory of operation. A runner may work on a job while its row says RUNNING with 
 its start. Each beat is a conditional write that proves exactly this and extends the lease; the queue's visibility
 follows and always ends later than the lease, so that a redelivery finds an expired lease. A beat that cannot be written
 is tried again. If none gets through until shortly before the lease ends, by this process's own steady clock, or if the
-row shows another fence or owner, the box is killed: its outputs can no longer be committed, because the commit is conditional
-on the fence too. A cancel is a mark in the row; the beats see it and kill the box. One thread, woken by changes of the
-table and asleep while nothing runs, hands out the beats that are due; a pool of threads makes the calls, so that one
-that hangs delays no other. No call is made under the shared lock. The table and queue used here time out well within
-a lease (infra/wiring.py).
+row shows another fence or owner, the box is killed: its outputs can no longer be committed, because the commit is
+conditional on both too. A cancel is a mark in the row; the beats see it and kill the box. One thread, woken by changes
+of the table and asleep while nothing runs, hands out the beats that are due; a pool of threads makes the calls, so that
+one that hangs delays no other. No call is made under the shared lock. The table and queue used here time out well
+within a lease (infra/wiring.py).
 
 A lease names a time of its runner's clock, and clocks differ. So a lease that seems to have expired is watched: a live
 runner extends it every few seconds, and one that does not for longer than two beats is lost (`LeaseWatch`).

@@ -382,7 +382,7 @@ def _forgiven(job: Job, fence: int) -> Job | None:
 
 
 def _may_lack_room(outcome: Outcome) -> bool:
-    """Whether a box reports an error of the system, such as a full disk. It may lie, so the room is measured as well."""
+    """Whether a box reports an error of the system, such as a full disk; the room is measured too, for it may lie."""
     claim = f"{outcome.message} {outcome.where.get('exception', '')}"
     return outcome.verdict in _SYSTEM_ERRORS and "OSError" in claim
 

@@ -555,4 +555,3 @@ def _metadata(fd: int) -> dict[str, str]:
             if name.startswith(_XATTR):
                 found[name.removeprefix(_XATTR)] = os.getxattr(fd, name).decode()
     return found
-

@@ -271,7 +271,7 @@ class SqliteJobTable:
             f"SELECT line, planned_from FROM marks WHERE line IN ({','.join('?' * len(lines))}) AND until > ?",  # noqa: S608 - only marks
             (*lines, self._clock.now()),
         )
-        return {line: planned_from for line, planned_from in rows}
+        return dict(map(tuple, rows))
 
     def mark(self, marks: Mapping[str, Mark]) -> None:
         now = self._clock.now()
@@ -292,8 +292,7 @@ class SqliteJobTable:
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
         written, owner = replace(new, rev=old.rev + 1), lease_owner(old)
         changed = db.execute(
-            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?"
-            f" AND (? IS NULL OR {_field('lease.owner')} = ?)",  # noqa: S608 - a constant
+            _REPLACE,
             (*self._written(written), old.job_id, old.rev, owner, owner),
         ).rowcount
         return written if changed == 1 else None
@@ -307,6 +306,14 @@ class SqliteJobTable:
         )
         # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable(rows), limit))
+
+
+def _field(path: str) -> str:
+    return f"CASE WHEN json_valid(doc) THEN json_extract(doc, '$.{path}') END"
+
+
+_REPLACE = f"""UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ?
+  WHERE job_id = ? AND rev = ? AND (? IS NULL OR {_field("lease.owner")} = ?)"""  # noqa: S608 - from constants
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
@@ -345,10 +352,6 @@ def _filters(query: JobQuery) -> tuple[str, list[object]]:
     if query.ended_to is not None:
         add(f"{_field('ended_at')} < ?", query.ended_to)
     return "".join(f" AND {condition}" for condition in found), values
-
-
-def _field(path: str) -> str:
-    return f"CASE WHEN json_valid(doc) THEN json_extract(doc, '$.{path}') END"
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import folder, folder_watch
+from infra.local import folder_watch
 from infra.local.folder import FolderStore
 from infra.local.folder_watch import _AT_ONCE, FolderWatch
 
