@@ -22,6 +22,8 @@ _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(
 _YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
 _ZONED = re.compile(r"(?:[zZ]|(?<![AaPp])[A-Z]{3,4}|[-+][0-9]{2}(?::?[0-9]{2})?|(?:UTC|GMT)[-+][0-9]|\])\s*$")
 _WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
+# Day numbers, dates without separators and Unix times: the whole text, as 12345.6 kg counts nothing.
+_COUNT = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
 
 
 Clean = Callable[[str], str]
@@ -128,10 +130,8 @@ class NumberTally:
 
 
 _STORED: Final = 3  # dates whose days are all up to the twelfth
-_PAST_SERIALS: Final = (6, 7)  # digits
 _LIKELY_SERIALS: Final = range(21_916, 49_310)  # 1960 to 2034
 _FEW_SERIALS: Final = 3
-_FIVE_DIGITS: Final = 5
 
 
 class OrderCount:
@@ -194,17 +194,20 @@ class DateTally:
         return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Add cells that are already numbers, or texts of digits: what may they count?"""
+        """Add cells that are already numbers: what may they count?"""
         for value in values:
-            if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
-                self.serials += 1
-                self._serials.add(value)
-            elif PLAUSIBLE_SERIALS <= value < COMPACT_DATES:
-                self.past_serials += 1
-            elif is_unix(value):
-                self.unix += 1
-                if len(self._unix) < _HELD:
-                    self._unix.add(int(value))
+            self._number(value, 1)
+
+    def _number(self, value: float, count: int) -> None:
+        if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
+            self.serials += count
+            self._serials.add(value)
+        elif PLAUSIBLE_SERIALS <= value < COMPACT_DATES:
+            self.past_serials += count
+        elif is_unix(value):
+            self.unix += count
+            if len(self._unix) < _HELD:
+                self._unix.add(int(value))
 
     def numbers(self) -> Numbers:
         """What the numbers of the column are."""
@@ -242,7 +245,7 @@ class DateTally:
         for raw, count in self._texts.items():
             self._seen += count
             text = clean(raw)
-            start = text[:12]
+            start = text if len(text) <= MAX_TEXT and _COUNT.fullmatch(text) else text[:12]
             if ":" in text:
                 zoned = _ZONED.search(text) is not None
                 self.zoned += count if zoned else 0
@@ -261,18 +264,9 @@ class DateTally:
             elif found := _YEAR_FIRST.match(start):
                 self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
                 self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
-            elif (digits := start.partition(".")[0]).isdecimal() and digits.isascii() and digits[0] != "0":
-                self._digits(start, digits, count)
+            elif _COUNT.fullmatch(start):
+                self._number(float(start), count)
         return self
-
-    def _digits(self, start: str, digits: str, count: int) -> None:
-        if len(digits) in _PAST_SERIALS:
-            self.past_serials += count
-        elif len(digits) == _FIVE_DIGITS:
-            self.serials += count
-            self._serials.add(float(start) if start.count(".") == 1 and start[-1] != "." else int(digits))
-        elif len(digits) in (10, 12):  # the beginning of thirteen
-            self.add_numbers([int(digits) * 10 if len(digits) > 10 else int(digits)])
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
