@@ -10,6 +10,7 @@ from typing import Any, Final
 from runner.engine.mapping.headers import distance
 from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
+from runner.engine.rules.returns import Returns
 
 _DIGITS: Final = re.compile(r"\d+")
 _LONG: Final = 8  # letters from which two differences still count as a typo
@@ -148,6 +149,7 @@ class Rule:
         self.literals = literals
         self.raised = 0
         self._logged: set[tuple[str, int | None]] = set()
+        self.returns: Returns = "always"
         code: CodeType = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])
