@@ -87,6 +87,7 @@ class FieldSpec(Strict):
     label: str | None = None
     type: FieldType = FieldType.TEXT
     required: bool = False
+    optional: bool = False  # a file may lack its column
     unique: bool = False
     synonyms: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
     pattern: Annotated[str, Field(max_length=MAX_EXPRESSION)] | None = None
@@ -150,6 +151,8 @@ class FieldSpec(Strict):
         for name, kinds in only_for.items():
             if getattr(self, name) not in (None, ()) and self.type not in kinds:
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
+        if self.required and self.optional:
+            raise wrong("is set together with required", "required or optional, not both", "optional")
         if self.constant is not None and self.default is not None:
             raise wrong("is set together with constant", "constant or default, not both", "default")
         for name in ("min", "max", "default", "constant"):

@@ -31,6 +31,7 @@ _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _COPIED: Final = 3  # rows that two tables do not share by chance
+_LISTED: Final = 5  # sheets that a message names
 _TURNED: Final = 200  # rows that are checked for names of fields
 
 
@@ -120,6 +121,26 @@ class SurveyedInput:
         stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
+    @property
+    def has_no_bytes(self) -> bool:
+        return self.file.path.stat().st_size == 0
+
+    def why_empty(self) -> str:
+        """Why there are no rows of data."""
+        if self.has_no_bytes:
+            return "the file has 0 bytes"
+        if self.skipped and not self.tables:
+            return "every sheet with a table was left out, by a person or by a hook"
+        if any(t.has_data for t in self.tables):
+            return "no row of its tables is a row of data"
+        if self.tables:
+            return "a header without rows below it"
+        unread = {row["skipped"] for row in self.sheets if "skipped" in row}
+        if self.spools or not unread:
+            return "it contains no table"
+        names = ", ".join(str(row["name"]) for row in self.sheets[:_LISTED])
+        return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
+
     @contextmanager
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
@@ -186,6 +207,9 @@ def survey(
     shapes: SenderShapes | None = None,
 ) -> None:
     """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
+        source.format, source.reader = "empty", "none"
+        return
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
