@@ -543,7 +543,7 @@ class EngineJob:
             for stream in streams.values():
                 stream.report_left_out()
                 stream.report_blanked()
-                stream.report_unmapped()
+                stream.report_unmapped({name for table in tables for name in table.fields})
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)

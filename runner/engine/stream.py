@@ -1,6 +1,6 @@
 """Passes 3 to 5 over the chunks of a table: transform, validate, write."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import ne
 from time import perf_counter
@@ -137,8 +137,11 @@ class TableStream:
             place=source.place, rule="mapping", count=len(lost),
         )  # fmt: skip
 
-    def report_unmapped(self) -> None:
-        """Report fields that got no column here, nor values from anywhere else; missing_field reports required ones."""
+    def report_unmapped(self, elsewhere: Collection[str]) -> None:
+        """Report fields that got no column here, nor values from anywhere else; missing_field reports required ones.
+
+        `elsewhere`: fields that have a column in some table.
+        """
         lacking = [
             column.field
             for n, column in enumerate(self._line.columns)
@@ -147,7 +150,7 @@ class TableStream:
             and not (column.field.required or column.field.optional)
         ]  # fmt: skip
         if lacking and self._table.is_mapped:
-            self._table.report_unmapped(lacking, self._line.findings)
+            self._table.report_unmapped(lacking, self._line.findings, elsewhere)
 
     def report_blanked(self) -> None:
         """Report columns in which rules replaced values by blanks: a warning if no value is left, or none may be meant.

@@ -177,10 +177,14 @@ class TestFieldsWithoutAColumn:
     def test_a_field_that_rules_fill_is_not_reported(self, tmp_path, rules):
         assert told(self.ran(tmp_path, rules=rules)) == []
 
-    def test_each_table_that_lacks_it_says_so(self, tmp_path):
-        sheets = {"a": ROWS, "b": [["code", "other"], ["d", 4], ["e", 5], ["f", 6]]}
-        done = run_job(tmp_path, sheets, fields=FIELDS)
-        assert [(f["code"], f["sheet"], f["field"]) for f in done.findings] == [("field_unmapped", "b", "qty")]
+    def test_a_table_that_lacks_what_another_has_says_so_without_a_warning(self, tmp_path):
+        fields = [*FIELDS, {"name": "city"}]
+        short = [["code", "city"], ["d", "Rome"], ["e", "Bonn"], ["f", "Oslo"]]
+        misspelt = [["code", "city", "Mnge"], *([*row, n] for n, row in enumerate(short[1:]))]
+        whole = [[*row, city] for row, city in zip(ROWS, ["city", "Rome", "Bonn", "Oslo"], strict=True)]
+        done = run_job(tmp_path, {"a": whole, "b": short, "c": misspelt}, fields=fields)
+        said = [(f["code"], f["severity"], f["sheet"], f["field"]) for f in done.findings]
+        assert said == [("field_unmapped", "info", "b", "qty"), ("field_unmapped", "warning", "c", "qty")]
 
 
 class TestNoRows:

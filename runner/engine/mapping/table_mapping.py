@@ -236,13 +236,17 @@ class MappedTable:
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
 
-    def report_unmapped(self, fields: Sequence[Field], findings: Findings) -> None:
-        """Report these fields, which have no column in the table, each with the unused header that is most like it."""
+    def report_unmapped(self, fields: Sequence[Field], findings: Findings, elsewhere: Collection[str]) -> None:
+        """Report these fields, which have no column in the table, each with the unused header that is most like it.
+
+        `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
+        """
         rows = self.source.table.header_rows
         free = [c.position for c in self.choices if c.field is None and not self.source.columns[c.position].generated]
         for field in fields:
             near = _most_like(field, [(n, self.source.columns[n].name) for n in free[:_COMPARED]])
-            what = f"no column was found for the field {field.name}, which comes out empty"
+            where = " in this table" if field.name in elsewhere else ""
+            what = f"no column was found for the field {field.name}, which comes out empty{where}"
             if free:
                 listed = [near] if near is not None else free[:_NAMED]
                 what += f"; columns without a field: {', '.join(map(self.letters, listed))}"
@@ -252,7 +256,7 @@ class MappedTable:
                 what += "; to settle it:"
             what += f' "optional": true on field {field.name}'
             findings.add(
-                "field_unmapped", "warning", what, place=self.source.place, field=field.name, rule="mapping",
+                "field_unmapped", "info" if where and not free else "warning", what, place=self.source.place, field=field.name, rule="mapping",
                 row=rows[-1] if rows and near is not None else None,
                 column=None if near is None else self.source.columns[near].index,
             )  # fmt: skip
