@@ -135,7 +135,9 @@ class FieldSpec(Strict):
     def _directives(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         for n, form in enumerate(formats):
             if "%" not in form:
-                raise wrong(f"is {shown(form)}", "strptime directives such as %Y-%m-%d", n)
+                meant = directives(form)
+                what = f"is {shown(form)}" + (f"; did you mean {meant}?" if meant else "")
+                raise wrong(what, "strptime directives such as %Y-%m-%d", n)
         return formats
 
     @model_validator(mode="after")
@@ -168,6 +170,28 @@ class FieldSpec(Strict):
             if least is not None and most is not None and least > most:
                 raise wrong(f"is {shown(least)}, above {high} {shown(most)}", f"at most {high}", low)
         return self
+
+
+_LETTERS = (
+    ("yyyy", "%Y"), ("yy", "%y"), ("mmmm", "%B"), ("mmm", "%b"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"),
+    ("ss", "%S"), ("d", "%d"), ("h", "%H"),
+)  # fmt: skip
+
+
+def directives(form: str) -> str | None:
+    """A format in the letters of spreadsheets and databases, DD.MM.YYYY, in directives; None if it is none."""
+    out, at, text = "", 0, form.casefold()
+    while at < len(text):
+        letters = next((one for one in ("mm", "mi", "m") if text.startswith(one, at)), "")
+        found = next(((name, made) for name, made in _LETTERS if text.startswith(name, at)), None)
+        if found is None and letters:  # after hours and before seconds it is a minute
+            is_minute = letters == "mi" or out.endswith(("%H:", "%H.")) or text[at + len(letters) :].startswith(":ss")
+            found = letters, "%M" if is_minute else "%m"
+        if found is None and text[at].isalpha() and text[at] != "t":
+            return None
+        out += found[1] if found else form[at]
+        at += len(found[0]) if found else 1
+    return out if "%" in out else None
 
 
 class RowRule(Strict):

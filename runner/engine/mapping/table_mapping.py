@@ -255,8 +255,9 @@ class MappedTable:
             else:
                 what += "; to settle it:"
             what += f' "optional": true on field {field.name}'
+            severity = "info" if where and not free else "warning"
             findings.add(
-                "field_unmapped", "info" if where and not free else "warning", what, place=self.source.place, field=field.name, rule="mapping",
+                "field_unmapped", severity, what, place=self.source.place, field=field.name, rule="mapping",
                 row=rows[-1] if rows and near is not None else None,
                 column=None if near is None else self.source.columns[near].index,
             )  # fmt: skip

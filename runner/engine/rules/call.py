@@ -117,6 +117,9 @@ def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
     return EngineStop("rule_error", what, file=file, line=line, remedy=remedy)
 
 
+_NETWORK: Final = frozenset(
+    {"URLError", "gaierror", "ConnectionError", "ConnectError", "ConnectTimeout", "NewConnectionError", "MaxRetryError"}
+)
 _VARARGS: Final = 0x04
 _VARKEYS: Final = 0x08
 LOGGED_KINDS: Final = 5  # distinct failures of one rule in the log
@@ -180,7 +183,7 @@ class Rule:
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
-            kind, line = type(error).__name__, _line_in(error.__traceback__, self.file)
+            kind, line = _named(error), _line_in(error.__traceback__, self.file)
             self._log(error, line, given)
         # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
@@ -203,6 +206,16 @@ class Rule:
     def literal(self, text: Any) -> str | None:
         """A rule's message if it is a literal in its source; one built at run time may contain data."""
         return text if isinstance(text, str) and text in self.literals else None
+
+
+def _named(error: BaseException) -> str:
+    """The exception's name; one that looks like a missing network says how to ask for it."""
+    kind = type(error).__name__
+    if kind not in _NETWORK:
+        return kind
+    return (
+        f"{kind}: rules have no network unless the manifest asks for runtime_network_access and the operator allows it"
+    )
 
 
 def _place(given: Mapping[str, Any]) -> str:
