@@ -464,7 +464,7 @@ def decide(
         return End(State.SKIPPED)
     if verdict is Verdict.RELEASED:
         return Retry(0.0, counts=False)
-    if FAULTS[verdict] is not Fault.OURS:
+    if FAULTS[verdict] is not Fault.OURS or verdict is Verdict.ENGINE_FAILED:
         return End(State.FAILED)
     if attempt >= policy.max_attempts and not blameless:
         return End(State.FAILED)

@@ -54,6 +54,31 @@ _BOUNDS: Final = {
 }
 
 
+# What other systems call a type, an operator or a key.
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("string", "str", "varchar", "char", "any", "object"), ("text",)),
+    **dict.fromkeys(("number", "numeric", "float", "double", "real", "num"), ("decimal",)),
+    **dict.fromkeys(("int", "int64", "long", "bigint", "whole"), ("integer",)),
+    **dict.fromkeys(("currency", "amount", "price"), ("money",)),
+    **dict.fromkeys(("bool", "flag", "yes/no", "logical"), ("boolean",)),
+    **dict.fromkeys(("timestamp", "date-time", "date_time"), ("datetime",)),
+    **dict.fromkeys(("percentage", "%", "share"), ("percent",)),
+    **dict.fromkeys(("tel", "telephone", "mobile"), ("phone",)),
+    **dict.fromkeys(("link", "uri", "website"), ("url",)),
+    **dict.fromkeys(("mail", "e-mail"), ("email",)),
+    **dict.fromkeys(("choice", "category", "list", "select"), ("enum",)),
+    **dict.fromkeys(("=", "===", "eq", "is", "equals"), ("==",)),
+    **dict.fromkeys(("<>", "ne", "is not", "\u2260"), ("!=",)),
+    **dict.fromkeys(("=>", "gte", "ge", "\u2265"), (">=",)),
+    **dict.fromkeys(("=<", "lte", "le", "\u2264"), ("<=",)),
+    **dict.fromkeys(("gt",), (">",)),
+    **dict.fromkeys(("lt",), ("<",)),
+    **dict.fromkeys(("not_in", "notin", "nin"), ("not in",)),
+    **dict.fromkeys(("blank", "null", "missing", "none", "is null"), ("empty",)),
+    **dict.fromkeys(("filled", "exists", "not empty", "not null", "is not null"), ("present",)),
+}
+
+
 def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
     """An error for a validator to raise; `at` is the path below the validated value."""
     return PydanticCustomError(_OURS, "{problem}", {"problem": problem, "allowed": allowed, "at": list(at)})
@@ -100,7 +125,9 @@ def _unknown(path: str, key: str, known: list[str]) -> Problem:
 
 
 def _guess(given: object, known: Iterable[str]) -> str:
-    near = get_close_matches(str(given).casefold(), list(known), n=1, cutoff=0.66)
+    known, word = list(known), str(given).strip().casefold()
+    meant = [name for name in _ELSEWHERE.get(word, ()) if name in known]
+    near = meant or get_close_matches(word, known, n=1, cutoff=0.66)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -421,8 +421,9 @@ def verified(
         return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
     refusal = _refusal(seen)
     suspicion = seen.suspicion
-    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
-        suspicion = f"outputs of the engine alone were refused: {refusal['message']}"
+    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT:
+        refusal["verdict"] = Verdict.ENGINE_FAILED
+        suspicion = suspicion or f"outputs of the engine alone were refused: {refusal['message']}"
     return replace(spent, **refusal, where={}, suspicion=suspicion)
 
 

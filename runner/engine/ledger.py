@@ -12,7 +12,7 @@ from runner.engine import a1
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
 # Kinds of rows inside a table that are not data: the words for one and for several, and how to keep them.
@@ -341,7 +341,11 @@ def _report_left_out(table: TableBooks, outside: RowSet, findings: Findings) -> 
     for kind, (one, more, settle) in _REASONS.items():
         for entry in _entries([(run, kind) for run in table.kinds[kind]], table.rows - table.kinds[kind] | outside):
             what = f"{entry.words} is left out: {one}" if entry.rows == 1 else f"{entry.words} are left out: {more}"
+            if kind == "group" and GROUP in table.source.added:
+                what += "; it is in a column of its rows" if entry.rows == 1 else "; they are in a column of their rows"
+            elif settle:
+                what += f"; to keep: {settle}"
             findings.add(
-                f"rows_{kind}", "info", f"{what}; to keep: {settle}" if settle else what,
+                f"rows_{kind}", "info", what,
                 place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
             )  # fmt: skip

@@ -120,13 +120,27 @@ class SurveyedInput:
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
     @property
-    def without_table(self) -> str:
-        """Why there is no table, for the person who has to change the file or the manifest."""
-        names = [f"“{row['name'][:_SHOWN]}”" for row in self.sheets if row.get("skipped") == _UNMATCHED]
-        if not names or len(names) < len(self.sheets):
-            return f"{self.file.name} contains no table"
-        more = f" and {len(names) - _SHEETS} more" if len(names) > _SHEETS else ""
-        return f"no sheet of {self.file.name} matches reading.sheets; its sheets are {', '.join(names[:_SHEETS])}{more}"
+    def has_no_bytes(self) -> bool:
+        return self.file.path.stat().st_size == 0
+
+    def why_empty(self) -> str:
+        """Why there are no rows of data."""
+        if self.has_no_bytes:
+            return "the file has 0 bytes"
+        if self.skipped and not self.tables:
+            return "every sheet with a table was left out, by a person or by a hook"
+        if any(t.has_data for t in self.tables):
+            return "no row of its tables is a row of data"
+        if self.tables:
+            return "a header without rows below it"
+        unread = {row["skipped"] for row in self.sheets if "skipped" in row}
+        if self.spools or not unread:
+            return "it contains no table"
+        names = ", ".join(f"“{row['name'][:_SHOWN]}”" for row in self.sheets[:_SHEETS])
+        names += f" and {len(self.sheets) - _SHEETS} more" if len(self.sheets) > _SHEETS else ""
+        if unread == {_UNMATCHED}:
+            return f"no sheet matches reading.sheets; its sheets are {names}"
+        return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
 
     @contextmanager
     def book(self) -> Iterator[Book]:
@@ -194,6 +208,9 @@ def survey(
     shapes: SenderShapes | None = None,
 ) -> None:
     """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
+        source.format, source.reader = "empty", "none"
+        return
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:

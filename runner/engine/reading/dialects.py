@@ -13,6 +13,7 @@ _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how 
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
 _ROWS: Final = 400
 _HEAD: Final = 10
+_LONG: Final = 300  # characters in quotes that are looked for
 _INSIDE: Final = 0.1  # weight of a delimiter that the first line lacks while another splits every line
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
@@ -107,13 +108,16 @@ def _quotes(sample: list[str], delimiter: str) -> list[str]:
     if "'" not in text:
         return ['"']
     one = re.escape(delimiter)
-    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
-    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    # A run of blanks is searched once, and not from each of them.
+    before = r"(?:^|(?<=[ \t]))" if delimiter in " \t" else rf"(?:^|{one})[ \t]*"
+    doubles = len(re.findall(rf'{before}"', text, re.MULTILINE))
+    opened = len(re.findall(rf"{before}'", text, re.MULTILINE))
     closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
     if not opened or not closed or doubles >= opened:
         return ['"']
-    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
-    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    most = f"{{0,{_LONG}}}"
+    wrapped = len(re.findall(rf"{before}'[^\r\n]{most}?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"{before}'[^'\r\n]+''(?:[^']|''){most}'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
     if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
         return ["'"]
     return ['"', "'"]

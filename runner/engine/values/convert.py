@@ -76,6 +76,7 @@ class Converter:
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
+        self.dots_day_first = convention.dots_day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
@@ -221,12 +222,8 @@ class Converter:
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
         """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""
-        bare = text.strip()
-        negative = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
-        if negative:
-            bare = bare[1:-1]
-        signed = bare[-1:] in ("%", "\uff05")
-        plain = self._plain(bare[:-1] if signed else bare)
+        bare, signed, negative = numbers.without_percent(text)
+        plain = self._plain(bare)
         if not isinstance(plain, str):
             return BAD if signed and plain is None else plain
         if negative:

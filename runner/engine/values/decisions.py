@@ -147,12 +147,11 @@ def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
         return DateTally(cleaner(field.clean))
     if field.type == "boolean":
-        return TruthTally()
-    return (
-        NumberTally(cleaner(field.clean), sizes=field.type == "percent", every=field.type == "money")
-        if field.type in NUMERIC
-        else None
-    )
+        return TruthTally(cleaner(field.clean))
+    if field.type not in NUMERIC:
+        return None
+    percent = field.type == "percent"
+    return NumberTally(cleaner(field.clean), percents=percent, sizes=percent, every=field.type == "money")
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
