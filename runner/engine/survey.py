@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.irregular import report_irregular
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
@@ -222,6 +223,7 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     _report_hidden(table, sheet, findings)
+                    report_irregular(table, sheet, headings(), findings)
                     if source.format in TEXT_FORMATS:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
@@ -241,10 +243,13 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
     """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
-        for row in remark.rows[:-1]:
-            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
-        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+        last = len(remark.rows) - 1
+        for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
+            findings.add(
+                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                count=rest if at == last else 1,
+            )  # fmt: skip
 
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:

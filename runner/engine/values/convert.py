@@ -158,6 +158,8 @@ class Converter:
                 out = [v and self._clean(v) for v in out]
         else:
             out = self._clean_all(values)
+        if "E+" in "\n".join(filter(None, values)):
+            self.odd |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in out] if "" in out else out
 
     def _parser(self) -> Callable[[str], Any]:

@@ -1,0 +1,304 @@
+"""Reports rows and cells of a table that do not keep its shape: values that moved, lines that continue a record, marks.
+
+Theory of operation. The first rows of a table show what kinds of values its columns hold. A row that lacks its last
+cells is everyday; it is suspect only if its values contradict their columns and fit those to the right. A row that lacks
+its first cell is suspect if it also lacks every value that identifies a record. All of that is looked up only in rows
+with a blank first or last cell, so a table that keeps its shape costs one search per column and block.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, Final, Literal, Protocol
+
+from runner.engine.findings import Findings
+from runner.engine.sources import SourceTable
+from runner.engine.spool import SpooledSheet
+
+Kind = Literal["number", "date", "code", "word", "other"]
+Class = Literal["number", "date", "code", "word", "any"]
+
+_SAMPLE: Final = 400
+_LEAST: Final = 3  # values that show the kind of a column
+_ALIKE: Final = 0.95
+_MOSTLY: Final = 0.8
+_EACH: Final = 20  # rows reported one by one
+_EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
+_SHIFTS: Final = 3  # cells that may be missing
+_MEMO: Final = 50_000
+_NUMBER = re.compile(r"[-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?(?:[%€$£¥]|EUR|USD|GBP|CHF)?[)-]?")
+_MONTH: Final = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zé]{0,6}\.?"
+_DATE = re.compile(
+    rf"\d{{1,4}}[-/.]\s?\d{{1,2}}[-/.]\s?\d{{1,4}}(?:[T ].*)?|\d{{1,2}}[.\s/-]+{_MONTH}[,.\s/-]*\d{{2,4}}.*"
+    rf"|{_MONTH}[\s/-]+\d{{1,2}}(?:st|nd|rd|th)?,?[\s/-]+\d{{2,4}}.*",
+    re.IGNORECASE,
+)
+# What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
+_MADE = re.compile(rf"(?:\A|(?<=\x1f))(?:\d{{1,2}}-{_MONTH}|{_MONTH}-\d{{1,2}})(?=\x1f|\Z)", re.IGNORECASE)
+_SPLIT: Final = "\x1f"
+_DITTO: Final = frozenset({
+    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", "\u00bb", '-"-', '- " -', '—"—', '–"–', "-\u201d-", "-''-", '"-"', '" "', '" " "',
+    "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.", "dito", "Dito", "wie oben", "as above", "same as above",
+})  # fmt: skip
+
+
+class DeclaredHeadings(Protocol):
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are declared names."""
+        ...
+
+
+def report_irregular(table: SourceTable, sheet: SpooledSheet, names: DeclaredHeadings, findings: Findings) -> None:
+    """Report what does not keep the shape of its table."""
+    if not table.has_data:
+        return
+    _report_struck(table, sheet, findings)
+    _report_shared_headers(table, sheet, findings)
+    sample = _sampled(table, sheet)
+    if len(sample) >= _LEAST:
+        found = _Search(table, sample, names)
+        for numbers, columns in _cut(table, sheet):
+            found.add(numbers, columns)
+        found.report(findings)
+
+
+def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
+    """The rows of a table by column, rows that are left out included."""
+    for block in sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
+        cut = block.within(table.top, table.bottom)
+        width = len(cut.columns)
+        blank = [None] * len(cut.numbers)
+        yield cut.numbers, [cut.columns[c.index - 1] if c.index <= width else blank for c in table.columns]
+
+
+def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for numbers, columns in _cut(table, sheet):
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            if number not in table.without and any(value is not None for value in values):
+                rows.append(values)
+                if len(rows) >= _SAMPLE:
+                    return rows
+    return rows
+
+
+class _Kinds(dict[str, Kind]):
+    """The kinds of texts, cached."""
+
+    def __missing__(self, text: str) -> Kind:
+        if len(self) >= _MEMO:
+            self.clear()
+        kind: Kind = "word"
+        if any(map(str.isdecimal, text)):
+            bare = text.strip()[:100]
+            kind = "date" if _DATE.fullmatch(bare) else "number" if _NUMBER.fullmatch(bare) else "code"
+        self[text] = kind
+        return kind
+
+    def of(self, value: Any) -> Kind:
+        if value.__class__ is str:
+            return self[value]
+        if isinstance(value, bool):
+            return "other"
+        return "number" if isinstance(value, int | float) else "date" if isinstance(value, date | datetime) else "other"
+
+
+def _class(kinds: Sequence[Kind]) -> Class:
+    """What the values of a column have in common."""
+    if len(kinds) < _LEAST:
+        return "any"
+    least = _ALIKE * len(kinds)
+    for kind in ("number", "date", "word"):
+        if kinds.count(kind) >= least:
+            return kind
+    with_digits = sum(kind in ("number", "date", "code") for kind in kinds)
+    return "code" if with_digits >= least and "other" not in kinds else "any"
+
+
+def _contradicts(kind: Kind, held: Class) -> bool:
+    """Whether a value of this kind is none of such a column."""
+    if held == "any" or kind == "other":
+        return False
+    if held == "code":
+        return kind == "word"
+    return kind != held and not (held == "word" and kind == "code")
+
+
+class _Search:
+    """Searches the rows of one table."""
+
+    def __init__(self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings) -> None:
+        self._table = table
+        self._names = names
+        self._kinds = _Kinds()
+        self._width = len(table.columns)
+        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
+        columns = list(zip(*whole, strict=True)) if len(whole) >= _LEAST else [()] * self._width
+        self._classes = [_class([self._kinds.of(v) for v in column if v is not None]) for column in columns]
+        headed = [row for row in sample if row[0] is not None]
+        filled = [sum(row[at] is not None for row in headed) for at in range(self._width)]
+        self._always = [at for at, n in enumerate(filled) if n >= _ALIKE * len(headed)] if len(headed) > 1 else []
+        self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
+        self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
+        self._texts = [at for at in range(self._width) if any(row[at].__class__ is str for row in sample)]
+        self._examined = 0
+        self._short: list[int] = []
+        self._continued: list[int] = []
+        self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
+        self._dated: dict[int, list[int]] = {}
+        self._dittos: dict[int, list[int]] = {}
+        self._above = False  # the row above has its first cell
+
+    def _is_coded(self, values: Iterable[Any]) -> bool:
+        """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
+        held = [value for value in values if value is not None]
+        texts = [value for value in held if value.__class__ is str and len(value) < 40]
+        codes = sum(self._kinds[text] == "code" and not _MADE.search(text) for text in texts)
+        return codes >= 2 and codes * 2 > len(held)
+
+    def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        if self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
+            self._find_short(numbers, columns)
+        if self._width > 1 and None in columns[0]:
+            self._find_lines(numbers, columns)
+        for at in self._coded:
+            self._find_dates(at, numbers, columns[at])
+        for at in self._texts:
+            if not _DITTO.isdisjoint(columns[at]):
+                rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in _DITTO]
+                self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
+
+    def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        for at, last in enumerate(columns[-1]):
+            if last is not None or numbers[at] in self._table.without:
+                continue
+            self._examined += 1
+            if self._has_moved([column[at] for column in columns]):
+                self._short.append(numbers[at])
+
+    def _has_moved(self, values: list[Any]) -> bool:
+        """Whether values contradict their columns and fit those to the right of them."""
+        width = self._width
+        while values and values[-1] is None:
+            values.pop()
+        kinds = [None if value is None else self._kinds.of(value) for value in values]
+        first = next((at for at, k in enumerate(kinds) if k and _contradicts(k, self._classes[at])), None)
+        if first is None or len(values) < 2:
+            return False
+        for shift in range(1, min(_SHIFTS, width - len(values)) + 1):
+            moved = zip(kinds[first:], self._classes[first + shift :], strict=False)
+            if all(kind is None or not _contradicts(kind, held) for kind, held in moved):
+                return True
+        return False
+
+    def _find_lines(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows without a first cell: lines that continue the record above, or that repeat the names of other columns."""
+        for at, first in enumerate(columns[0]):
+            if first is not None or numbers[at] in self._table.without:
+                continue
+            values = [column[at] for column in columns]
+            if all(value is None for value in values):
+                continue
+            blank = [one for one in self._always if values[one] is None]
+            if len(blank) > 1 and all(values[one] is None for one in self._keys):
+                self._continued.append(numbers[at])
+            held = tuple(values)
+            is_below = columns[0][at - 1] is not None if at else True
+            if is_below and all(value is None or value.__class__ is str for value in held) and len(self._lines) < _MEMO:
+                self._lines.setdefault(held, []).append(numbers[at])
+
+    def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        """Dates among codes."""
+        rows: list[int] = []
+        if not {date, datetime}.isdisjoint(map(type, column)):
+            rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
+        texts = [value for value in column if value.__class__ is str]
+        if _MADE.search(_SPLIT.join(texts)):
+            made = (n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v))
+            rows += made
+        if rows:
+            self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
+
+    def report(self, findings: Findings) -> None:
+        names = self._subheads()
+        self._say(
+            findings, "short_row", self._short,
+            "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
+            "add the missing cell",
+        )  # fmt: skip
+        self._say(
+            findings, "record_assumed", names,
+            "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
+            "put the two kinds of rows on two sheets",
+        )  # fmt: skip
+        self._say(
+            findings, "record_assumed", [n for n in self._continued if n not in set(names)],
+            "the row lacks what all other records have and may continue the one above it; kept as a record",
+            "write each record in one row",
+        )  # fmt: skip
+        for at, rows in self._dated.items():
+            self._say(
+                findings, "date_among_codes", rows,
+                "a date stands among codes: a spreadsheet program may have made it of a code such as 1-2 or MAR1",
+                "format the column as text before the codes are entered", at,
+            )  # fmt: skip
+        for at, rows in self._dittos.items():
+            self._say(
+                findings, "ditto_mark", rows, "a ditto mark stands for the value above it; kept as it is",
+                "repeat the value", at,
+            )  # fmt: skip
+
+    def _subheads(self) -> list[int]:
+        """Rows that name other columns below each record, as the lines of an order have them."""
+        below = sum(map(len, self._lines.values()))
+        found: list[int] = []
+        for held, rows in self._lines.items():
+            texts = [value for value in held if value is not None]
+            named = self._names.spelled(texts)
+            is_repeated = len(rows) > 1 and (named > 0 or len(rows) >= _MOSTLY * below)
+            if len(texts) > 1 and (is_repeated or named == len(texts)):
+                found += rows
+        return sorted(found)
+
+    def _say(
+        self, findings: Findings, code: str, rows: Sequence[int], what: str, settle: str, at: int | None = None
+    ) -> None:
+        """Report rows, or cells of one column: the first ones by themselves, the rest counted with the last of them."""
+        column = None if at is None else self._table.columns[at].index
+        for n, row in enumerate(rows[:_EACH]):
+            rest = len(rows) - _EACH if n == _EACH - 1 else 0
+            said = f"{what}; {rest:,} more like it below" if rest > 0 else what
+            findings.add(
+                code, "warning", f"{said}; to settle it: {settle}", place=self._table.place, row=row, column=column,
+                rule="reading", count=1 + max(rest, 0),
+            )  # fmt: skip
+
+
+def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report rows of which cells are struck out."""
+    struck = sheet.layout().struck
+    if not struck:
+        return
+    inside = {c.index for c in table.columns}
+    rows = [(n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside]
+    rows = [(n, at) for n, at in rows if n not in table.without and n in sheet.read]
+    said = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
+    for row, column in rows:
+        findings.add("struck_text", "warning", said, place=table.place, row=row, column=column, rule="reading")
+
+
+def _report_shared_headers(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report a header cell that covers columns of which only the first gets its name."""
+    if not table.table.header_rows:
+        return
+    nameless = {c.index for c in table.columns if c.generated and table.holds(c.index)}
+    if not nameless:
+        return
+    for top, left, bottom, right in sheet.layout().merged:
+        covered = nameless.intersection(range(left + 1, right + 1))
+        if covered and top <= table.table.header_rows[-1] <= bottom:
+            said = (
+                f"the header covers {right - left + 1} columns, and only the first one has its name; "
+                "to settle it: name each column"
+            )
+            findings.add("header_shared", "warning", said, place=table.place, row=top, column=left, rule="reading")
