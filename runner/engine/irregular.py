@@ -9,32 +9,21 @@ with a blank first or last cell, so a table that keeps its shape costs one searc
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from runner.engine.findings import Findings
+from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 
-Kind = Literal["number", "date", "code", "word", "other"]
-Class = Literal["number", "date", "code", "word", "any"]
-
 _SAMPLE: Final = 400
-_LEAST: Final = 3  # values that show the kind of a column
-_ALIKE: Final = 0.95
 _MOSTLY: Final = 0.8
 _EACH: Final = 20  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
 _SHIFTS: Final = 3  # cells that may be missing
 _MEMO: Final = 50_000
-_NUMBER = re.compile(r"[-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?(?:[%€$£¥]|EUR|USD|GBP|CHF)?[)-]?")
-_MONTH: Final = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zé]{0,6}\.?"
-_DATE = re.compile(
-    rf"\d{{1,4}}[-/.]\s?\d{{1,2}}[-/.]\s?\d{{1,4}}(?:[T ].*)?|\d{{1,2}}[.\s/-]+{_MONTH}[,.\s/-]*\d{{2,4}}.*"
-    rf"|{_MONTH}[\s/-]+\d{{1,2}}(?:st|nd|rd|th)?,?[\s/-]+\d{{2,4}}.*",
-    re.IGNORECASE,
-)
 # What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
-_MADE = re.compile(rf"(?:\A|(?<=\x1f))(?:\d{{1,2}}-{_MONTH}|{_MONTH}-\d{{1,2}})(?=\x1f|\Z)", re.IGNORECASE)
+_MADE = re.compile(rf"(?:\A|(?<=\x1f))(?:\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}})(?=\x1f|\Z)", re.IGNORECASE)
 _SPLIT: Final = "\x1f"
 _DITTO: Final = frozenset({
     '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", "\u00bb", '-"-', '- " -', '—"—', '–"–', "-\u201d-", "-''-", '"-"', '" "', '" " "',
@@ -55,7 +44,7 @@ def report_irregular(table: SourceTable, sheet: SpooledSheet, names: DeclaredHea
     _report_struck(table, sheet, findings)
     _report_shared_headers(table, sheet, findings)
     sample = _sampled(table, sheet)
-    if len(sample) >= _LEAST:
+    if len(sample) >= LEAST:
         found = _Search(table, sample, names)
         for numbers, columns in _cut(table, sheet):
             found.add(numbers, columns)
@@ -82,62 +71,20 @@ def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
     return rows
 
 
-class _Kinds(dict[str, Kind]):
-    """The kinds of texts, cached."""
-
-    def __missing__(self, text: str) -> Kind:
-        if len(self) >= _MEMO:
-            self.clear()
-        kind: Kind = "word"
-        if any(map(str.isdecimal, text)):
-            bare = text.strip()[:100]
-            kind = "date" if _DATE.fullmatch(bare) else "number" if _NUMBER.fullmatch(bare) else "code"
-        self[text] = kind
-        return kind
-
-    def of(self, value: Any) -> Kind:
-        if value.__class__ is str:
-            return self[value]
-        if isinstance(value, bool):
-            return "other"
-        return "number" if isinstance(value, int | float) else "date" if isinstance(value, date | datetime) else "other"
-
-
-def _class(kinds: Sequence[Kind]) -> Class:
-    """What the values of a column have in common."""
-    if len(kinds) < _LEAST:
-        return "any"
-    least = _ALIKE * len(kinds)
-    for kind in ("number", "date", "word"):
-        if kinds.count(kind) >= least:
-            return kind
-    with_digits = sum(kind in ("number", "date", "code") for kind in kinds)
-    return "code" if with_digits >= least and "other" not in kinds else "any"
-
-
-def _contradicts(kind: Kind, held: Class) -> bool:
-    """Whether a value of this kind is none of such a column."""
-    if held == "any" or kind == "other":
-        return False
-    if held == "code":
-        return kind == "word"
-    return kind != held and not (held == "word" and kind == "code")
-
-
 class _Search:
     """Searches the rows of one table."""
 
     def __init__(self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings) -> None:
         self._table = table
         self._names = names
-        self._kinds = _Kinds()
+        self._kinds = Kinds()
         self._width = len(table.columns)
         whole = [row for row in sample if row[-1] is not None and row[0] is not None]
-        columns = list(zip(*whole, strict=True)) if len(whole) >= _LEAST else [()] * self._width
-        self._classes = [_class([self._kinds.of(v) for v in column if v is not None]) for column in columns]
+        columns = list(zip(*whole, strict=True)) if len(whole) >= LEAST else [()] * self._width
+        self._classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in columns]
         headed = [row for row in sample if row[0] is not None]
         filled = [sum(row[at] is not None for row in headed) for at in range(self._width)]
-        self._always = [at for at, n in enumerate(filled) if n >= _ALIKE * len(headed)] if len(headed) > 1 else []
+        self._always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
         self._texts = [at for at in range(self._width) if any(row[at].__class__ is str for row in sample)]
@@ -182,12 +129,12 @@ class _Search:
         while values and values[-1] is None:
             values.pop()
         kinds = [None if value is None else self._kinds.of(value) for value in values]
-        first = next((at for at, k in enumerate(kinds) if k and _contradicts(k, self._classes[at])), None)
+        first = next((at for at, k in enumerate(kinds) if contradicts(k, self._classes[at])), None)
         if first is None or len(values) < 2:
             return False
         for shift in range(1, min(_SHIFTS, width - len(values)) + 1):
             moved = zip(kinds[first:], self._classes[first + shift :], strict=False)
-            if all(kind is None or not _contradicts(kind, held) for kind, held in moved):
+            if not any(contradicts(kind, held) for kind, held in moved):
                 return True
         return False
 
@@ -280,7 +227,9 @@ def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) 
     if not struck:
         return
     inside = {c.index for c in table.columns}
-    rows = [(n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside]
+    rows = [
+        (n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside
+    ]
     rows = [(n, at) for n, at in rows if n not in table.without and n in sheet.read]
     said = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
     for row, column in rows:

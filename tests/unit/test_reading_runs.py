@@ -154,7 +154,8 @@ def test_runs_of_an_xlsb(tmp_path):
 
     def row(number, *cells):
         return brt(0, struct.pack("<IIHBB", number, 0, 300, 0, 0)) + b"".join(
-            brt(kind, struct.pack("<II", column, 0) + struct.pack("<I", value)) for column, (kind, value) in enumerate(cells)
+            brt(kind, struct.pack("<II", column, 0) + struct.pack("<I", value))
+            for column, (kind, value) in enumerate(cells)
         )
 
     cells = row(0, (7, 0), (7, 1)) + row(1, (7, 2), (7, 6)) + row(2, (7, 3), (7, 7))
@@ -172,7 +173,12 @@ def test_runs_of_an_ods(tmp_path):
     def cell(markup):
         return f'<table:table-cell office:value-type="string"><text:p>{markup}</text:p></table:table-cell>'
 
-    prices = ['1253<text:span text:style-name="up">2</text:span>', '<text:span text:style-name="gone">12</text:span>15', "8", "9"]
+    prices = [
+        '1253<text:span text:style-name="up">2</text:span>',
+        '<text:span text:style-name="gone">12</text:span>15',
+        "8",
+        "9",
+    ]
     rows = "".join(
         f"<table:table-row>{cell(a)}{cell(b)}</table:table-row>" for a, b in [("item", "price"), *zip(ITEMS, prices)]
     )
@@ -209,7 +215,7 @@ def test_runs_of_a_page(tmp_path, first, second):
         '<span class="key">0007</span>7',
         '<div style="display: none"><span>1</span><p>2</p></div>7',
         '<input type="text" value="7">',
-        '<input type=hidden value=99><input value=7>',
+        "<input type=hidden value=99><input value=7>",
         "<select><option>5<option selected>7<option>9</select>",
         "<select><option>7</option><option>9</option></select>",
         "<textarea>7</textarea>",

@@ -201,7 +201,10 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
 
 def _look(attributes: Attributes) -> Look:
     """How the properties of a style make a text look."""
-    if attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none")) != "none":
+    if (
+        attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none"))
+        != "none"
+    ):
         return "struck"
     position = attributes.get("style:text-position", "").split(" ")[0]
     if position in ("super", "sub"):

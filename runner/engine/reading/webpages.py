@@ -154,7 +154,9 @@ class PageTable:
         self.notes = CellNotes()
         self.is_hidden = False
         self._styles = styles or {}
-        self._open: list[tuple[str, Look | Literal["hidden"]]] = []  # elements of the open cell from the first with a look
+        self._open: list[
+            tuple[str, Look | Literal["hidden"]]
+        ] = []  # elements of the open cell from the first with a look
         self._look: Look | Literal["hidden"] = ""  # of the text here
         self._options: list[tuple[bool, list[str]]] | None = None  # of the open select
         self._controls = 0  # form controls in the open cell

@@ -306,9 +306,7 @@ class XlsbSheet:
                 ordered = ordered and u32(body, 0) + 1 > row
                 row = u32(body, 0) + 1
                 marker.row(row, hidden=len(body) > 11 and bool(body[11] & 0x10))
-            elif _BLANK <= kind <= _LAST_CELL and (
-                marker.units or marker.is_any_struck or row <= limits.layout_rows
-            ):
+            elif _BLANK <= kind <= _LAST_CELL and (marker.units or marker.is_any_struck or row <= limits.layout_rows):
                 marker.mark(row, u32(body, 0) + 1, u32(body, 4) & 0xFFFFFF)
             elif kind == _COLUMN and len(body) > 16 and body[16] & 1:
                 marker.hide_columns(u32(body, 0) + 1, u32(body, 4) + 1)
