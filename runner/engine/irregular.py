@@ -1,9 +1,9 @@
-"""Reports rows and cells of a table that do not keep its shape: values that moved, lines that continue a record, marks.
+"""Reports rows and cells of a table that do not keep its shape: values that moved, lines that continue a record.
 
 Theory of operation. The first rows of a table show what kinds of values its columns hold. A row that lacks its last
-cells is everyday; it is suspect only if its values contradict their columns and fit those to the right. A row that lacks
-its first cell is suspect if it also lacks every value that identifies a record. All of that is looked up only in rows
-with a blank first or last cell, so a table that keeps its shape costs one search per column and block.
+cells is everyday; it is suspect only if its values contradict their columns and fit those to the right. A row that
+lacks its first cell is suspect if it also lacks every value that identifies a record. All of that is looked up only in
+rows with a blank first or last cell, so a table that keeps its shape costs one search per column and block.
 """
 
 import re
@@ -23,11 +23,13 @@ _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
 _SHIFTS: Final = 3  # cells that may be missing
 _MEMO: Final = 50_000
 # What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
-_MADE = re.compile(rf"(?:\A|(?<=\x1f))(?:\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}})(?=\x1f|\Z)", re.IGNORECASE)
-_SPLIT: Final = "\x1f"
+_MADE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
+_MAY_BE_MADE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
+_TYPED: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
 _DITTO: Final = frozenset({
-    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", "\u00bb", '-"-', '- " -', '—"—', '–"–', "-\u201d-", "-''-", '"-"', '" "', '" " "',
-    "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.", "dito", "Dito", "wie oben", "as above", "same as above",
+    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", '-"-', '- " -', '\u2014"\u2014', '\u2013"\u2013', "-\u201d-", "-''-",
+    '"-"', '" "', '" " "', "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.",
+    "dito", "Dito", "wie oben", "as above", "same as above",
 })  # fmt: skip
 
 
@@ -37,24 +39,27 @@ class DeclaredHeadings(Protocol):
         ...
 
 
-def report_irregular(table: SourceTable, sheet: SpooledSheet, names: DeclaredHeadings, findings: Findings) -> None:
-    """Report what does not keep the shape of its table."""
+def report_irregular(
+    table: SourceTable, sheet: SpooledSheet, names: DeclaredHeadings, findings: Findings, *, is_text: bool
+) -> None:
+    """Report what does not keep the shape of its table; `is_text`: all values are texts."""
     if not table.has_data:
         return
     _report_struck(table, sheet, findings)
     _report_shared_headers(table, sheet, findings)
     sample = _sampled(table, sheet)
     if len(sample) >= LEAST:
-        found = _Search(table, sample, names)
+        found = _Search(table, sample, names, is_text=is_text)
         for numbers, columns in _cut(table, sheet):
             found.add(numbers, columns)
         found.report(findings)
 
 
 def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
-    """The rows of a table by column, rows that are left out included."""
-    for block in sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
-        cut = block.within(table.top, table.bottom)
+    """The rows of a table by column, rows that are left out included; of a sheet that is not spooled the first ones."""
+    bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
+    for block in sheet.some_blocks(lambda e: e.first <= bottom and table.top <= e.last):
+        cut = block.within(table.top, bottom)
         width = len(cut.columns)
         blank = [None] * len(cut.numbers)
         yield cut.numbers, [cut.columns[c.index - 1] if c.index <= width else blank for c in table.columns]
@@ -74,7 +79,9 @@ def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
 class _Search:
     """Searches the rows of one table."""
 
-    def __init__(self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings) -> None:
+    def __init__(
+        self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings, *, is_text: bool
+    ) -> None:
         self._table = table
         self._names = names
         self._kinds = Kinds()
@@ -87,8 +94,11 @@ class _Search:
         self._always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
+        self._is_text = is_text
         self._texts = [at for at in range(self._width) if any(row[at].__class__ is str for row in sample)]
-        self._examined = 0
+        if table.bottom - table.top >= _TYPED:
+            self._texts = [at for at in self._texts if any(row[at] in _DITTO for row in sample)]
+        self._examined = self._seen = 0
         self._short: list[int] = []
         self._continued: list[int] = []
         self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
@@ -100,7 +110,7 @@ class _Search:
         """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
         held = [value for value in values if value is not None]
         texts = [value for value in held if value.__class__ is str and len(value) < 40]
-        codes = sum(self._kinds[text] == "code" and not _MADE.search(text) for text in texts)
+        codes = sum(self._kinds[text] == "code" and not _MADE.fullmatch(text) for text in texts)
         return codes >= 2 and codes * 2 > len(held)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
@@ -110,6 +120,7 @@ class _Search:
             self._find_lines(numbers, columns)
         for at in self._coded:
             self._find_dates(at, numbers, columns[at])
+        self._seen += len(numbers)
         for at in self._texts:
             if not _DITTO.isdisjoint(columns[at]):
                 rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in _DITTO]
@@ -139,7 +150,7 @@ class _Search:
         return False
 
     def _find_lines(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Rows without a first cell: lines that continue the record above, or that repeat the names of other columns."""
+        """Rows without a first cell: lines that continue the record above, or that name other columns."""
         for at, first in enumerate(columns[0]):
             if first is not None or numbers[at] in self._table.without:
                 continue
@@ -157,12 +168,14 @@ class _Search:
     def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Dates among codes."""
         rows: list[int] = []
-        if not {date, datetime}.isdisjoint(map(type, column)):
+        if not self._is_text and not {date, datetime}.isdisjoint(map(type, column)):
             rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
-        texts = [value for value in column if value.__class__ is str]
-        if _MADE.search(_SPLIT.join(texts)):
-            made = (n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v))
-            rows += made
+        if self._seen > _TYPED and at not in self._dated:
+            texts = []
+        else:
+            texts = column if self._is_text else [value for value in column if value.__class__ is str]
+        if texts and _MAY_BE_MADE.search("\n".join(filter(None, texts))):
+            rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v)]
         if rows:
             self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
 
@@ -171,28 +184,28 @@ class _Search:
         self._say(
             findings, "short_row", self._short,
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
-            "add the missing cell",
+            settle="add the missing cell",
         )  # fmt: skip
         self._say(
             findings, "record_assumed", names,
             "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
-            "put the two kinds of rows on two sheets",
+            settle="put the two kinds of rows on two sheets",
         )  # fmt: skip
         self._say(
             findings, "record_assumed", [n for n in self._continued if n not in set(names)],
             "the row lacks what all other records have and may continue the one above it; kept as a record",
-            "write each record in one row",
+            settle="write each record in one row",
         )  # fmt: skip
         for at, rows in self._dated.items():
             self._say(
                 findings, "date_among_codes", rows,
                 "a date stands among codes: a spreadsheet program may have made it of a code such as 1-2 or MAR1",
-                "format the column as text before the codes are entered", at,
+                settle="format the column as text before the codes are entered", at=at,
             )  # fmt: skip
         for at, rows in self._dittos.items():
             self._say(
                 findings, "ditto_mark", rows, "a ditto mark stands for the value above it; kept as it is",
-                "repeat the value", at,
+                settle="repeat the value", at=at,
             )  # fmt: skip
 
     def _subheads(self) -> list[int]:
@@ -208,7 +221,7 @@ class _Search:
         return sorted(found)
 
     def _say(
-        self, findings: Findings, code: str, rows: Sequence[int], what: str, settle: str, at: int | None = None
+        self, findings: Findings, code: str, rows: Sequence[int], what: str, *, settle: str, at: int | None = None
     ) -> None:
         """Report rows, or cells of one column: the first ones by themselves, the rest counted with the last of them."""
         column = None if at is None else self._table.columns[at].index

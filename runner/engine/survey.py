@@ -223,8 +223,9 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     _report_hidden(table, sheet, findings)
-                    report_irregular(table, sheet, headings(), findings)
-                    if source.format in TEXT_FORMATS:
+                    is_text = source.format in TEXT_FORMATS
+                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+                    if is_text:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))

@@ -66,7 +66,7 @@ def test_units_formulas_and_small_print_belong_to_the_text(parts):
     ("parts", "value", "note"),
     [
         (("10", ("6", "raised")), "10^6", "power"),
-        (("1.5 × 10", ("-3", "raised")), "1.5 × 10^-3", "power"),
+        (("1.5 \u00d7 10", ("-3", "raised")), "1.5 \u00d7 10^-3", "power"),
         (("1", ("1", "raised"), "/2"), "1 1/2", "power"),
         (("5", ("99", "small")), "5.99", "cents"),
         (("$5", ("99", "raised")), "$5.99", "cents"),
@@ -109,7 +109,9 @@ def test_runs_in_the_cells_of_an_xlsx(tmp_path):
     sheet = book.add_worksheet()
     raised, struck = book.add_format({"font_script": 1}), book.add_format({"font_strikeout": True})
     sheet.write_row(0, 0, ("item", "price"))
-    for row, (item, price) in enumerate(zip(ITEMS, (("1253", raised, "2"), (struck, "12", "15"), 8, 9)), 1):
+    for row, (item, price) in enumerate(
+        zip(ITEMS, (("1253", raised, "2"), (struck, "12", "15"), 8, 9), strict=True), 1
+    ):
         sheet.write(row, 0, item)
         if isinstance(price, tuple):
             sheet.write_rich_string(row, 1, *price)
@@ -180,7 +182,8 @@ def test_runs_of_an_ods(tmp_path):
         "9",
     ]
     rows = "".join(
-        f"<table:table-row>{cell(a)}{cell(b)}</table:table-row>" for a, b in [("item", "price"), *zip(ITEMS, prices)]
+        f"<table:table-row>{cell(a)}{cell(b)}</table:table-row>"
+        for a, b in [("item", "price"), *zip(ITEMS, prices, strict=True)]
     )
     expect(job(tmp_path, ods(tmp_path, f'<table:table table:name="S">{rows}</table:table>', styles=styles)))
 

@@ -108,7 +108,9 @@ class Block(NamedTuple):
     columns: list[list[Value]]
 
     def within(self, first: int, last: int) -> "Block":
-        """The rows from `first` to `last`."""
+        """The rows from `first` to `last`; the block itself if that is all of them."""
+        if self.numbers and first <= self.numbers[0] and self.numbers[-1] <= last:
+            return self
         start, end = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
         return Block(self.numbers[start:end], [column[start:end] for column in self.columns])
 

@@ -407,6 +407,7 @@ class OdsSheet:
         place: TablePlace,
         index: int,
         limits: ReadLimits,
+        *,
         looks: Mapping[str, Look],
     ) -> None:
         self.name = place.name
@@ -457,7 +458,7 @@ def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
     places = find_tables(archive.stream(entry), limits)
     sheets: list[Sheet] = []
     for place in places.tables:
-        sheet = OdsSheet(archive, entry, place, len(sheets), limits, places.looks)
+        sheet = OdsSheet(archive, entry, place, len(sheets), limits, looks=places.looks)
         sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
         sheets.append(sheet)
     return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)

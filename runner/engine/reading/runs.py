@@ -1,4 +1,4 @@
-"""What a cell with differently formatted parts shows: raised, lowered, small and struck-out runs, read as a person does.
+"""What a cell shows whose parts are formatted differently: raised, lowered, small and struck-out runs.
 
 A raised mark after a number or a word is a footnote's and no part of the value; a raised digit of a unit or a formula
 (m², R²) belongs to the text; small digits after a price are its cents; a struck-out part is gone. Whatever is not
@@ -162,8 +162,8 @@ _SIGNS = re.compile(r"[*†‡§¶#]+")
 _LETTER = re.compile(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
 _ORDINAL: Final = frozenset("aeohnrt")  # 5ᵉ, 1º, 2ª, 8ʰ
 _NUMBER_END = re.compile(r"\d[\s\u00a0]*[%€$£]?\)?\Z")
-_TEN = re.compile(r"(?:\A|[x×*·⋅.e]\s*)10\Z", re.IGNORECASE)
-_WORD_END = re.compile(r"([^\W\d_]{3,}|[\d.%)\]\"'”’])[.,:;]?\Z")
+_TEN = re.compile(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
+_WORD_END = re.compile(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
 _UNIT_END = re.compile(r"(?:\A|[^^\W_]|\d|\b)(?:[cdkmnµp]?m|ft|yd|mi|mile|mtr|mol|sec|met(?:er|re)s?)\Z", re.IGNORECASE)
 _WHOLE_PRICE = re.compile(r"(?:\A|[^\d.,])\d{1,6}\Z")
 _CURRENCY = re.compile("[$\u00a2-\u00a5\u20a0-\u20cf]|EUR|USD|GBP|CHF")
