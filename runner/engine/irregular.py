@@ -27,8 +27,8 @@ _MADE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
 _MAY_BE_MADE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
 _TYPED: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
 _DITTO: Final = frozenset({
-    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", '-"-', '- " -', '\u2014"\u2014', '\u2013"\u2013', "-\u201d-", "-''-",
-    '"-"', '" "', '" " "', "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.",
+    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", '-"-', '- " -', '\u2014"\u2014', '\u2013"\u2013', "-\u201d-",
+    "-''-", '"-"', '" "', '" " "', "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.",
     "dito", "Dito", "wie oben", "as above", "same as above",
 })  # fmt: skip
 
@@ -170,9 +170,8 @@ class _Search:
         rows: list[int] = []
         if not self._is_text and not {date, datetime}.isdisjoint(map(type, column)):
             rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
-        if self._seen > _TYPED and at not in self._dated:
-            texts = []
-        else:
+        texts: list[Any] = []
+        if self._seen <= _TYPED or at in self._dated:
             texts = column if self._is_text else [value for value in column if value.__class__ is str]
         if texts and _MAY_BE_MADE.search("\n".join(filter(None, texts))):
             rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v)]

@@ -1,8 +1,8 @@
 """Reads lines of a text file that do not keep its shape, where only one reading fits the columns of the others.
 
 A record of another width than the table's is one of three things: a whole line in quotes, a line with another
-delimiter, or a line that a break inside a value has cut in two. Each is read right if the result has the table's width and its
-values are of the kinds that the columns hold, and is reported with its row. Anything else stays as it is.
+delimiter, or a line that a break inside a value has cut in two. Each is read right if the result has the table's width
+and its values are of the kinds that the columns hold, and is reported with its row. Anything else stays as it is.
 """
 
 import csv
