@@ -8,9 +8,10 @@ rows with a blank first or last cell, so a table that keeps its shape costs one 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 
+from runner.engine.filling import DITTO
 from runner.engine.findings import Findings
 from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
 from runner.engine.sources import SourceTable
@@ -20,17 +21,15 @@ _SAMPLE: Final = 400
 _MOSTLY: Final = 0.8
 _EACH: Final = 20  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
+_TYPES: Final = 4  # kinds of rows that one file may mix
+_UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
 _SHIFTS: Final = 3  # cells that may be missing
 _MEMO: Final = 50_000
 # What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
 _MADE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
 _MAY_BE_MADE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
+_SCORE = re.compile(r"(\d{1,3}):(\d{1,3})")
 _TYPED: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
-_DITTO: Final = frozenset({
-    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", '-"-', '- " -', '\u2014"\u2014', '\u2013"\u2013', "-\u201d-",
-    "-''-", '"-"', '" "', '" " "', "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem", "id.",
-    "dito", "Dito", "wie oben", "as above", "same as above",
-})  # fmt: skip
 
 
 class DeclaredHeadings(Protocol):
@@ -94,10 +93,14 @@ class _Search:
         self._always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
+        self._scored = [at for at in range(self._width) if not is_text and _is_scored([row[at] for row in sample])]
+        self._first = sample[0]
+        self._types = self._other_types(sample)
+        self._typed: list[int] = []
         self._is_text = is_text
         self._texts = [at for at in range(self._width) if any(row[at].__class__ is str for row in sample)]
         if table.bottom - table.top >= _TYPED:
-            self._texts = [at for at in self._texts if any(row[at] in _DITTO for row in sample)]
+            self._texts = [at for at in self._texts if any(row[at] in DITTO for row in sample)]
         self._examined = self._seen = 0
         self._short: list[int] = []
         self._continued: list[int] = []
@@ -105,6 +108,26 @@ class _Search:
         self._dated: dict[int, list[int]] = {}
         self._dittos: dict[int, list[int]] = {}
         self._above = False  # the row above has its first cell
+
+    def _other_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
+        """First cells of rows that hold other kinds of values than the first row: H for orders, D for their lines."""
+        groups: dict[Any, list[tuple[Any, ...]]] = {}
+        for row in sample:
+            groups.setdefault(row[0], []).append(row)
+        if not 1 < len(groups) <= _TYPES or self._width < LEAST or None in groups:
+            return frozenset()
+        classes = {
+            first: [
+                class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)
+            ]
+            for first, rows in groups.items()
+        }
+        own = classes.pop(sample[0][0])
+        other = {
+            first: sum({a, b} in _UNLIKE for a, b in zip(own[1:], held[1:], strict=True))
+            for first, held in classes.items()
+        }
+        return frozenset(first for first, count in other.items() if count * 2 >= self._width - 1)
 
     def _is_coded(self, values: Iterable[Any]) -> bool:
         """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
@@ -120,10 +143,17 @@ class _Search:
             self._find_lines(numbers, columns)
         for at in self._coded:
             self._find_dates(at, numbers, columns[at])
+        if self._types:
+            self._typed += [n for n, v in zip(numbers, columns[0], strict=True) if v in self._types]
+        for at in self._scored:
+            clocks = [
+                n for n, v in zip(numbers, columns[at], strict=True) if isinstance(v, time | timedelta | datetime)
+            ]
+            self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
         self._seen += len(numbers)
         for at in self._texts:
-            if not _DITTO.isdisjoint(columns[at]):
-                rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in _DITTO]
+            if not DITTO.isdisjoint(columns[at]):
+                rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in DITTO]
                 self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
 
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
@@ -195,16 +225,27 @@ class _Search:
             "the row lacks what all other records have and may continue the one above it; kept as a record",
             settle="write each record in one row",
         )  # fmt: skip
+        self._say(
+            findings, "record_assumed", [n for n in self._typed if n not in self._table.without],
+            "the row has another first cell and other kinds of values than the first record: it may be no record",
+            settle="put the two kinds of rows on two sheets",
+        )  # fmt: skip
         for at, rows in self._dated.items():
             self._say(
                 findings, "date_among_codes", rows,
-                "a date stands among codes: a spreadsheet program may have made it of a code such as 1-2 or MAR1",
+                "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
                 settle="format the column as text before the codes are entered", at=at,
             )  # fmt: skip
         for at, rows in self._dittos.items():
+            if not rows:
+                continue
+            is_proven = self._first[at] is not None and self._first[at] not in DITTO
+            if is_proven:
+                self._table.dittos |= {at}
             self._say(
-                findings, "ditto_mark", rows, "a ditto mark stands for the value above it; kept as it is",
-                settle="repeat the value", at=at,
+                findings, "ditto_mark", rows,
+                "a ditto mark is read as the value above it" if is_proven else "a ditto mark has no value above it; kept",
+                settle="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
 
     def _subheads(self) -> list[int]:
@@ -220,7 +261,15 @@ class _Search:
         return sorted(found)
 
     def _say(
-        self, findings: Findings, code: str, rows: Sequence[int], what: str, *, settle: str, at: int | None = None
+        self,
+        findings: Findings,
+        code: str,
+        rows: Sequence[int],
+        what: str,
+        *,
+        settle: str,
+        at: int | None = None,
+        severity: str = "warning",
     ) -> None:
         """Report rows, or cells of one column: the first ones by themselves, the rest counted with the last of them."""
         column = None if at is None else self._table.columns[at].index
@@ -228,9 +277,16 @@ class _Search:
             rest = len(rows) - _EACH if n == _EACH - 1 else 0
             said = f"{what}; {rest:,} more like it below" if rest > 0 else what
             findings.add(
-                code, "warning", f"{said}; to settle it: {settle}", place=self._table.place, row=row, column=column,
+                code, severity, f"{said}; to settle it: {settle}", place=self._table.place, row=row, column=column,
                 rule="reading", count=1 + max(rest, 0),
             )  # fmt: skip
+
+
+def _is_scored(values: Sequence[Any]) -> bool:
+    """Whether a column holds times of day beside texts such as 3:1 and 25:30, which are none."""
+    texts = [value for value in values if value.__class__ is str]
+    scores = [found for found in map(_SCORE.fullmatch, texts) if found and (int(found[1]) > 23 or len(found[2]) < 2)]
+    return bool(scores) and any(isinstance(value, time | timedelta | datetime) for value in values)
 
 
 def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:

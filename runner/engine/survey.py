@@ -306,7 +306,8 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         cut = block.within(first, last)
         at = table.columns[0].index
         seen += cut.columns[at - 1] if at <= len(cut.columns) else []
-    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
+    listed = names.spelled(seen)
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
         table.is_turned = True

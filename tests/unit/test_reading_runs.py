@@ -70,6 +70,7 @@ def test_units_formulas_and_small_print_belong_to_the_text(parts):
         (("1", ("1", "raised"), "/2"), "1 1/2", "power"),
         (("5", ("99", "small")), "5.99", "cents"),
         (("$5", ("99", "raised")), "$5.99", "cents"),
+        (("52", ("07", "raised")), "52.07", "cents"),
         (("1", ("234", "small")), "1 234", "power"),
         ((("12", "struck"), "15"), "15", "struck_part"),
         (("15 ", ("12", "struck"), " kg"), "15 kg", "struck_part"),

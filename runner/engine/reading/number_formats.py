@@ -163,6 +163,7 @@ class _Section:
     def __init__(self) -> None:
         self.parts: list[str | _Digit | None] = []  # literal text, a digit placeholder, or all digits
         self.condition: Callable[[int], bool] | None = None
+        self.bound = 0  # of the condition
 
     def show(self, number: int) -> str:
         """Fill the digits of a non-negative number into the placeholders, from the right."""
@@ -192,7 +193,8 @@ def shower_of(code: str) -> Shower | None:
     def show(number: int) -> str | None:
         return _show(sections, number)
 
-    return show if any(show(one) not in (None, str(one)) for one in _PROBES) else None
+    probes = {*_PROBES, *(section.bound for section in sections if section.condition)}
+    return show if any(show(one) not in (None, str(one)) for one in probes) else None
 
 
 def shown(show: Shower, number: Value) -> Value:
@@ -231,6 +233,7 @@ def _bracket(section: _Section, inside: str) -> bool:
     if found := _CONDITION.fullmatch(inside.strip()):
         compare, bound = _COMPARE[found[1]], float(found[2])
         section.condition = lambda number: compare(number, bound)
+        section.bound = int(bound)
     return not inside.startswith("$") or inside.startswith("$-")
 
 

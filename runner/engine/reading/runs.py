@@ -166,7 +166,6 @@ _TEN = re.compile(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
 _WORD_END = re.compile(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
 _UNIT_END = re.compile(r"(?:\A|[^^\W_]|\d|\b)(?:[cdkmnµp]?m|ft|yd|mi|mile|mtr|mol|sec|met(?:er|re)s?)\Z", re.IGNORECASE)
 _WHOLE_PRICE = re.compile(r"(?:\A|[^\d.,])\d{1,6}\Z")
-_CURRENCY = re.compile("[$\u00a2-\u00a5\u20a0-\u20cf]|EUR|USD|GBP|CHF")
 
 
 def shown(runs: Sequence[Run]) -> str:
@@ -229,7 +228,7 @@ def _raised(before: str, mark: str, after: str) -> Read:
     if not _NUMBERED.fullmatch(mark):
         return (f"^{mark}", "power") if after_number and digits.isdecimal() else (None, None)
     if after_number:
-        if len(mark) == 2 and mark.isdecimal() and _CURRENCY.search(before + after) and _WHOLE_PRICE.search(before):
+        if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
             return f".{mark}", "cents"
         return "", "footnote"
     if mark in ("2", "3") and _UNIT_END.search(before):
