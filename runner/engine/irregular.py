@@ -14,12 +14,13 @@ from typing import Any, Final, Protocol
 from runner.engine.filling import DITTO
 from runner.engine.findings import Findings
 from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
+from runner.engine.reading.number_formats import MINUS
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
 
 _SAMPLE: Final = 400
 _MOSTLY: Final = 0.8
-_EACH: Final = 20  # rows reported one by one
+_EACH: Final = 1_000  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
 _TYPES: Final = 4  # kinds of rows that one file may mix
 _UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
@@ -46,6 +47,7 @@ def report_irregular(
         return
     _report_struck(table, sheet, findings)
     _report_shared_headers(table, sheet, findings)
+    _report_signs(table, sheet, findings)
     sample = _sampled(table, sheet)
     if len(sample) >= LEAST:
         found = _Search(table, sample, names, is_text=is_text)
@@ -244,7 +246,7 @@ class _Search:
                 self._table.dittos |= {at}
             self._say(
                 findings, "ditto_mark", rows,
-                "a ditto mark is read as the value above it" if is_proven else "a ditto mark has no value above it; kept",
+                "a ditto mark is read as the value above it" if is_proven else "a ditto mark has no value above; kept",
                 settle="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
 
@@ -302,6 +304,26 @@ def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) 
     said = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
     for row, column in rows:
         findings.add("struck_text", "warning", said, place=table.place, row=row, column=column, rule="reading")
+
+
+def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report columns whose number format shows a minus sign that the stored numbers do not have."""
+    for column in table.columns:
+        runs = sheet.layout().units.get(column.index, {}).get(MINUS, ())
+        inside = [
+            (max(first, table.top), min(last, table.bottom)) for first, last in zip(runs[::2], runs[1::2], strict=True)
+        ]
+        rows = sum(last - first + 1 for first, last in inside if first <= last)
+        if rows:
+            first = min(first for first, last in inside if first <= last)
+            said = (
+                f"the number format of {rows:,} cells from this one on shows positive numbers as negative ones; the "
+                "numbers are kept as they are stored; to settle it: store them with their sign"
+            )
+            findings.add(
+                "sign_ignored", "warning", said, place=table.place, row=first, column=column.index, rule="reading",
+                count=rows,
+            )  # fmt: skip
 
 
 def _report_shared_headers(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:

@@ -1,6 +1,6 @@
 """A file that does not keep its own shape is read right where only one reading fits, else its rows are reported."""
 
-from datetime import date
+from datetime import date, time
 
 import openpyxl
 import pytest
@@ -191,3 +191,71 @@ def test_entities_in_a_text_file_are_reported(tmp_path):
     out = job(tmp_path, changed(4, "k4,M&uuml;ller &amp; Co,Bonn,4.5"))
     assert out.column("name")[3] == "M&uuml;ller &amp; Co"
     assert warnings(out) == [("entities", 5)]
+
+
+def test_a_file_of_which_most_lines_have_a_second_delimiter_is_read(tmp_path):
+    out = job(tmp_path, [HEAD, *LINES[:3], *(line.replace(",", "\t") for line in [*LINES[3:], *LINES[3:]])])
+    assert out.column("id") == ["k1", "k2", "k3", "k4", "k5", "k6", "k4", "k5", "k6"]
+
+
+@pytest.mark.parametrize("sign", ["# ", "% ", "// ", "-- ", ";; ", "REM "])
+def test_comments_between_records_are_left_out_and_reported(tmp_path, sign):
+    out = job(tmp_path, [HEAD, *LINES[:3], f"{sign}probe cleaned", *LINES[3:]])
+    assert out.rows()[1:] == PEOPLE
+    assert ("record_assumed", 5) in warnings(out)
+
+
+def test_a_sign_that_records_start_with_is_no_comment(tmp_path):
+    lines = ["name,city,amount", "# 1 Desk,Oslo,1", "# 2 Lamp,Rome,2", "# 3 Sofa", "# 4 Bed,Lima,4"]
+    assert len(job(tmp_path, lines, FIELDS[1:]).rows()) == 5
+
+
+@pytest.mark.parametrize("mark", ['"', "\u3003", "''", "ditto", '-"-'])
+def test_ditto_marks_are_read_as_the_value_above(tmp_path, mark):
+    rows = [["id", "name", "city", "amount"], *map(list, PEOPLE)]
+    rows[3][1] = rows[4][1] = rows[6][2] = mark
+    out = run_job(tmp_path, rows, fields=FIELDS)
+    assert out.column("name")[1:4] == ["Bob Ray", "Bob Ray", "Bob Ray"]
+    assert out.column("city")[4:] == ["Cork", "Cork"]
+    assert warnings(out) == []
+    assert out.cells("ditto_mark") == ["B4", "B5", "C7"]
+
+
+def test_a_ditto_mark_in_the_first_record_is_kept_and_reported(tmp_path):
+    rows = [["id", "name", "city", "amount"], *map(list, PEOPLE)]
+    rows[1][1] = "ditto"
+    out = run_job(tmp_path, rows, fields=FIELDS)
+    assert out.column("name")[0] == "ditto"
+    assert warnings(out) == [("ditto_mark", 2)]
+
+
+def test_rows_of_another_kind_are_reported(tmp_path):
+    lines = ["type,order,name,city"]
+    for n in range(4):
+        lines += [f"H,B{n},Ann Lee,Oslo", f"D,Lamp,{n},7.{n}"]
+    fields = [{"name": name, "type": "text"} for name in ("order", "name", "city")]
+    assert warnings(job(tmp_path, lines, fields)) == [("record_assumed", n) for n in (3, 5, 7, 9)]
+
+
+def test_times_among_scores_are_reported(tmp_path):
+    rows = [["team", "result"], ["Oslo", time(3, 1)], ["Rome", "25:30"], ["Lima", time(2, 2)], ["Bonn", "3:1"]]
+    fields = [{"name": "team", "type": "text"}, {"name": "result", "type": "text"}]
+    assert run_job(tmp_path, rows, fields=fields).cells("date_among_codes") == ["B2", "B4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [("Tuesday, 18 March 2024", True), ("Monday, 18 March 2024", False), ("Mo. 18.03.2024", False), ("Di 18.03.2024", True),
+     ("18 mar 2024", False), ("lundi 18 mars 2024", False)],
+)  # fmt: skip
+def test_a_weekday_that_contradicts_its_date_is_reported(tmp_path, text, is_told):
+    lines = ["name;day", f"Ann;{text}", "Bob;19.03.2024", "Cid;20.03.2024"]
+    out = job(tmp_path, lines, [FIELDS[1], {"name": "day", "type": "date"}])
+    assert out.cells("weekday_contradicts") == (["B2"] if is_told else [])
+
+
+def test_fields_listed_one_below_the_other_are_reported(tmp_path):
+    lines = []
+    for row in PEOPLE[:4]:
+        lines += [f"name,{row[1]}", f"city,{row[2]}", f"amount,{row[3]}", ""]
+    assert ("header_assumed", 1) in warnings(job(tmp_path, lines))

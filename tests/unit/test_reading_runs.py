@@ -223,7 +223,6 @@ def test_runs_of_a_page(tmp_path, first, second):
         "<select><option>5<option selected>7<option>9</select>",
         "<select><option>7</option><option>9</option></select>",
         "<textarea>7</textarea>",
-        '<img src="seven.png" alt="7">',
         "<ruby>7<rt>seven</rt></ruby>",
     ],
 )
@@ -241,6 +240,12 @@ def test_ticks_of_a_page_are_truth_values(tmp_path):
     )
     out = job(tmp_path, tmp_path / "in.html", [{"name": "item", "type": "text"}, {"name": "active", "type": "boolean"}])
     assert out.column("active") == [True, False, True]
+
+
+def test_a_picture_is_read_as_its_alternative_text_and_reported(tmp_path):
+    out = page(tmp_path, ("Lamp", '<img src="seven.png" alt="7">'), ("Desk", 8), ("Sofa", '<img alt="new">9'))
+    assert out.column("price") == [7, 8, 9]
+    assert out.cells("image_text") == ["B2"]
 
 
 def test_several_controls_in_a_cell_are_reported(tmp_path):
@@ -267,6 +272,46 @@ def test_whole_cells_that_are_struck_out_are_kept_and_reported(tmp_path):
     out = run_job(tmp_path, fields=FIELDS)
     assert out.column("price") == [7, 8, 9]
     assert out.cells("struck_text") == ["A3"]
+
+
+@pytest.mark.parametrize("code", ["-0.00", '"-"#,##0.00', "-0.00;0.00", "(0.00)", "-€ 0.00"])
+def test_a_minus_that_only_the_number_format_shows_is_reported(tmp_path, code):
+    book = xlsxwriter.Workbook(tmp_path / "in.xlsx")
+    sheet = book.add_worksheet()
+    sheet.write_row(0, 0, ("item", "price"))
+    for row, item in enumerate(ITEMS, 1):
+        sheet.write(row, 0, item)
+        sheet.write(row, 1, row + 0.5, book.add_format({"num_format": code}))
+    book.close()
+    out = run_job(tmp_path, fields=FIELDS)
+    assert out.column("price") == [1.5, 2.5, 3.5, 4.5]
+    assert out.cells("sign_ignored") == ["B2"]
+
+
+@pytest.mark.parametrize(
+    "code", ["0.00", "0.00;-0.00", "_(* #,##0.00_);_(* (#,##0.00);_(* -??_)", "(000) 000-0000", "0-00", "General"]
+)
+def test_formats_that_show_a_minus_only_for_negative_numbers_are_fine(tmp_path, code):
+    book = xlsxwriter.Workbook(tmp_path / "in.xlsx")
+    sheet = book.add_worksheet()
+    sheet.write_row(0, 0, ("item", "price"))
+    for row, item in enumerate(ITEMS, 1):
+        sheet.write(row, 0, item)
+        sheet.write(row, 1, row, book.add_format({"num_format": code}))
+    book.close()
+    assert run_job(tmp_path, fields=FIELDS).cells("sign_ignored") == []
+
+
+def test_words_that_a_number_format_shows_are_the_text(tmp_path):
+    book = xlsxwriter.Workbook(tmp_path / "in.xlsx")
+    sheet = book.add_worksheet()
+    sheet.write_row(0, 0, ("item", "price"))
+    form = book.add_format({"num_format": '[=1]"male";[=2]"female"'})
+    for row, number in enumerate((1, 2, 1), 1):
+        sheet.write(row, 0, number, form)
+        sheet.write(row, 1, row)
+    book.close()
+    assert run_job(tmp_path, fields=FIELDS).column("item") == ["male", "female", "male"]
 
 
 def test_letters_encoded_twice_inside_a_workbook_are_reported_at_their_cells(tmp_path):

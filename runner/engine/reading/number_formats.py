@@ -310,6 +310,10 @@ _SKIPPED = re.compile(r"\[[^$\]][^\]]*\]|_.|\*.")
 UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
 
 
+_MINUS = re.compile(r"[-\u2212]\s*[^\w\s]*\s*[0#?].*|\(\s*[^\w\s]*\s*[0#?][^()]*\)", re.DOTALL)
+MINUS: Final = "-"  # the "unit" of a format that shows positive numbers as negative ones
+
+
 def unit_of_format(code: str) -> str:
     """The sign or word that a format adds to a number, from its first section; empty if it adds none."""
     code = _SKIPPED.sub("", code[:MOST])
@@ -321,6 +325,9 @@ def unit_of_format(code: str) -> str:
 
     first, _, rest = _LITERALS.sub(take, code).partition(";")
     del literals[first.count("\0") :]
+    left = iter(literals)
+    if _MINUS.fullmatch(re.sub("\0", lambda _: next(left, ""), first).strip()):
+        return MINUS
     if "%" in first:
         return "%"
     return " ".join(UNIT.findall(" ".join(literals)))[:20] if rest or literals else ""

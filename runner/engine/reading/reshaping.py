@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from runner.engine.reading.kinds import Class, Kinds, class_of, contradicts
+from runner.engine.reading.kinds import LEAST, Class, Kinds, class_of, contradicts
 from runner.engine.reading.records import Dialect, Troubles
 
 OTHERS: Final = ";,\t|"
@@ -65,7 +65,7 @@ class Reshaper:
 
     def reshape(self, above: int, records: list[list[str]], widths: Sequence[int]) -> None:
         """Mend in place; `above`: the number of records before these. A line that joins another leaves a blank one."""
-        if self._width < 2 or widths.count(self._width) == len(widths):
+        if widths.count(self._width) == len(widths) or (self._width < 2 and not self._is_split(widths)):
             return
         if not self._classes:
             self._learn(records)
@@ -75,6 +75,14 @@ class Reshaper:
             if width and width != self._width:
                 at += self._mend(at, above + at + 1, records, widths)
             at += 1
+
+    def _is_split(self, widths: Sequence[int]) -> bool:
+        """Whether the file starts with records of several cells, though most lines have one; takes their width."""
+        first = next(filter(None, widths), 0)
+        if self._classes or first < _WIDE or widths.count(first) < LEAST:
+            return False
+        self._width = first
+        return True
 
     def _learn(self, records: Sequence[list[str]]) -> None:
         whole = [record for record in records if len(record) == self._width][1 : _SAMPLE + 1]

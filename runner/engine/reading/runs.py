@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, TypeVar
 from runner.engine.reading.books import Block, Remark, Row, Value
 
 Look = Literal["", "raised", "lowered", "small", "struck"]
-Note = Literal["footnote", "power", "cents", "struck_part", "struck", "encoded_twice", "cell_twice", "form"]
+Note = Literal["footnote", "power", "cents", "struck_part", "struck", "encoded_twice", "cell_twice", "form", "image"]
 
 _SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
     "footnote": (
@@ -51,6 +51,7 @@ _SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
         "the cell holds several form controls; read as what they show, separated by blanks",
         "export the values as text",
     ),
+    "image": ("image_text", "the cell holds only a picture; read as its alternative text", "export the values as text"),
 }
 _KEPT: Final = 1_000
 

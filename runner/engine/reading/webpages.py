@@ -330,6 +330,7 @@ class PageTable:
         if self._column:
             if self._instead and not any(text.strip() for text, _ in self._text):
                 self._text.append(Run(self._instead))
+                self.notes.add("image", self._row, self._column)
             if (text := _shown(self._text)) is not None:
                 self._note(text)
                 exact = _unrounded(self._stored, text) if self._stored else None
