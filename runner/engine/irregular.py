@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 
-from runner.engine.filling import DITTO
+from runner.engine.filling import DITTO, JOIN
 from runner.engine.findings import Findings
 from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
 from runner.engine.reading.number_formats import MINUS
@@ -22,6 +22,8 @@ _SAMPLE: Final = 400
 _MOSTLY: Final = 0.8
 _EACH: Final = 1_000  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
+_FEW: Final = 50
+_COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S")
 _TYPES: Final = 4  # kinds of rows that one file may mix
 _UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
 _SHIFTS: Final = 3  # cells that may be missing
@@ -48,6 +50,7 @@ def report_irregular(
     _report_struck(table, sheet, findings)
     _report_shared_headers(table, sheet, findings)
     _report_signs(table, sheet, findings)
+    _report_cut_headers(table, findings)
     sample = _sampled(table, sheet)
     if len(sample) >= LEAST:
         found = _Search(table, sample, names, is_text=is_text)
@@ -93,10 +96,16 @@ class _Search:
         headed = [row for row in sample if row[0] is not None]
         filled = [sum(row[at] is not None for row in headed) for at in range(self._width)]
         self._always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
+        self._usual = [at for at, n in enumerate(filled) if n * 2 > len(headed)]
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
         self._scored = [at for at in range(self._width) if not is_text and _is_scored([row[at] for row in sample])]
-        self._first = sample[0]
+        self._remarks: list[int] = []
+        above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
+        self._above_headers = above - table.without
+        firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
+        self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}
+        self._first, self._sample = sample[0], sample[:_FEW]
         self._types = self._other_types(sample)
         self._typed: list[int] = []
         self._is_text = is_text
@@ -141,6 +150,10 @@ class _Search:
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
         if self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
             self._find_short(numbers, columns)
+        if not self._above_headers.isdisjoint(numbers):
+            for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+                if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
+                    self._remarks.append(number)
         if self._width > 1 and None in columns[0]:
             self._find_lines(numbers, columns)
         for at in self._coded:
@@ -163,8 +176,19 @@ class _Search:
             if last is not None or numbers[at] in self._table.without:
                 continue
             self._examined += 1
-            if self._has_moved([column[at] for column in columns]):
+            values = [column[at] for column in columns]
+            if self._is_remark(numbers[at], values):
+                self._remarks.append(numbers[at])
+            elif self._has_moved(values):
                 self._short.append(numbers[at])
+
+    def _is_remark(self, number: int, values: Sequence[Any]) -> bool:
+        """Whether the row opens with the sign of a comment, as no other does, or is right above a repeated header."""
+        if not any(values[one] is None for one in self._usual):
+            return False
+        first = next((value for value in values if value is not None), None)
+        mark = _COMMENT.match(first) if first.__class__ is str else None
+        return number in self._above_headers or (mark is not None and mark[1] not in self._signs)
 
     def _has_moved(self, values: list[Any]) -> bool:
         """Whether values contradict their columns and fit those to the right of them."""
@@ -218,6 +242,17 @@ class _Search:
             settle="add the missing cell",
         )  # fmt: skip
         self._say(
+            findings, "record_assumed", sorted(self._remarks),
+            "the row reads as a comment or a page heading between the records; kept as a record",
+            settle="leave it out of the file",
+        )  # fmt: skip
+        if self._is_second_header():
+            self._say(
+                findings, "record_assumed", [self._table.top],
+                "the first row has words where the others have values: it may be a second row of headers",
+                settle='"reading": {"header_rows": [1, 2]}',
+            )  # fmt: skip
+        self._say(
             findings, "record_assumed", names,
             "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
             settle="put the two kinds of rows on two sheets",
@@ -249,6 +284,15 @@ class _Search:
                 "a ditto mark is read as the value above it" if is_proven else "a ditto mark has no value above; kept",
                 settle="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
+
+    def _is_second_header(self) -> bool:
+        """Whether the first row has only words, and at least two of them in columns of numbers, dates or codes."""
+        first, rest = self._sample[0], self._sample[1:]
+        if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
+            return False
+        classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
+        typed = [held for held in classes if held in ("number", "date", "code")]
+        return len(typed) > 1 and self._table.top not in self._table.without
 
     def _subheads(self) -> list[int]:
         """Rows that name other columns below each record, as the lines of an order have them."""
@@ -289,6 +333,17 @@ def _is_scored(values: Sequence[Any]) -> bool:
     texts = [value for value in values if value.__class__ is str]
     scores = [found for found in map(_SCORE.fullmatch, texts) if found and (int(found[1]) > 23 or len(found[2]) < 2)]
     return bool(scores) and any(isinstance(value, time | timedelta | datetime) for value in values)
+
+
+def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
+    """Report headers that are longer than the name of a column may be."""
+    for column in table.columns:
+        if not column.generated and len(column.name) < len(JOIN.join(column.parts)):
+            said = f"the header is longer than {len(column.name)} characters and is cut; to settle it: shorten it"
+            row = (*table.table.header_rows, table.top)[0]
+            findings.add(
+                "header_cut", "warning", said, place=table.place, row=row, column=column.index, rule="reading"
+            )  # fmt: skip
 
 
 def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:

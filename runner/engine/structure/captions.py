@@ -34,39 +34,6 @@ _REMARK = re.compile(
 ).match
 
 
-# What programs write before a comment: "# checked", "% station 12", "// end", "-- pause", ";; pause", "REM export".
-_COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S").match
-
-
-def comments(draft: Draft) -> tuple[frozenset[int], list[Choice]]:
-    """Rows of a table that are comments, texts after a sign that no record starts with: left out, and reported."""
-    rows = [draft.rows[at] for at in draft.band.body]
-    if draft.declared or draft.left == draft.right:
-        return frozenset(), []
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        mark = _COMMENT(str(row.values[row.filled[0]])) if row.filled and row.kinds[row.filled[0]] == _TEXT else None
-        if mark:
-            found.setdefault(mark[1], []).append(row)
-    out = [
-        row
-        for mine in found.values()
-        if len(mine) * 2 < len(rows) and all(_is_comment(row, draft.right - draft.left + 1) for row in mine)
-        for row in mine
-    ]
-    message = "row {} starts with the sign of a comment, as no other record does; left out"
-    settle = "remove the sign, if the row is a record"
-    evidence = {"data": len(rows) - len(out), "comment": len(out)}
-    numbers = sorted(row.number for row in out)
-    said = [Choice("record", "a comment", evidence, False, message.format(n), n, settle) for n in numbers[:NAMED]]
-    return frozenset(numbers), said
-
-
-def _is_comment(row: Row, width: int) -> bool:
-    """Whether the row has only texts, and fewer than the table has columns."""
-    return len(row.filled) < width and all(row.kinds[at] == _TEXT for at in row.filled)
-
-
 class Captions(NamedTuple):
     """Row numbers."""
 

@@ -95,9 +95,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
     rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
     beside, doubts = captions.beside_records(draft, hints, rules)
-    remarks, said = captions.comments(draft)
-    rules |= beside | remarks
-    doubts = [*doubts, *said]
+    rules |= beside
     without = [at for at in band.body if rows[at].number not in rules]
     plain = replace(draft, band=replace(band, body=without)) if rules else draft
     lone = captions.captions(plain, hints.ruled, hints.keys(columns))
