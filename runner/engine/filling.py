@@ -112,6 +112,8 @@ DITTO: Final = frozenset({
     "id.", "dito", "Dito", "wie oben", "as above", "same as above",
 })  # fmt: skip
 
+QUOTES: Final = frozenset({'"', "''", "\u201d", "\u201e", '" "'})  # those that are values, too
+
 
 def without_dittos(column: list[Any], above: Any) -> list[Any]:
     """The column with the value above for each ditto mark; `above`: the value before the first one."""

@@ -7,11 +7,12 @@ rows with a blank first or last cell, so a table that keeps its shape costs one 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 
-from runner.engine.filling import DITTO, JOIN
+from runner.engine.filling import DITTO, JOIN, QUOTES
 from runner.engine.findings import Findings
 from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
 from runner.engine.reading.number_formats import MINUS
@@ -24,6 +25,8 @@ _EACH: Final = 1_000  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
 _FEW: Final = 50
 _COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S")
+_PROSE: Final = 60
+_SIGN = re.compile(r"[\"'\t\n;|\\]")
 _TYPES: Final = 4  # kinds of rows that one file may mix
 _UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
 _SHIFTS: Final = 3  # cells that may be missing
@@ -105,7 +108,7 @@ class _Search:
         self._above_headers = above - table.without
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
         self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}
-        self._first, self._sample = sample[0], sample[:_FEW]
+        self._first, self._sample = sample[0], sample
         self._types = self._other_types(sample)
         self._typed: list[int] = []
         self._is_text = is_text
@@ -118,6 +121,7 @@ class _Search:
         self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
         self._dated: dict[int, list[int]] = {}
         self._dittos: dict[int, list[int]] = {}
+        self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
         self._above = False  # the row above has its first cell
 
     def _other_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
@@ -168,6 +172,8 @@ class _Search:
         self._seen += len(numbers)
         for at in self._texts:
             if not DITTO.isdisjoint(columns[at]):
+                if not QUOTES.isdisjoint(columns[at]):
+                    self._quoted.add(at)
                 rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in DITTO]
                 self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
 
@@ -273,21 +279,28 @@ class _Search:
                 "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
                 settle="format the column as text before the codes are entered", at=at,
             )  # fmt: skip
+        marks = Counter(row for rows in self._dittos.values() for row in rows)
         for at, rows in self._dittos.items():
-            if not rows:
+            is_clear = at not in self._quoted or any(marks[row] > 1 for row in rows)
+            if not is_clear and self._is_prose(at):
                 continue
-            is_proven = self._first[at] is not None and self._first[at] not in DITTO
+            is_proven = is_clear and self._first[at] is not None and self._first[at] not in DITTO
             if is_proven:
                 self._table.dittos |= {at}
+            what = "is read as the value above it" if is_proven else "may stand for the value above it; kept as it is"
             self._say(
-                findings, "ditto_mark", rows,
-                "a ditto mark is read as the value above it" if is_proven else "a ditto mark has no value above; kept",
+                findings, "ditto_mark", rows, f"a ditto mark {what}",
                 settle="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
 
+    def _is_prose(self, at: int) -> bool:
+        """Whether other values of a column are long texts, or have quotes and signs in them: a quote is one of them."""
+        texts = [row[at] for row in self._sample if row[at].__class__ is str and row[at] not in DITTO]
+        return any(len(text) > _PROSE or _SIGN.search(text) for text in texts)
+
     def _is_second_header(self) -> bool:
         """Whether the first row has only words, and at least two of them in columns of numbers, dates or codes."""
-        first, rest = self._sample[0], self._sample[1:]
+        first, rest = self._sample[0], self._sample[1:_FEW]
         if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
             return False
         classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]

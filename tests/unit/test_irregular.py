@@ -228,12 +228,20 @@ def test_a_sign_that_records_start_with_is_no_comment(tmp_path):
 @pytest.mark.parametrize("mark", ['"', "\u3003", "''", "ditto", '-"-'])
 def test_ditto_marks_are_read_as_the_value_above(tmp_path, mark):
     rows = [["id", "name", "city", "amount"], *map(list, PEOPLE)]
-    rows[3][1] = rows[4][1] = rows[6][2] = mark
+    rows[3][1] = rows[4][1] = rows[4][2] = rows[6][2] = mark
     out = run_job(tmp_path, rows, fields=FIELDS)
     assert out.column("name")[1:4] == ["Bob Ray", "Bob Ray", "Bob Ray"]
-    assert out.column("city")[4:] == ["Cork", "Cork"]
+    assert out.column("city")[2:] == ["Lima", "Lima", "Cork", "Cork"]
     assert warnings(out) == []
-    assert out.cells("ditto_mark") == ["B4", "B5", "C7"]
+    assert out.cells("ditto_mark") == ["B4", "B5", "C5", "C7"]
+
+
+def test_a_quote_that_is_no_more_than_a_value_is_kept_and_reported(tmp_path):
+    rows = [["id", "name", "city", "amount"], *map(list, PEOPLE)]
+    rows[3][1] = '"'
+    out = run_job(tmp_path, rows, fields=FIELDS)
+    assert out.column("name")[2] == '"'
+    assert warnings(out) == [("ditto_mark", 4)]
 
 
 def test_a_ditto_mark_in_the_first_record_is_kept_and_reported(tmp_path):
