@@ -75,6 +75,7 @@ class SourceTable:
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
         self.is_turned = False  # its first column has the names of the fields, so its header may be a record
+        self.dittos: frozenset[int] = frozenset()  # positions of columns with ditto marks that mean the value above
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 
@@ -221,11 +222,15 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     if not todo:
         return
     captions = {t.id: CaptionColumn() for t in todo if t.added}
+    above: dict[tuple[str, int], Any] = {}  # the last value of columns with ditto marks
     for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return
         for table in todo:
             if (rows := table.cut(block)) is not None:
+                for at in table.dittos if rows.numbers else ():
+                    rows.columns[at] = filling.without_dittos(rows.columns[at], above.get((table.id, at)))
+                    above[table.id, at] = rows.columns[at][-1]
                 yield (
                     table,
                     rows._replace(columns=rows.columns + table.added_columns(rows, captions[table.id]))

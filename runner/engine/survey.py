@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.irregular import report_irregular
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
@@ -247,7 +248,9 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     _report_hidden(table, sheet, findings)
-                    if source.format in TEXT_FORMATS:
+                    is_text = source.format in TEXT_FORMATS
+                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+                    if is_text:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
@@ -266,10 +269,13 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
     """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
-        for row in remark.rows[:-1]:
-            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
-        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+        last = len(remark.rows) - 1
+        for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
+            findings.add(
+                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                count=rest if at == last else 1,
+            )  # fmt: skip
 
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
@@ -325,7 +331,8 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         cut = block.within(first, last)
         at = table.columns[0].index
         seen += cut.columns[at - 1] if at <= len(cut.columns) else []
-    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
+    listed = names.spelled(seen)
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
         table.is_turned = True

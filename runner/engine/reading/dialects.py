@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from runner.engine.reading.records import Dialect, Records
+from runner.engine.reading.reshaping import whole_lines
 
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how common each is
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
@@ -26,6 +27,7 @@ _KNOWN = re.compile(
     )?\s*""",
     re.VERBOSE,
 )
+_QUOTES: Final = ("open_quote", "stray_quote", "undecodable")
 _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
 
 
@@ -41,6 +43,9 @@ def detect(
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
     if named and delimiter is None:
         delimiter = named[1]
+    if quote is None and (bare := whole_lines(sample)) is not None:
+        found = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
+        return replace(found, skip_lines=skip, in_quotes=True)
     tried = _tried(sample, name, delimiter, quote)
     best = max(tried, key=lambda one: one.score, default=None)
     is_guess = False
@@ -149,7 +154,7 @@ def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int,
     """How many records are irregular, and the dialect with the width of most others."""
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]
-    troubled = {row for kind, rows in records.troubles.rows.items() if kind != "encoded_twice" for row in rows}
+    troubled = {row for kind, rows in records.troubles.rows.items() if kind in _QUOTES for row in rows}
     regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
     if not regular:
         return len(troubled), dialect

@@ -47,6 +47,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
         "warning",
         "is written with an exponent, as spreadsheet programs shorten long numbers; digits are lost",
     ),
+    "weekday_contradicts": ("warning", "names a weekday that its date does not fall on; the date is kept"),
     "date_dropped": ("warning", "has a date, which a time field drops"),
     "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
     "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
@@ -159,6 +160,8 @@ class Converter:
                 out = [v and self._clean(v) for v in out]
         else:
             out = self._clean_all(values)
+        if "E+" in "\n".join(filter(None, values)):
+            self.odd |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in out] if "" in out else out
 
     def _parser(self) -> Callable[[str], Any]:
@@ -178,12 +181,15 @@ class Converter:
             "enum": lambda text: (text if text in self._spelled else self._allowed.get(fold(text), text)) or None,
         }.get(self.kind, lambda text: text or None)
         told = self._read.told
+        is_dated = self.kind in ("date", "datetime")
 
         def read(text: str) -> Any:
             value = parse(clean(text))
             if self._learnt and type(value) is str and (means := self._learnt.get(fold(value))) is not None:
                 self.odd[text] = ("spelling_learnt",)
                 return means
+            if is_dated and isinstance(value, date) and dates.is_another_day(text, value):
+                told.append("weekday_contradicts")
             if told:
                 if value is not BAD:  # a text that cannot be read is only a type error
                     self.odd[text] = tuple(told)
