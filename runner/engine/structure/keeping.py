@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from runner.engine.reading import Shown
 from runner.engine.structure.facts import LONE_NAMES
-from runner.engine.structure.tables import Choice, Clarity, RowScores, Table
+from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, RowScores, Table
 from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_clarity
 
 FIRST = 100  # rows that are always kept
@@ -252,25 +252,20 @@ class Late:
         data = table.data_range
         if data is None:
             return table
-        if len(table.groups) >= _CAPTIONS and captions:  # a table divided by captions has more of them
-            inside = range(data.top, data.bottom + 1)
-            table = replace(
-                table, groups=table.groups.union(n for n, at in self._lone.items() if at in captions and n in inside)
-            )
-        if not (self._totals or self._suspected or self._asides or self._repeated):
-            return table
         inside = range(data.top, data.bottom + 1)
-        totals = table.totals.union(n for n in self._totals if n in inside)
-        asides = table.asides.union(n for n in self._asides if n in inside)
-        named = {n: values for n, values in self._repeated.items() if n in inside and n not in totals}
-        repeated = table.repeated.union(named) - totals
-        suspected = {n: Clarity.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
+        away: dict[int, LeftRow] = {}
+        if len(table.groups) >= _CAPTIONS and captions:  # a table divided by captions has more of them
+            away = {n: LeftRow(RowKind.GROUP, Proof.HEADS) for n, at in self._lone.items() if at in captions}
+        away |= dict.fromkeys(self._asides, LeftRow(RowKind.NOTE, Proof.ASKED))
+        named = {n: values for n, values in self._repeated.items() if n in inside and n not in self._totals}
         other = [n for n, values in named.items() if not _is_header_of(table, values)]
+        away |= dict.fromkeys(named, LeftRow(RowKind.REPEATED_HEADER, Proof.REPEATS))
+        away |= dict.fromkeys(other, LeftRow(RowKind.REPEATED_HEADER, Proof.REPORTED))
+        away |= dict.fromkeys(self._totals, LeftRow(RowKind.TOTAL, Proof.ASKED))
+        suspected = {n: Clarity.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
         return replace(
             table,
-            totals=totals,
-            asides=asides - totals - repeated,
-            repeated=repeated,
+            left_out={**table.left_out, **{n: row for n, row in away.items() if n in inside}},
             suspected=suspected,
             choices=(*table.choices, *other_names(other)),
         )

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Choice, Clarity, Table
+from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
@@ -263,7 +263,7 @@ class TotalsCheck:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._suspected = set(table.suspected)
-        self._without = table.left_out
+        self._without = set(table.left_out)
         self._whole, self._since, self._block, self._totals, self._tail = (Running() for _ in range(5))
         self._above: Running | None = None  # the last total, as another addend
         self._judged: list[Suspect] = []
@@ -380,7 +380,7 @@ class TotalsCheck:
         return replace(
             table,
             data_range=box,
-            totals=table.totals | frozenset(totals),
+            left_out={**table.left_out, **dict.fromkeys(totals, LeftRow(RowKind.TOTAL, Proof.ADDS_UP))},
             why=why,
             choices=(*table.choices, *_choices(totals, sorted(words), sums)),
             suspected={},
