@@ -12,26 +12,28 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from runner.engine.structure.bands import Draft
-from runner.engine.structure.facts import CellKind, Mark, Profile, Row
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.header_rows import Hints, columns
 from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind
 
 SAMPLE = 100  # records that a row is compared with
 BELOW = 50  # rows below the last record that are judged
 NEAR = 6  # title rows further away do not belong to the table
+ENDS = 3  # so many rows that are no records end a table
 CLOSE = 1  # blank rows that a list may have before its last entries
 USUAL = 0.2  # share of a column's cells from which a kind is usual in it
 PROSE = 5  # words from which a text can be prose
 LONG = 2.0  # prose is longer than a column's longest text by this factor
 _TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
 _PROSE = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE | Mark.COLON)
+_ENDING = int(Mark.FOOTNOTE | Mark.COLON)
 
 # How remarks open, in the languages of most senders: sources, signatures, pages, ends of reports, footnotes.
 _OPENS = re.compile(
     r"\s*(?:[\W_]*$|#|//|--|==|[*†‡¹²³]+\s*\w|\(?\d\)\s|"
-    r"(?:notes?|sources?|remarks?|comments?|legend|disclaimer|n\.?b\.?|p\.?s\.?|quellen?|anmerkung(?:en)?|hinweise?|"
+    r"(?:(?:foot)?notes?|sources?|remarks?|comments?|legend|disclaimer|n\.?b\.?|p\.?s\.?|quellen?|anmerkung(?:en)?|hinweise?|"
     r"bemerkung(?:en)?|legende|stand|remarques?|nota|notas|fuentes?|note|fonte|bron|opmerking(?:en)?|uwag[ai]|"
-    r"źródło|příjemce|источник|примечани[ея])\s*[:.]|"
+    r"źródło|pozn(?:ámk[ay])?|источник|примечани[ея])\s*(?:[:.]|$)|"
     r"(?:prepared|printed|created|generated|exported|compiled|approved|signed|checked|reviewed|verified|authorised|"
     r"authorized|issued|reported|submitted|updated)\s(?:by|on|at|from|:)|"
     r"(?:erstellt|gedruckt|geprüft|freigegeben|exportiert|unterschrift|imprimé|établi|généré|creado|impreso|elaborado|"
@@ -84,6 +86,11 @@ class _Kinds:
         short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
         return Fit.LOOSELY if usual and short else Fit.NOT
 
+    def is_sentence(self, row: Row, at: int) -> bool:
+        """Whether a text ends as a sentence does, and its words are written unlike the others of its column."""
+        styles = {style for style, _, _ in self.profile.styles}
+        return bool(row.marks[at] & Mark.SENTENCE) and text_shape(str(row.values[at])).style not in styles
+
     def is_beyond(self, row: Row, at: int) -> bool:
         """Whether a text reads as prose among short texts or values."""
         if not self.kinds[_TEXT] or self.kinds[_TEXT] < USUAL * self.kinds.total():
@@ -122,6 +129,12 @@ class Records:
             return self._lone(row, inside[0], fits[inside[0]], after_remark=after_remark)
         return self._several(row, list(fits.values()), after_remark=after_remark)
 
+    def fits(self, row: Row) -> bool:
+        """Whether the row fills half of the columns, and all of its cells fit well."""
+        inside = [at for at in row.filled if self._left <= at <= self._right]
+        wide = len(inside) == row.width > 1 and row.width * 2 >= self._right - self._left + 1
+        return wide and all(self._column(at).fit(row, at) is Fit.WELL for at in inside)
+
     def _lone(self, row: Row, at: int, fit: Fit, *, after_remark: bool) -> Verdict:
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
@@ -132,7 +145,8 @@ class Records:
             return Verdict.REMARK
         column = self._column(at)
         if fit is Fit.LOOSELY:
-            return Verdict.DOUBT if row.gap else Verdict.RECORD
+            signs = bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
+            return Verdict.REMARK if signs > 1 else Verdict.DOUBT if signs or row.gap else Verdict.RECORD
         if row.kinds[at] == _TEXT and (column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)):
             return Verdict.REMARK
         return Verdict.DOUBT
@@ -151,25 +165,27 @@ class Records:
 
 
 def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
-    """Give each row between and below the records its label: taken in, or left out with the proof if there is one."""
+    """Give each row around and between the records its label: taken in, or left out with the proof if there is one."""
     if draft.declared or not draft.band.body:
         return
     records = Records(draft, hints)
     for at in _above(draft):
-        may_be_record = draft.rows[at].width > 1 and records.verdict(draft.rows[at]) is Verdict.RECORD
-        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, None if may_be_record else Proof.ABOVE)
+        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
+        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
+    missed = 0  # rows right above that are no records
     for at in (*_between(draft), *_below(draft, others)):
         row = draft.rows[at]
-        follows = draft.rows[at - 1].number in draft.left_out and not row.gap
-        verdict = Verdict.RECORD if hints.notes == "keep" else records.verdict(row, after_remark=follows)
-        proof = Proof.REMARK if verdict is Verdict.REMARK else Proof.ASKED if hints.notes == "drop" else None
-        if row.number in hints.ruled:
-            draft.left_out[row.number] = LeftRow(RowKind.NOTE, Proof.ASKED)
-        elif verdict is Verdict.RECORD:
-            draft.labels[at] = Label.DATA
-            draft.band.body.append(at)
-        else:
-            draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
+        missed = missed if draft.rows[at - 1].number in draft.left_out else 0
+        proof = Proof.ASKED if row.number in hints.ruled or hints.notes == "drop" else None
+        if row.number not in hints.ruled:
+            verdict = records.verdict(row, after_remark=missed > 0 and not row.gap)
+            if hints.notes == "keep" or (verdict is Verdict.RECORD and missed < ENDS):
+                draft.labels[at] = Label.DATA
+                draft.band.body.append(at)
+                continue
+            proof = Proof.REMARK if verdict is Verdict.REMARK else proof
+        draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
+        missed += 1
     draft.band.body.sort()
 
 
