@@ -286,8 +286,9 @@ def find_tables(
         detector = _fed(sheet, made())
     except OutOfOrder:
         detector = _fed(sheet, made())
-    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet))
-    if reading and reading.get("total_rows") == "keep":
+    asked = (reading or {}).get("total_rows")
+    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
+    if asked == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
     return tables
 

@@ -2,16 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runner.engine.a1 import CellRange
-from runner.engine.structure import captions, header_rows
+from runner.engine.structure import captions, header_rows, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.header_rows import Hints, behead, settle
-from runner.engine.structure.tables import Clarity, Label, LeftRow, Proof, RowKind, Table
-from runner.engine.structure.totals import EXACT, read, row_clarity
+from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind, Table
 
 SURE = 0.8  # probability of a header above which its table is never a form
 SHARE = 0.5  # cells that a body without a header needs, relative to the largest table with one
@@ -80,9 +79,7 @@ def _cells(draft: Draft) -> int:
 
 
 EDGE = 5
-_HUGE = 1e300  # larger numbers are not part of a sum
 _LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
-ADDENDS = 3  # so many numbers do not add up by chance
 REPEATED = LeftRow(RowKind.REPEATED_HEADER, Proof.REPEATS)
 LINE = LeftRow(RowKind.NOTE, Proof.LINE)
 
@@ -105,7 +102,6 @@ def shape(draft: Draft, hints: Hints) -> Table:
         away |= dict.fromkeys(lone.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))
     said = [rows[at].number for at in without if _spoken_total(draft, at, hints.ruled) and rows[at].number not in away]
     away |= dict.fromkeys(said, LeftRow(RowKind.TOTAL, Proof.DECLARED if draft.declared else Proof.ASKED))
-    suspected = {} if draft.declared else _suspected(plain, hints.ruled | away.keys())
     body = [at for at in band.body if rows[at].number not in away]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
@@ -117,8 +113,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
         why=tuple(_why(draft, away)),
         left_out=away,
         choices=(*draft.choices, *doubts, *(captions.choices(lone) if hints.captions == "drop" else ())),
-        suspected={number: clarity for number, (clarity, _) in suspected.items()},
-        doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
+        suspected={} if draft.declared else suspects.found(plain, hints.ruled | away.keys()),
     )
 
 
@@ -138,79 +133,6 @@ def _is_rule(row: Row) -> bool:
         return True
     texts = [str(row.values[at]) for at in row.filled]
     return all(map(_LINE, texts)) and any("---" in text for text in texts)
-
-
-def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:
-    """Rows that may be totals: how clearly they are labelled, and whether to report one that does not add up."""
-    rows, body = draft.rows, draft.band.body
-    out: dict[int, tuple[Clarity, bool]] = {}
-    label = _label_column(draft)
-    for place, at in enumerate(body):
-        row = rows[at]
-        if row.number in known:
-            continue
-        clarity, _ = row_clarity(row.values[draft.left : draft.right + 1])
-        if clarity > Clarity.NOTHING:
-            out[row.number] = clarity, clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
-        elif place > 1 and label is not None and _ends(rows, body, place) and (
-            not _holds(row, label) or (place == len(body) - 1 > 2 and _outweighs(draft, at))
-        ):  # fmt: skip
-            out[row.number] = clarity, False
-    return out
-
-
-def _outweighs(draft: Draft, at: int) -> bool:
-    """Whether a row's numbers can be sums of the rows above: none is below the kept values of its column."""
-    row = draft.rows[at]
-    above = [draft.rows[one] for one in draft.band.body if one < at]
-    seen = 0
-    for column in row.filled:
-        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
-            own = _number(row.values[column], max)
-            others = [_number(one.values[column], min) for one in above if _holds(one, column)]
-            if own is None or len(others) < ADDENDS:
-                return False
-            low = sum(n for n in others if n is not None and n > 0)
-            if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):
-                return False
-            seen += 1
-    return seen > 0
-
-
-def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> float | None:
-    """A cell's number; `choose` picks one if the text can be read in two ways."""
-    if isinstance(value, int | float):
-        return float(value) if -_HUGE < value < _HUGE else None
-    pair = read(value) if isinstance(value, str) else None
-    return None if pair is None else choose(pair)
-
-
-def _label_column(draft: Draft) -> int | None:
-    """The first column of mostly texts: it names the rows."""
-    own = [draft.rows[at] for at in draft.band.body[:200]]
-    for column in range(draft.left, draft.right + 1):
-        kinds = [row.kinds[column] for row in own if _holds(row, column)]
-        if len(kinds) * 3 >= len(own) * 2 and kinds.count(CellKind.TEXT) * 2 > len(kinds):
-            return column
-    return None
-
-
-def _holds(row: Row, column: int) -> bool:
-    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
-
-
-def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
-    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
-    if place == len(body) - 1:
-        return True
-    below = body[place + 1]
-    return rows[below].gap > 0 or (below > body[place] + 1 and _is_rule(rows[below - 1]))
-
-
-def _likeliest(draft: Draft, at: int) -> Label:
-    """The likeliest label of the row by itself."""
-    chances = draft.chances[at]
-    return max(Label, key=chances.__getitem__)
 
 
 def _confidence(draft: Draft) -> float:

@@ -68,6 +68,18 @@ class LeftRow(NamedTuple):
     proof: Proof | None
 
 
+class Suspicion(NamedTuple):
+    """Why a row may be a total."""
+
+    clarity: Clarity
+    full: bool = False  # it has all that the records have, names and dates too
+    lacks: int = 0  # columns that are blank here, and that all records fill
+    is_last: bool = False  # of the table, or above a blank row or a drawn line
+    named: bool = False  # it is reported if it does not add up, whatever its clarity
+    charge: bool = False  # it is called what footers add to a sum: shipping, taxes, a discount
+    heads: bool = False  # it is the sum of the rows below or above, as all others of its table's outline
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table. `parts` are the header's cells from top to leaf, without repeats."""
@@ -136,9 +148,7 @@ class Table:
     why: tuple[str, ...] = ()
     left_out: Mapping[int, LeftRow] = field(default_factory=dict)  # rows that are no records, around it and inside
     choices: tuple[Choice, ...] = ()  # readings of this table that were close
-    # Until totals are checked: rows that may be totals, by how clearly they are labelled, and those to report if not.
-    suspected: Mapping[int, Clarity] = field(default_factory=dict)
-    doubted: tuple[int, ...] = ()
+    suspected: Mapping[int, Suspicion] = field(default_factory=dict)  # until totals are checked: rows that may be some
     shape: RememberedShape | None = None  # what a memory said about it
 
     @property

@@ -1,0 +1,110 @@
+"""Finds the rows that may be totals, by their words and their places; totals.py then adds up."""
+
+import re
+from collections.abc import Sequence
+
+from runner.engine.structure import outlines
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import CellKind, Mark, Row
+from runner.engine.structure.outlines import number_of
+from runner.engine.structure.tables import Clarity, Label, Suspicion
+from runner.engine.structure.totals import EXACT, row_clarity
+
+ADDENDS = 3  # so many numbers do not add up by chance
+ALWAYS = 0.9  # share of the records that fill a column
+SAMPLE = 200  # records whose columns are counted
+# What the footers of invoices and statements add to a sum or take off.
+_CHARGE = re.compile(
+    r"\s*(?:plus |less |zzgl\.? |abzgl\.? |\+ ?|- ?)?(?:shipping|freight|postage|delivery|handling|packing|carriage|"
+    r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|paid|payments?|"
+    r"amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|umsatzsteuer|"
+    r"mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|remise|"
+    r"acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|verzending|btw|"
+    r"korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|доставка|скидка)\b",
+    re.IGNORECASE,
+).match
+
+
+def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
+    """Rows that may be totals; `known`: rows that are something else."""
+    rows = draft.rows
+    body = [at for at in draft.band.body if rows[at].number not in known]
+    clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
+    always = _always_filled(draft, body, clarities)
+    names = [at for at in always if _holds_names(draft, body, at)]
+    out: dict[int, Suspicion] = {}
+    for place, at in enumerate(body):
+        row, clarity = rows[at], clarities[at]
+        lacks = [one for one in always if not _holds(row, one)] if CellKind.NUMBER in row.kinds else []
+        why = Suspicion(clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=_is_charge(row))
+        if clarity > Clarity.NOTHING:
+            full = len(names) > 1 and all(_holds(row, one) for one in always)
+            named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
+            out[row.number] = why._replace(full=full, named=named)
+        elif place > 1 and (
+            why.charge
+            or (lacks and (why.is_last or always[0] in lacks))
+            or (at == body[-1] and place >= ADDENDS and _outweighs(draft, at))
+        ):
+            out[row.number] = why
+    plain = [at for at in body if clarities[at] is Clarity.NOTHING]
+    return out | {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in outlines.heads(draft, plain)}
+
+
+def _is_charge(row: Row) -> bool:
+    texts = (str(row.values[at]) for at in row.filled[:3] if row.kinds[at] == CellKind.TEXT)
+    return any(_CHARGE(text) for text in texts)
+
+
+def _is_last(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
+    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
+    if place == len(body) - 1:
+        return True
+    below = body[place + 1]
+    return rows[below].gap > 0 or (
+        below > body[place] + 1 and bool(rows[below - 1].marks[rows[below - 1].filled[0]] & Mark.RULE)
+    )
+
+
+def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clarity]) -> list[int]:
+    """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
+    labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
+    above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
+    some = [draft.rows[at] for at in above[:SAMPLE]]
+    columns = range(draft.left, draft.right + 1)
+    return [c for c in columns if some and sum(_holds(row, c) for row in some) >= ALWAYS * len(some)]
+
+
+def _holds_names(draft: Draft, body: Sequence[int], column: int) -> bool:
+    """Whether a column has several values, mostly texts or dates."""
+    held = [draft.rows[at] for at in body[:SAMPLE] if _holds(draft.rows[at], column)]
+    others = sum(1 for row in held if row.kinds[column] != CellKind.NUMBER)
+    return others * 2 > len(held) and len({str(row.values[column]) for row in held}) > 1
+
+
+def _outweighs(draft: Draft, at: int) -> bool:
+    """Whether a row's numbers can be sums of the rows above: none is below the kept values of its column."""
+    row = draft.rows[at]
+    above = [draft.rows[one] for one in draft.band.body if one < at]
+    seen = 0
+    for column in row.filled:
+        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
+            own = number_of(row.values[column], max)
+            others = [number_of(one.values[column], min) for one in above if _holds(one, column)]
+            if own is None or len(others) < ADDENDS:
+                return False
+            low = sum(n for n in others if n is not None and n > 0)
+            if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):
+                return False
+            seen += 1
+    return seen > 0
+
+
+def _holds(row: Row, column: int) -> bool:
+    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
+
+
+def _likeliest(draft: Draft, at: int) -> Label:
+    """The likeliest label of the row by itself."""
+    chances = draft.chances[at]
+    return max(Label, key=chances.__getitem__)
