@@ -16,11 +16,11 @@ SAMPLE = 200  # records whose columns are counted
 # What the footers of invoices and statements add to a sum or take off.
 _CHARGE = re.compile(
     r"\s*(?:plus |less |zzgl\.? |abzgl\.? |\+ ?|- ?)?(?:shipping|freight|postage|delivery|handling|packing|carriage|"
-    r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|paid|payments?|"
-    r"amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|umsatzsteuer|"
-    r"mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|remise|"
-    r"acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|verzending|btw|"
-    r"korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|доставка|скидка)\b",
+    r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|"
+    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|"
+    r"umsatzsteuer|mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|"
+    r"remise|acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|"
+    r"verzending|btw|korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|доставка|скидка)\b",
     re.IGNORECASE,
 ).match
 
@@ -71,8 +71,9 @@ def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clari
     labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
     above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
     some = [draft.rows[at] for at in above[:SAMPLE]]
-    columns = range(draft.left, draft.right + 1)
-    return [c for c in columns if some and sum(_holds(row, c) for row in some) >= ALWAYS * len(some)]
+    most = max(1, int((1 - ALWAYS) * len(some)))  # rows that may lack it
+    held = {c: sum(_holds(row, c) for row in some) for c in range(draft.left, draft.right + 1)}
+    return [c for c, count in held.items() if count > 1 and len(some) - count <= most]
 
 
 def _holds_names(draft: Draft, body: Sequence[int], column: int) -> bool:
