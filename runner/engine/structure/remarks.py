@@ -8,13 +8,14 @@ whatever the classifier says. A row that is neither stays out without a proof, w
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.header_rows import Hints, columns
 from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind
+from runner.engine.structure.totals import row_clarity
 
 SAMPLE = 100  # records that a row is compared with
 BELOW = 50  # rows below the last record that are judged
@@ -30,7 +31,7 @@ _ENDING = int(Mark.FOOTNOTE | Mark.COLON)
 
 # How remarks open, in the languages of most senders: sources, signatures, pages, ends of reports, footnotes.
 _OPENS = re.compile(
-    r"\s*(?:[\W_]*$|#|//|--|==|[*†‡¹²³]+\s*\w|\(?\d\)\s|"
+    r"\s*(?:[\W_]*$|#|//|--|==|%+\s|;|!\s|\(\d+ \w+\)\s*$|[*†‡¹²³]+\s*\w|\(?\d\)\s|"
     r"(?:(?:foot)?notes?|sources?|remarks?|comments?|legend|disclaimer|n\.?b\.?|p\.?s\.?|quellen?|anmerkung(?:en)?|hinweise?|"
     r"bemerkung(?:en)?|legende|stand|remarques?|nota|notas|fuentes?|note|fonte|bron|opmerking(?:en)?|uwag[ai]|"
     r"źródło|pozn(?:ámk[ay])?|источник|примечани[ея])\s*(?:[:.]|$)|"
@@ -83,6 +84,8 @@ class _Kinds:
         text = " ".join(str(row.values[at]).split())
         if self.profile.like(text):
             return Fit.WELL if usual else Fit.LOOSELY
+        if self.profile.words[1] >= PROSE:
+            return Fit.LOOSELY if usual else Fit.NOT
         short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
         return Fit.LOOSELY if usual and short else Fit.NOT
 
@@ -135,6 +138,12 @@ class Records:
         wide = len(inside) == row.width > 1 and row.width * 2 >= self._right - self._left + 1
         return wide and all(self._column(at).fit(row, at) is Fit.WELL for at in inside)
 
+    def is_comment(self, row: Row) -> bool:
+        """Whether a row among the records is a single text that opens as remarks do and does not fit well."""
+        at = row.filled[0]
+        is_lone = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
+        return is_lone and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
+
     def _lone(self, row: Row, at: int, fit: Fit, *, after_remark: bool) -> Verdict:
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
@@ -168,25 +177,77 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     """Give each row around and between the records its label: taken in, or left out with the proof if there is one."""
     if draft.declared or not draft.band.body:
         return
+    _give_titles(draft, others)
+    if hints.notes != "keep":
+        _drop_tail(draft, hints)
     records = Records(draft, hints)
     for at in _above(draft):
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
         draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
-    missed = 0  # rows right above that are no records
+    inside = [at for at in draft.band.body if hints.notes != "keep" and records.is_comment(draft.rows[at])]
+    if len(inside) < len(draft.band.body):
+        draft.band.body = [at for at in draft.band.body if at not in inside]
+    missed: list[LeftRow] = []  # the rows right above that are no records
     for at in (*_between(draft), *_below(draft, others)):
         row = draft.rows[at]
-        missed = missed if draft.rows[at - 1].number in draft.left_out else 0
-        proof = Proof.ASKED if row.number in hints.ruled or hints.notes == "drop" else None
-        if row.number not in hints.ruled:
-            verdict = records.verdict(row, after_remark=missed > 0 and not row.gap)
-            if hints.notes == "keep" or (verdict is Verdict.RECORD and missed < ENDS):
-                draft.labels[at] = Label.DATA
-                draft.band.body.append(at)
-                continue
-            proof = Proof.REMARK if verdict is Verdict.REMARK else proof
+        missed = missed if draft.rows[at - 1].number in draft.left_out else []
+        follows = bool(missed) and missed[-1].proof is Proof.REMARK and not row.gap
+        verdict = Verdict.REMARK if at in inside else records.verdict(row, after_remark=follows)
+        is_ruled = row.number in hints.ruled
+        is_record = hints.notes == "keep" or (verdict is Verdict.RECORD and len(missed) < ENDS)
+        if is_record and not is_ruled:
+            draft.labels[at] = Label.DATA
+            draft.band.body.append(at)
+            continue
+        is_asked = is_ruled or hints.notes == "drop"
+        proof = Proof.REMARK if verdict is Verdict.REMARK else Proof.ASKED if is_asked else None
         draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
-        missed += 1
+        missed.append(draft.left_out[row.number])
     draft.band.body.sort()
+
+
+def _give_titles(draft: Draft, others: Sequence[Draft]) -> None:
+    """Give single texts that stand right above the next table, below a blank row, to that table."""
+    tops = {one.rows[one.band.all[0]].number: one for one in others if one.band.head}
+    last = draft.band.body[-1]
+    if last + 1 == len(draft.rows) or (below := tops.get(draft.rows[last + 1].number)) is None:
+        return
+    start = _block_start(draft)
+    block = draft.band.body[start:]
+    if start and not draft.rows[last + 1].gap and all(draft.rows[at].width == 1 for at in block):
+        draft.band.body = draft.band.body[:start]
+        below.left_out |= {draft.rows[at].number: LeftRow(RowKind.TITLE, Proof.ABOVE) for at in block}
+
+
+def _block_start(draft: Draft) -> int:
+    """The place in the body of the first row below its last blank row; 0 if it has none."""
+    body = draft.band.body
+    return next((n for n in range(len(body) - 1, 0, -1) if draft.rows[body[n]].gap), 0)
+
+
+def _drop_tail(draft: Draft, hints: Hints) -> None:
+    """Take the rows below the last blank row out of the body, if none of them is like the many rows above."""
+    start = _block_start(draft)
+    block = draft.band.body[start:]
+    if not start or len(block) * 2 >= start or draft.settled:
+        return
+    above = replace(draft, band=replace(draft.band, body=draft.band.body[:start]))
+    records = Records(above, hints)
+    follows = False
+    for at in block:
+        row = draft.rows[at]
+        if row.number in hints.ruled or row_clarity(row.values)[0] or _has_only_numbers(row):
+            return  # totals.py decides
+        if records.verdict(row, after_remark=follows) is Verdict.RECORD:
+            return
+        follows = True
+    draft.band.body = draft.band.body[:start]
+    for at in block:
+        draft.labels[at] = Label.NOTE
+
+
+def _has_only_numbers(row: Row) -> bool:
+    return all(row.kinds[at] == CellKind.NUMBER for at in row.filled)
 
 
 def _above(draft: Draft) -> Iterator[int]:
