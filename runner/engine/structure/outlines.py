@@ -33,12 +33,29 @@ def heads(draft: Draft, body: Sequence[int]) -> list[int]:
                 continue
             if places := _outline(numbers, is_open=skip < len(body)):
                 return [some[n] for n in places]
-            if skip == len(body) and (places := _outline(numbers[::-1], is_open=False)):
+            if skip == len(body) and len(places := _outline(numbers[::-1], is_open=False)) > 1:
                 return [some[len(some) - 1 - n] for n in places]
     return []
 
 
 _NUMBER = bytes([CellKind.NUMBER])
+
+
+def running_sums(draft: Draft, body: Sequence[int]) -> list[int]:
+    """Rows with a number that is the sum of all above it, and too large and precise to be so by chance."""
+    skip = next((n for n, at in enumerate(body) if n and draft.rows[at].skipped), len(body))
+    some = [draft.rows[at] for at in body[:skip]]
+    found: list[int] = []
+    for column in range(draft.left, draft.right + 1):
+        whole, count = 0.0, 0
+        for n, row in enumerate(some):
+            value = number_of(row.values[column], max) if row.kinds[column : column + 1] == _NUMBER else None
+            if value is None:
+                continue
+            if count >= LONE and abs(value) >= LARGE and _is_sum(value, whole):
+                found.append(body[n])
+            whole, count = whole + value, count + 1
+    return found
 
 
 def _outline(numbers: Sequence[float], *, is_open: bool) -> list[int]:

@@ -14,7 +14,7 @@ from enum import Enum, IntEnum
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
 from runner.engine.structure.header_rows import Hints, columns
-from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind
+from runner.engine.structure.tables import Choice, Label, LeftRow, Proof, RowKind
 from runner.engine.structure.totals import row_clarity
 
 SAMPLE = 100  # records that a row is compared with
@@ -179,7 +179,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
         return
     _give_titles(draft, others)
     if hints.notes != "keep":
-        _drop_tail(draft, hints)
+        _judge_last_block(draft, hints)
     records = Records(draft, hints)
     for at in _above(draft):
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
@@ -225,25 +225,29 @@ def _block_start(draft: Draft) -> int:
     return next((n for n in range(len(body) - 1, 0, -1) if draft.rows[body[n]].gap), 0)
 
 
-def _drop_tail(draft: Draft, hints: Hints) -> None:
-    """Take the rows below the last blank row out of the body, if none of them is like the many rows above."""
+def _judge_last_block(draft: Draft, hints: Hints) -> None:
+    """Judge the rows below the last blank row of the body, if there are many above: all of them may be no records."""
     start = _block_start(draft)
     block = draft.band.body[start:]
     if not start or len(block) * 2 >= start or draft.settled:
         return
-    above = replace(draft, band=replace(draft.band, body=draft.band.body[:start]))
-    records = Records(above, hints)
-    follows = False
+    records = Records(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
+    verdicts: list[Verdict] = []
     for at in block:
         row = draft.rows[at]
         if row.number in hints.ruled or row_clarity(row.values)[0] or _has_only_numbers(row):
             return  # totals.py decides
-        if records.verdict(row, after_remark=follows) is Verdict.RECORD:
-            return
-        follows = True
-    draft.band.body = draft.band.body[:start]
-    for at in block:
-        draft.labels[at] = Label.NOTE
+        verdicts.append(records.verdict(row, after_remark=bool(verdicts)))
+    if Verdict.RECORD in verdicts:
+        return
+    if Verdict.DOUBT not in verdicts:
+        draft.left_out |= {draft.rows[at].number: LeftRow(RowKind.NOTE, Proof.REMARK) for at in block}
+        return
+    first, last = draft.rows[block[0]].number, draft.rows[block[-1]].number
+    rows = f"row {first} is" if first == last else f"rows {first} to {last} are"
+    message = f"{rows} below a blank row and unlike the rows above; kept as data"
+    settle = "delete what is no record, or put it on another sheet"
+    draft.choices.append(Choice("record", "data", {"rows": len(block)}, False, message, first, settle))
 
 
 def _has_only_numbers(row: Row) -> bool:

@@ -77,6 +77,8 @@ class Suspicion(NamedTuple):
     is_last: bool = False  # of the table, or above a blank row or a drawn line
     named: bool = False  # it is reported if it does not add up, whatever its clarity
     charge: bool = False  # it is called what footers add to a sum: shipping, taxes, a discount
+    is_part: bool = False  # it is called a part of the row above: of which women
+    tops: bool = False  # it is the first row, and as large as those below
     heads: bool = False  # it is the sum of the rows below or above, as all others of its table's outline
 
 

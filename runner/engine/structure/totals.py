@@ -49,9 +49,22 @@ MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
     "gemiddelde", "średnia", "průměr", "priemer", "átlag", "среднее", "средно", "середнє", "genomsnitt", "gennemsnit",
     "gjennomsnitt", "keskiarvo", "ortalama", "μέσος όρος", "平均", "平均値", "平均值", "평균", "prosek", "prosjek",
+    "ø", "∅",
 )  # fmt: skip
 COUNTS: Final = ("count", "anzahl", "件数", "number of rows", "number of records", "records")
-BOUNDS: Final = ("min", "minimum", "max", "maximum")
+BOUNDS: Final = ("min", "minimum", "max", "maximum", "min.", "max.")
+SPREADS: Final = (
+    "sd",
+    "std",
+    "stdev",
+    "std dev",
+    "standard deviation",
+    "standardabweichung",
+    "median",
+    "variance",
+    "rsd",
+    "cv",
+)
 BEFORE: Final = ("sub", "sub-", "grand", "overall", "net", "sous-", "sous", "final", "running", "page", "group")
 AFTER: Final = (
     "general", "général", "geral", "generale", "complessivo", "amount", "sum", "all", "overall", "częściowa", "końcowa",
@@ -59,7 +72,7 @@ AFTER: Final = (
 )  # fmt: skip
 
 _EDGES: Final = " \t\u00a0:.;-–—=*()[]>"
-_WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS))
+_WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS, *SPREADS))
 _STRONG: Final = frozenset((*TOTALS, *MEANS))
 
 
@@ -68,6 +81,7 @@ class Sort(IntEnum):
     MEAN = 1
     COUNT = 2
     BOUND = 3
+    SPREAD = 4  # not computed, so it never adds up
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +93,7 @@ def label_clarity(text: str) -> tuple[Clarity, Sort]:
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
-        return (Clarity.HINT if sort is Sort.BOUND else Clarity.PLAINLY), sort  # Max is also a name
+        return (Clarity.HINT if sort in (Sort.BOUND, Sort.SPREAD) else Clarity.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
@@ -115,6 +129,8 @@ def _core(bare: str) -> str:
 def _sort(word: str) -> Sort:
     if word in MEANS:
         return Sort.MEAN
+    if word in SPREADS:
+        return Sort.SPREAD
     return Sort.COUNT if word in COUNTS else Sort.BOUND if word in BOUNDS else Sort.SUM
 
 
@@ -167,6 +183,7 @@ NAMED = 200  # runs of doubtful rows reported one by one
 SOME = 5  # cells from which a column is known to have numbers or not
 KEEP, DROP = '"reading": {"total_rows": "keep"}', '"reading": {"total_rows": "drop"}'
 LEVELS = 4  # of totals: of records, of groups, of groups of those, of all
+FOOTER = 3  # the most rows between two totals, or below the last one, that may be no records
 ADDENDS = 3  # so many numbers do not add up by chance
 PRECISE = 4  # digits of a sum that is no round number
 PENDING = 200  # the most totals above their rows that are checked at a time
@@ -307,7 +324,9 @@ class TotalsCheck:
         self._levels = [Running() for _ in range(LEVELS)]
         self._above: Running | None = None  # the last total, as another addend
         self._parts: list[Suspect] = []  # rows right above that may be part of a footer
-        self._beside: list[Suspect] = []  # those next to totals that are not proven to be
+        self._beside: dict[int, bool] = {}  # rows next to totals that may be part of a footer, and whether they say so
+        self._loose: list[int] = []  # the first rows since the last total that nothing speaks against
+        self._is_grand = False  # the last total was the sum of all rows
         self._judged: list[Suspect] = []
         self._open: list[Suspect] = []
         self._numeric: dict[int, bool] = {}
@@ -354,6 +373,9 @@ class TotalsCheck:
         if why is None:
             self._add(count, sums)
             self._parts = []
+            self._loose = (
+                [*self._loose, *range(first, last + 1)][: FOOTER + 1] if count <= FOOTER else [0] * (FOOTER + 1)
+            )
             self.first_data = self.first_data or first
             self.last_data = last
             return
@@ -363,6 +385,8 @@ class TotalsCheck:
         is_mark = any(isinstance(value, str) and _MARKS.fullmatch(value.strip()) for value in values)
         if why.clarity:
             why = why._replace(clarity=max(clarity, why.clarity))
+        if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity:
+            why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
         self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums), is_mark=is_mark))
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
@@ -381,7 +405,7 @@ class TotalsCheck:
                 running.add(count, sums)
 
     def _judge(self, suspect: Suspect) -> None:
-        if suspect.why.heads:
+        if suspect.why.heads or suspect.why.is_part:  # others count it already
             self._judged.append(suspect)
             return
         if suspect.is_mark and any(one.is_mark and one.is_total for one in self._judged):
@@ -394,24 +418,34 @@ class TotalsCheck:
         suspect.match = max(matches[level], footer, key=_worth)
         self._close(last=False)
         self._judged.append(suspect)
-        if suspect.is_total:
+        if suspect.is_total or (suspect.clarity is Clarity.NOTHING and suspect.adds_up):
+            if suspect.match is footer and suspect.match is not matches[level]:
+                self._beside |= dict.fromkeys(self._few_loose(), False)
             self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
-            self._pass(suspect, level if level < LEVELS - 1 else 0)
+            self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS
+            self._pass(suspect, level if suspect.is_total and level < LEVELS - 1 else 0)
+            return
+        self._parts = [*self._parts, suspect] if suspect.may_be_part else []
+        if suspect.sort is Sort.SPREAD:
             return
         self._add(1, suspect.sums)
-        self._parts = [*self._parts, suspect] if suspect.may_be_part else []
-        if suspect.clarity >= Clarity.NAMED and not suspect.why.full:
-            if len(self._open) < PENDING:
-                suspect.below = [Running(), Running()]
-                self._open.append(suspect)
+        is_named = suspect.clarity >= Clarity.NAMED and not suspect.why.full
+        if (is_named or suspect.why.tops) and len(self._open) < PENDING:
+            suspect.below = [Running(), Running()]
+            self._open.append(suspect)
+        if is_named:
             self._levels[0], self._block = Running(), Running()
+
+    def _few_loose(self) -> list[int]:
+        return self._loose if len(self._loose) <= FOOTER else []
 
     def _settle_parts(self, *, is_footer: bool) -> None:
         """Settle the rows right above a total: those of a footer are no records; others may be none."""
         for part in self._parts:
             part.is_part = is_footer
-        self._beside += [one for one in self._parts if not is_footer and one.is_doubtful_beside_total]
-        self._parts = []
+        if not is_footer:
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+        self._parts, self._loose = [], []
 
     def _pass(self, total: Suspect, level: int) -> None:
         """Go on below a total of this level: it is one of the addends of the next higher one."""
@@ -433,16 +467,20 @@ class TotalsCheck:
         """The table without its totals, and with the choices that were close."""
         self._close(last=True)
         table = self._table
-        found = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
+        found: dict[int, Proof | None] = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
         rest = [one for one in self._judged if not one.is_total]
         words = [one.number for one in rest if _is_only_labelled(one)]
+        parts = [one.number for one in rest if one.why.is_part]
         sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
         if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
-            self._beside += [one for one in self._parts if one.is_doubtful_beside_total]
-        beside = [one.number for one in self._beside if one.number not in {*found, *words, *sums}]
-        choices = _choices(list(found), words, sums, beside)
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+        if self._is_grand:
+            self._beside |= dict.fromkeys(self._few_loose(), False)
+        beside = {number: says for number, says in self._beside.items() if number not in {*found, *words, *sums}}
+        choices = _choices(list(found), words, sums, [n for n, says in beside.items() if not says], parts)
+        found |= dict.fromkeys((n for n, says in beside.items() if says), None)
         if self._drop:
-            found |= dict.fromkeys((*words, *sums, *beside), Proof.ASKED)
+            found |= dict.fromkeys((*words, *sums, *beside, *parts), Proof.ASKED)
             choices = [one for one in choices if one.sure]
         kept = [one.number for one in rest if one.number not in found]
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
@@ -467,7 +505,7 @@ def _is_only_labelled(suspect: Suspect) -> bool:
     return not suspect.why.full and (suspect.clarity is Clarity.PLAINLY or suspect.why.named)
 
 
-def _choices(totals: list[int], words: list[int], sums: list[int], beside: list[int]) -> list[Choice]:
+def _choices(totals: list[int], words: list[int], sums: list[int], beside: list[int], parts: list[int]) -> list[Choice]:
     out: list[Choice] = []
     if totals:
         evidence = {"word": len(totals), "sum": len(totals)}
@@ -477,6 +515,7 @@ def _choices(totals: list[int], words: list[int], sums: list[int], beside: list[
         (words, "is labelled as a total but does not add up", "are labelled as totals but do not add up", 1),
         (sums, "adds up but is not labelled as a total", "add up but are not labelled as totals", 0),
         (beside, "is next to a total and may be part of it", "are next to a total and may be part of it", 0),
+        (parts, "is called a part of the row above", "are called parts of the row above", 0),
     ):
         evidence = {"word": word * len(rows), "sum": len(rows) if rows is sums else 0}
         runs = _runs(sorted(rows))
@@ -548,6 +587,8 @@ def _says_nothing(suspect: Suspect, own: Sum, other: Sum) -> bool:
 
 
 def _fits(own: Sum, other: Sum, sort: Sort, *, strict: bool) -> bool:
+    if sort is Sort.SPREAD:
+        return False
     if sort is Sort.COUNT:
         return own.point == other.count
     if sort is Sort.BOUND:
