@@ -108,7 +108,8 @@ class Records:
     def __init__(self, draft: Draft, hints: Hints) -> None:
         body = draft.band.body
         some = body if len(body) <= SAMPLE else [*body[: SAMPLE // 2], *body[-SAMPLE // 2 :]]
-        self._rows = [draft.rows[at] for at in some]
+        wide = [draft.rows[at] for at in some if draft.rows[at].width > 1]
+        self._rows = wide if len(wide) * 2 >= len(some) else [draft.rows[at] for at in some]
         self._left, self._right = draft.left, draft.right
         head = [draft.rows[at] for at in draft.band.head]
         self._keys = hints.keys(columns(head, draft.left, draft.right)) if head else frozenset()
@@ -122,15 +123,15 @@ class Records:
             known = self._columns[at] = _Kinds(kinds, profile)
         return known
 
-    def verdict(self, row: Row, *, after_remark: bool = False) -> Verdict:
-        """What a row between or below the records is."""
+    def verdict(self, row: Row, above: Verdict | None = None) -> Verdict:
+        """What a row between or below the records is; `above`: what the row right above it is, if it is no record."""
         inside = [at for at in row.filled if self._left <= at <= self._right]
         if not inside:
             return Verdict.REMARK if row.width == 1 else Verdict.DOUBT
         fits = {at: self._column(at).fit(row, at) for at in inside}
         if row.width == 1:
-            return self._lone(row, inside[0], fits[inside[0]], after_remark=after_remark)
-        return self._several(row, list(fits.values()), after_remark=after_remark)
+            return self._lone(row, inside[0], fits[inside[0]], above)
+        return self._several(row, list(fits.values()), above)
 
     def fits(self, row: Row) -> bool:
         """Whether the row fills half of the columns, and all of its cells fit well."""
@@ -144,32 +145,34 @@ class Records:
         is_lone = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
         return is_lone and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
 
-    def _lone(self, row: Row, at: int, fit: Fit, *, after_remark: bool) -> Verdict:
+    def _lone(self, row: Row, at: int, fit: Fit, above: Verdict | None) -> Verdict:
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
-        far = row.gap > CLOSE or after_remark
+        far = row.gap > CLOSE or above is Verdict.REMARK
         if fit is Fit.WELL:
-            return Verdict.DOUBT if opens or far else Verdict.RECORD
+            return Verdict.DOUBT if opens or far or above is not None else Verdict.RECORD
         if opens or far:
             return Verdict.REMARK
         column = self._column(at)
         if fit is Fit.LOOSELY:
             signs = bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
-            return Verdict.REMARK if signs > 1 else Verdict.DOUBT if signs or row.gap else Verdict.RECORD
+            if signs > 1:
+                return Verdict.REMARK
+            return Verdict.DOUBT if signs or row.gap or above is not None else Verdict.RECORD
         if row.kinds[at] == _TEXT and (column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)):
             return Verdict.REMARK
         return Verdict.DOUBT
 
-    def _several(self, row: Row, fits: Sequence[Fit], *, after_remark: bool) -> Verdict:
+    def _several(self, row: Row, fits: Sequence[Fit], above: Verdict | None) -> Verdict:
         first = row.filled[0]
         opens = row.kinds[first] == _TEXT and _OPENS(str(row.values[first])) is not None
         if Fit.NOT not in fits and Fit.WELL in fits and not opens:
-            good = all(fit is Fit.WELL for fit in fits) or (not row.gap and not after_remark)
+            good = all(fit is Fit.WELL for fit in fits) or (not row.gap and above is None)
             return Verdict.RECORD if good else Verdict.DOUBT
         if opens and max(fits) < Fit.WELL:
             return Verdict.REMARK
         known = sum(fit >= Fit.LOOSELY for fit in fits)
-        is_close = not row.gap and not opens and not after_remark
+        is_close = not row.gap and not opens and above is None
         return Verdict.RECORD if is_close and known * 2 >= row.width else Verdict.DOUBT
 
 
@@ -184,15 +187,16 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     for at in _above(draft):
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
         draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
-    inside = [at for at in draft.band.body if hints.notes != "keep" and records.is_comment(draft.rows[at])]
+    comments = () if hints.notes == "keep" else [at for at in draft.band.body if records.is_comment(draft.rows[at])]
+    inside = {at for at in comments if draft.rows[at].number not in hints.ruled}
     if len(inside) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in inside]
-    missed: list[LeftRow] = []  # the rows right above that are no records
+    missed: list[Verdict] = []  # on the rows right above that are no records
     for at in (*_between(draft), *_below(draft, others)):
         row = draft.rows[at]
         missed = missed if draft.rows[at - 1].number in draft.left_out else []
-        follows = bool(missed) and missed[-1].proof is Proof.REMARK and not row.gap
-        verdict = Verdict.REMARK if at in inside else records.verdict(row, after_remark=follows)
+        above = missed[-1] if missed and not row.gap else None
+        verdict = Verdict.REMARK if at in inside else records.verdict(row, above)
         is_ruled = row.number in hints.ruled
         is_record = hints.notes == "keep" or (verdict is Verdict.RECORD and len(missed) < ENDS)
         if is_record and not is_ruled:
@@ -202,7 +206,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
         is_asked = is_ruled or hints.notes == "drop"
         proof = Proof.REMARK if verdict is Verdict.REMARK else Proof.ASKED if is_asked else None
         draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
-        missed.append(draft.left_out[row.number])
+        missed.append(verdict)
     draft.band.body.sort()
 
 
@@ -237,7 +241,7 @@ def _judge_last_block(draft: Draft, hints: Hints) -> None:
         row = draft.rows[at]
         if row.number in hints.ruled or row_clarity(row.values)[0] or _has_only_numbers(row):
             return  # totals.py decides
-        verdicts.append(records.verdict(row, after_remark=bool(verdicts)))
+        verdicts.append(records.verdict(row, verdicts[-1] if verdicts else None))
     if Verdict.RECORD in verdicts:
         return
     if Verdict.DOUBT not in verdicts:

@@ -16,7 +16,7 @@ SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
 _BALANCE = re.compile(
     r"\s*(?:opening|closing|beginning|ending|start|initial|final|previous|new)\s*-?balance\b|"
-    r"balance (?:brought|carried)|\s*(?:begin|eind|anfangs|schluss|end|start|ingående|utgående|alter |neuer )\s?saldo\b|"
+    r"balance (?:brought|carried)|\s*(?:begin|eind|anfangs|schluss|end|start|ingående|utgående|alter|neuer)\s?saldo\b|"
     r"\s*(?:solde|saldo)\s(?:initial|final|inicial|précédent|nouveau|iniziale|finale|anterior|początkowe|końcowe|"
     r"reporté)\b|\s*(?:anfangs|end)bestand\b|\s*kontostand\b|\s*(?:počáteční|konečný) zůstatek\b",
     re.IGNORECASE,
