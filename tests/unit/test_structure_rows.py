@@ -168,3 +168,16 @@ def test_a_pupil_called_max_with_the_best_score_is_a_record():
     lines = [["Name", "Class", "Score"], ["Ann", "5a", 13], ["Bob", "5b", 14], ["Cid", "5a", 20], ["Max", "5b", 96]]
     table = table_of(lines)
     assert (table.data_range.bottom, doubts(table)) == (5, [])
+
+
+def test_page_headings_between_records_are_no_records(tmp_path):
+    head = ["id", "item", "city", "note"]
+
+    def page(n):
+        return [["Acme Ltd", None, None, "Printed 14.05.2024"], ["Stock list", None, None, f"Page {n} of 2"], head]
+
+    records = [[f"k{n}", item, "Oslo", "ok"] for n, item in enumerate(["Desk", "Lamp", "Sofa", "Desk", "Lamp", "Bed"])]
+    lines = [*page(1), *records[:4], *page(2), *records[4:]]
+    done = run_job(tmp_path, lines, fields=[{"name": name} for name in head])
+    assert done.column("id") == [f"k{n}" for n in range(6)]
+    assert [(f["code"], f["severity"], f["row"]) for f in done.findings] == [("rows_repeated_header", "info", 8)]

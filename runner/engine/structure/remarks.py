@@ -181,6 +181,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     if draft.declared or not draft.band.body:
         return
     _give_titles(draft, others)
+    _repeat_titles(draft)
     if hints.notes != "keep":
         _judge_last_block(draft, hints)
     records = Records(draft, hints)
@@ -208,6 +209,19 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
         draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
         missed.append(verdict)
     draft.band.body.sort()
+
+
+def _repeat_titles(draft: Draft) -> None:
+    """Leave out rows that repeat what is above the header on each page; only their digits may differ."""
+    titles = {_without_digits(draft.rows[at]) for at in _above(draft) if draft.rows[at].width > 1}
+    again = [at for at in draft.band.body if titles and _without_digits(draft.rows[at]) in titles]
+    if again and len(again) < len(draft.band.body):
+        draft.band.body = [at for at in draft.band.body if at not in again]
+        draft.band.again += again
+
+
+def _without_digits(row: Row) -> tuple[tuple[int, str], ...]:
+    return tuple((at, _DIGITS.sub("0", str(row.values[at]))) for at in row.filled)
 
 
 def _give_titles(draft: Draft, others: Sequence[Draft]) -> None:
