@@ -119,7 +119,8 @@ class Reading(Strict):
     header_rows: tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...] = ()
     group_rows: Literal["drop", "keep", "fill"] = "drop"
     group_column: Annotated[str, Field(pattern=FIELD_NAME)] = "group"
-    total_rows: Literal["drop", "keep"] = "drop"
+    total_rows: Literal["auto", "drop", "keep"] = "auto"
+    note_rows: Literal["auto", "drop", "keep"] = "auto"
 
     @field_validator("encoding")
     @classmethod

@@ -35,7 +35,7 @@ class Leaving(NamedTuple):
     """What the manifest asks for rows and columns that are not plain data."""
 
     groups: str = "drop"  # or keep, fill
-    totals: str = "drop"  # or keep
+    totals: str = "auto"  # or drop, keep
     hidden_rows: frozenset[int] = frozenset()
     hidden_columns: frozenset[int] = frozenset()
     added: tuple[str, ...] = ()  # columns added to every table: GROUP, those of PROVENANCE
@@ -190,18 +190,13 @@ def _is_blank(values: Iterable[Any]) -> bool:
 
 def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
     """Rows inside the table that are not data, by kind; each row has one kind."""
-    kinds = {
+    return {
         "header": frozenset(table.header_rows),
         "repeated_header": table.repeated,
         "group": table.groups if leaving.groups != "keep" else frozenset(),
         "total": table.totals if leaving.totals != "keep" else frozenset(),
         "note": table.asides,
     }
-    seen: frozenset[int] = frozenset()
-    for kind, rows in kinds.items():
-        kinds[kind] = rows - seen
-        seen |= rows
-    return kinds
 
 
 def _span(table: Table, kept: frozenset[int]) -> tuple[int, int]:

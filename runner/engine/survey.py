@@ -354,7 +354,7 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
     groups = reading.get("group_rows", "drop")
     return Leaving(
         groups=groups,
-        totals=reading.get("total_rows", "drop"),
+        totals=reading.get("total_rows", "auto"),
         hidden_rows=frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none,
         hidden_columns=frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none,
         added=((GROUP,) if groups == "fill" else ()) + (PROVENANCE if provenance else ()),
