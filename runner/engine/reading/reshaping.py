@@ -64,7 +64,7 @@ class Reshaper:
         self._classes: list[Class] = []
 
     def reshape(self, above: int, records: list[list[str]], widths: Sequence[int]) -> None:
-        """Correct them in place; `above`: the number of records before these. A line that joins another leaves a blank one."""
+        """Correct them in place; `above`: the number of records before these. A line that joins another is blank."""
         if widths.count(self._width) == len(widths) or (self._width < 2 and not self._is_split(widths)):
             return
         if not self._classes:
