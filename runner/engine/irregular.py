@@ -242,39 +242,39 @@ class _Search:
 
     def report(self, findings: Findings) -> None:
         names = self._subheads()
-        self._say(
+        self._report_rows(
             findings, "short_row", self._short,
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
             settle="add the missing cell",
         )  # fmt: skip
-        self._say(
+        self._report_rows(
             findings, "record_assumed", sorted(self._remarks),
             "the row reads as a comment or a page heading between the records; kept as a record",
             settle="leave it out of the file",
         )  # fmt: skip
         if self._is_second_header():
-            self._say(
+            self._report_rows(
                 findings, "record_assumed", [self._table.top],
                 "the first row has words where the others have values: it may be a second row of headers",
                 settle='"reading": {"header_rows": [1, 2]}',
             )  # fmt: skip
-        self._say(
+        self._report_rows(
             findings, "record_assumed", names,
             "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
             settle="put the two kinds of rows on two sheets",
         )  # fmt: skip
-        self._say(
+        self._report_rows(
             findings, "record_assumed", [n for n in self._continued if n not in set(names)],
             "the row lacks what all other records have and may continue the one above it; kept as a record",
             settle="write each record in one row",
         )  # fmt: skip
-        self._say(
+        self._report_rows(
             findings, "record_assumed", [n for n in self._typed if n not in self._table.without],
             "the row has another first cell and other kinds of values than the first record: it may be no record",
             settle="put the two kinds of rows on two sheets",
         )  # fmt: skip
         for at, rows in self._dated.items():
-            self._say(
+            self._report_rows(
                 findings, "date_among_codes", rows,
                 "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
                 settle="format the column as text before the codes are entered", at=at,
@@ -288,7 +288,7 @@ class _Search:
             if is_proven:
                 self._table.dittos |= {at}
             what = "is read as the value above it" if is_proven else "may stand for the value above it; kept as it is"
-            self._say(
+            self._report_rows(
                 findings, "ditto_mark", rows, f"a ditto mark {what}",
                 settle="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
@@ -319,7 +319,7 @@ class _Search:
                 found += rows
         return sorted(found)
 
-    def _say(
+    def _report_rows(
         self,
         findings: Findings,
         code: str,

@@ -189,7 +189,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
             style = attributes.get("style:name", "")
         elif name == "style:table-properties" and attributes.get("table:display") == "false":
             places.hidden_styles.add(style)
-        elif name == "style:text-properties" and (look := _look(attributes)):
+        elif name == "style:text-properties" and (look := _style_look(attributes)):
             places.looks[style] = look
 
     def end(name: str) -> None:
@@ -210,7 +210,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
     return places
 
 
-def _look(attributes: Attributes) -> Look:
+def _style_look(attributes: Attributes) -> Look:
     """How the properties of a style make a text look."""
     if (
         attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none"))

@@ -54,7 +54,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 class Reshaper:
-    """Mends the records of one file, batch by batch."""
+    """Corrects the records of one file, batch by batch."""
 
     def __init__(self, dialect: Dialect, troubles: Troubles) -> None:
         self._delimiter = dialect.delimiter
@@ -64,7 +64,7 @@ class Reshaper:
         self._classes: list[Class] = []
 
     def reshape(self, above: int, records: list[list[str]], widths: Sequence[int]) -> None:
-        """Mend in place; `above`: the number of records before these. A line that joins another leaves a blank one."""
+        """Correct them in place; `above`: the number of records before these. A line that joins another is blank."""
         if widths.count(self._width) == len(widths) or (self._width < 2 and not self._is_split(widths)):
             return
         if not self._classes:
@@ -90,7 +90,7 @@ class Reshaper:
         self._classes = [class_of([self._kinds[one] for one in column if one]) for column in columns]
 
     def _mend(self, at: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
-        """Mend the record at this place; returns how many records after it are part of it."""
+        """Correct the record at this place; returns how many records after it are part of it."""
         record = records[at]
         if (
             len(record) == 1
