@@ -368,7 +368,7 @@ class JobTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LineMark:
     """A line that a sweep found in order."""
 
     planned_from: bytes  # a digest of everything in the bucket that its jobs are planned from
@@ -382,8 +382,8 @@ class Marks(Protocol):
         """What the lines were planned from, for those of which no row was written since they were marked."""
         ...
 
-    def mark(self, marks: Mapping[str, Mark]) -> None:
-        """Mark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
+    def mark(self, marks: Mapping[str, LineMark]) -> None:
+        """LineMark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
         ...
 
 

@@ -116,7 +116,7 @@ class Planner:
             pass
 
     def unplaced(self, scan: Scan, infos: list[ObjectInfo]) -> Iterator[tuple[Job, bytes | None]]:
-        """Placeholders for spreadsheets that no manifest selects, each with what it is planned from (see `Mark`).
+        """Placeholders for spreadsheets that no manifest selects, each with what it is planned from (see `LineMark`).
 
         Without those that are as a sweep found them in order.
         """

@@ -33,7 +33,7 @@ from core.jobs import (
     move,
     put_back,
 )
-from core.ports import Clock, JobTable, Mark, Marks, WorkQueue
+from core.ports import Clock, JobTable, LineMark, Marks, WorkQueue
 from infra.queueing import Lanes, add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
@@ -77,7 +77,7 @@ class FollowUps:
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
         self._waiting: dict[str, Job] = {}
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, LineMark] = {}
 
     def send(self, job: Job, delay: float) -> None:
         with self._lock:
@@ -94,8 +94,8 @@ class FollowUps:
         with self._lock:
             self._waiting[status_key(job)] = job
 
-    def mark(self, marks: dict[str, Mark]) -> None:
-        """Mark lines that are in order, once everything else is done."""
+    def mark(self, marks: dict[str, LineMark]) -> None:
+        """LineMark lines that are in order, once everything else is done."""
         with self._lock:
             self._marks |= marks
 
@@ -105,7 +105,7 @@ class FollowUps:
         with self._lock:
             return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, Mark]]:
+    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
         with self._lock:
             taken = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
             self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
@@ -218,10 +218,10 @@ class Recorder:
             self.marks.mark(marks)
 
     def place(self, placeholder: Job, done: Recorded, followups: FollowUps, planned_from: bytes | None = None) -> None:
-        """Record a row that says what is missing; replace it if that changed. `planned_from`: see `Mark`."""
+        """Record a row that says what is missing; replace it if that changed. `planned_from`: see `LineMark`."""
         job, created = self._add(placeholder, {}, 0.0)
         if not created and planned_from is not None:
-            followups.mark({job.line: Mark(planned_from, frozenset({(job.job_id, job.rev)}))})
+            followups.mark({job.line: LineMark(planned_from, frozenset({(job.job_id, job.rev)}))})
         if created:
             done.created.append(job)
             followups.announce(job)
@@ -332,8 +332,8 @@ class _Line:
             return mine
         return math.nextafter(self._newest, math.inf) if is_current() else None
 
-    def mark(self, planned_from: bytes) -> Mark:
-        return Mark(planned_from, frozenset((job.job_id, job.rev) for job in self.known.values()))
+    def mark(self, planned_from: bytes) -> LineMark:
+        return LineMark(planned_from, frozenset((job.job_id, job.rev) for job in self.known.values()))
 
     def overtook(self, job: Job) -> bool:
         """Whether another version is newer than a job of the planned one."""

@@ -21,7 +21,7 @@ from runner.leases import Beats
 from runner.notifier import Notifier
 from runner.origins import Origins
 from runner.publish import Publisher
-from runner.surroundings import Room, Surroundings, make_checks
+from runner.surroundings import DiskRoom, Surroundings, make_checks
 from runner.worker import Worker
 
 _CHORE_LANES = 24  # jobs that a janitor handles at once: a single leader has to keep up with everything that expires
@@ -75,7 +75,7 @@ def assemble(
     attempts = Attempts(
         stack.store, boxes, settings, scratch, lanes, origins=Origins(stack.table), telemetry=stack.telemetry
     )
-    room = Room()
+    room = DiskRoom()
     surroundings = Surroundings(
         make_checks(
             stack.store,

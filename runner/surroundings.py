@@ -8,7 +8,7 @@ come back. If the probe succeeds, the failure is the job's own and counts. A ten
 probe, so it stops nobody else.
 
 A disk that has a little room left fails only the jobs that need more. So the probe asks for as much room as the jobs of
-late used, those that failed for lack of it included (`Room`).
+late used, those that failed for lack of it included (`DiskRoom`).
 """
 
 import os
@@ -34,7 +34,7 @@ _MOST_ROOM = 1024**3  # a probe asks for no more
 Check = Callable[[], object]
 
 
-class Room:
+class DiskRoom:
     """How much of the scratch disk the jobs of late used. Safe to share between threads."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class Surroundings:
         *,
         on_change: Callable[[str], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
-        room: Room | None = None,
+        room: DiskRoom | None = None,
     ) -> None:
         """A check raises if its part fails. `on_change` gets the reason when jobs stop, and "" when they resume."""
-        self.room = room or Room()
+        self.room = room or DiskRoom()
         self._checks = checks
         self._clock = clock
         self._log = log
@@ -137,7 +137,7 @@ class Surroundings:
 
 
 def make_checks(
-    store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check, room: Room
+    store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check, room: DiskRoom
 ) -> dict[str, Check]:
     """Checks of what every job needs. The janitor collects what a crash leaves behind, like any staged file."""
     name = f"probe-{owner}"

@@ -36,7 +36,7 @@ def make_private_file(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
-class Facts(NamedTuple):
+class FileFacts(NamedTuple):
     """What the kernel knows of a file: while none of it changes, nor does its content."""
 
     inode: int
@@ -45,7 +45,7 @@ class Facts(NamedTuple):
     changed_ns: int
 
     @classmethod
-    def of(cls, stat: os.stat_result) -> "Facts":
+    def of(cls, stat: os.stat_result) -> "FileFacts":
         return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
 
     @property
@@ -56,7 +56,7 @@ class Facts(NamedTuple):
 
 
 class Known(NamedTuple):
-    facts: Facts
+    facts: FileFacts
     version: str
     metadata: dict[str, str]
 
@@ -76,7 +76,7 @@ class KnownFiles:
                 [os.fsencode(key) for key in keys],
             )
             return {
-                os.fsdecode(key): Known(Facts(*facts), version, json.loads(metadata) if metadata else {})
+                os.fsdecode(key): Known(FileFacts(*facts), version, json.loads(metadata) if metadata else {})
                 for key, *facts, version, metadata in rows
             }
         except (sqlite3.Error, ValueError):

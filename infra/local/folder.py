@@ -51,7 +51,7 @@ from core.keys import (
 )
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
 from infra.local.beneath import FOLDER, PASSAGE, opened
-from infra.local.disk import Facts, Known, KnownFiles, make_folder, make_private_folder
+from infra.local.disk import FileFacts, Known, KnownFiles, make_folder, make_private_folder
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
@@ -201,7 +201,7 @@ class FolderStore:
             self._keep(key, folder)
             with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
                 written = os.stat(basename(key), dir_fd=folder, follow_symlinks=False)
-        facts = Facts.of(written)
+        facts = FileFacts.of(written)
         return _info(key, self._unread(key, facts) or digest, facts, dict(metadata or {}))
 
     def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
@@ -311,13 +311,13 @@ class FolderStore:
             before = os.fstat(fd)
             if key.startswith(INBOX) and not _finished(fd, before):
                 return None
-            facts = Facts.of(before)
+            facts = FileFacts.of(before)
             known = self._known.get_all([key]).get(key)
             if known is not None and known.facts == facts:
                 version = known.version
             else:
                 version = self._unread(key, facts) or self._hash(key, fd)
-                if Facts.of(os.fstat(fd)) != facts:
+                if FileFacts.of(os.fstat(fd)) != facts:
                     continue
             metadata = _metadata(fd) if key.startswith(INBOX) else {}
             if known is None or known.facts != facts:
@@ -325,7 +325,7 @@ class FolderStore:
             return _info(key, version, facts, metadata)
         return None
 
-    def _unread(self, key: str, facts: Facts) -> str | None:
+    def _unread(self, key: str, facts: FileFacts) -> str | None:
         """The version of a file that is too large for any job: not its content's, which nobody will read."""
         if self._largest is None or facts.size <= self._largest or not key.startswith(_SENDERS):
             return None
@@ -340,10 +340,10 @@ class FolderStore:
             at += len(block)
         return hasher.hexdigest()
 
-    def _entries(self, prefix: str) -> list[tuple[str, Facts | None]]:
+    def _entries(self, prefix: str) -> list[tuple[str, FileFacts | None]]:
         """Names in one folder, in key order: files with what is known of them, and real folders (None); nothing
         unfinished."""
-        found: list[tuple[str, Facts | None]] = []
+        found: list[tuple[str, FileFacts | None]] = []
         try:
             with opened(self._top(prefix), prefix.removesuffix("/"), FOLDER) as fd, os.scandir(fd) as entries:
                 for entry in entries:
@@ -352,7 +352,7 @@ class FolderStore:
                             found.append((entry.name, None))
                     elif entry.is_file(follow_symlinks=False) and not is_unfinished(entry.name):
                         with contextlib.suppress(FileNotFoundError):
-                            found.append((entry.name, Facts.of(entry.stat(follow_symlinks=False))))
+                            found.append((entry.name, FileFacts.of(entry.stat(follow_symlinks=False))))
         except PermissionError as error:  # the folder's owner is to blame, not the disk
             raise ObjectRefused(f"folder {prefix} cannot be listed; check its permissions") from error
         except ValueError:
@@ -363,11 +363,11 @@ class FolderStore:
             return []
         return sorted(found, key=lambda e: e[0] + "/" if e[1] is None else e[0])
 
-    def _all(self, prefix: str) -> Iterator[tuple[str, Facts]]:
+    def _all(self, prefix: str) -> Iterator[tuple[str, FileFacts]]:
         folder = prefix[: prefix.rfind("/") + 1]
         yield from ((key, facts) for key, facts in self._walk(folder) if key.startswith(prefix))
 
-    def _walk(self, prefix: str) -> Iterator[tuple[str, Facts]]:
+    def _walk(self, prefix: str) -> Iterator[tuple[str, FileFacts]]:
         """Every file below, in key order, however deep. A folder too deep for any valid key is returned in place of
         its content."""
         levels = [(prefix, iter(self._entries(prefix)))]
@@ -377,7 +377,7 @@ class FolderStore:
             if not name:
                 levels.pop()
             elif facts is not None or too_deep(at + name):
-                yield at + name, facts or Facts(0, 0, 0, 0)
+                yield at + name, facts or FileFacts(0, 0, 0, 0)
             else:
                 levels.append((f"{at}{name}/", iter(self._entries(f"{at}{name}/"))))
 
@@ -508,7 +508,7 @@ def _pinned(key: str, version: str | None, digest: str) -> None:
         raise ObjectChanged(f"object {key} is no longer at version {version[:12]}; it was replaced")
 
 
-def _info(key: str, version: str, facts: Facts, metadata: dict[str, str]) -> ObjectInfo:
+def _info(key: str, version: str, facts: FileFacts, metadata: dict[str, str]) -> ObjectInfo:
     return ObjectInfo(
         key=key, version=version, digest=version, size=facts.size, modified=facts.modified, metadata=metadata
     )

@@ -11,7 +11,7 @@ from sqlite3 import Connection, Row
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, State, dump_job, first, lease_owner, load_job
-from core.ports import Caps, Clock, JobQuery, Mark, NewerRow, Page, Pause, Refused, Tally
+from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
@@ -273,7 +273,7 @@ class SqliteJobTable:
         )
         return dict(map(tuple, rows))
 
-    def mark(self, marks: Mapping[str, Mark]) -> None:
+    def mark(self, marks: Mapping[str, LineMark]) -> None:
         now = self._clock.now()
         with self._db.write() as db:
             for line, mark in marks.items():

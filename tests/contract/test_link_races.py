@@ -25,7 +25,7 @@ from infra.local.folder_watch import FolderWatch
 from tests.support.effort import FULL, QUICK
 
 SWAPS = 10_000 if FULL else 60 if QUICK else 300
-LEAST_TURNS = 1000 if FULL else 20 if QUICK else 100
+LEAST_TURNS = 1000 if FULL else 10 if QUICK else 30
 SECRET = b"not for you"
 # Exchanges two names in one step (renameat2, RENAME_EXCHANGE), until its input ends; counts in a shared file.
 SWAPPER = """

@@ -13,7 +13,7 @@ from core.ports import BoxReport
 from core.verdicts import Verdict
 from infra.local.folder import FolderStore
 from runner import surroundings
-from runner.surroundings import Room
+from runner.surroundings import DiskRoom
 from tests.support.world import World
 
 MB = 1024 * 1024
@@ -133,7 +133,7 @@ def test_a_rule_that_fills_the_disk_is_not_taken_for_one_that_needs_so_much(worl
 
 
 def test_a_probe_asks_for_what_the_last_jobs_used():
-    room = Room()
+    room = DiskRoom()
     assert room.needed == MB
     room.note(8 * MB)
     assert room.needed == 11 * MB

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.jobs import State
-from core.ports import Mark
+from core.ports import LineMark
 from handlers import planning
 from tests.support.effort import examples
 from tests.support.world import MANIFEST, Crash, World
@@ -147,11 +147,11 @@ def test_everything_is_planned_again_within_a_day(calm: World, planned: list[str
 def test_a_line_whose_rows_changed_meanwhile_is_not_marked(calm: World):
     (job,) = [job for job in calm.jobs() if job.subject == "d/a.csv"]
     rows = frozenset({(job.job_id, job.rev)})
-    calm.table.mark({job.line: Mark(b"x", rows)})
+    calm.table.mark({job.line: LineMark(b"x", rows)})
     assert calm.table.marked([job.line, "another"]) == {job.line: b"x"}
     calm.table.replace(job, replace(job, reason="changed"))
     assert calm.table.marked([job.line]) == {}
-    calm.table.mark({job.line: Mark(b"x", rows)})
+    calm.table.mark({job.line: LineMark(b"x", rows)})
     assert calm.table.marked([job.line]) == {}
 
 
