@@ -17,13 +17,15 @@ from unicodedata import normalize
 
 from pydantic import Field, ValidationError, field_validator
 
+from core.budget import Budget, mistakes, read
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, check_key
 from core.manifests import zoned
-from core.wording import no_constant, problem_of, problems_of, shown, wrong
+from core.wording import shown, wrong
 
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
+BUDGET: Final = Budget(bytes=MAX_MEMORY_BYTES, values=1_500_000)
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
@@ -32,7 +34,6 @@ MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
 _FRAME: Final = 200  # bytes of a memory beside its entries
-_PROBLEMS: Final = 20
 _LONGEST: Final = 500
 _ENDING: Final = ".memory.json"
 
@@ -296,27 +297,18 @@ _LIMITS: Final = (
 
 
 def parse_memory(body: bytes) -> Memory:
-    """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake."""
-    if len(body) > MAX_MEMORY_BYTES:
-        raise MemoryInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MEMORY_BYTES} bytes")])
-    try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
-        what = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON: {error}"
-        raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
-    if not isinstance(raw, dict):
-        raise MemoryInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
+    """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake, the first ones."""
+    found = read(body, Memory, BUDGET, check=_bounded, twins=True)
+    if isinstance(found, list):
+        raise MemoryInvalid(found)
+    return _ordered(found)
+
+
+def _bounded(raw: dict[str, Any]) -> list[Problem]:
     for name, most in _LIMITS:
         if isinstance(given := raw.get(name), list) and len(given) > most:
-            raise MemoryInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
-    try:
-        if b"\\u" in body:
-            json.dumps(raw, ensure_ascii=False).encode()
-        return _ordered(Memory.model_validate(raw))
-    except ValidationError as error:
-        raise MemoryInvalid(problems_of(error, Memory, most=_PROBLEMS)) from None
-    except UnicodeEncodeError:
-        raise MemoryInvalid([Problem("$", "holds half a character", "text that can be written as UTF-8")]) from None
+            return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
+    return []
 
 
 def serialized(memory: Memory) -> bytes:
@@ -402,8 +394,8 @@ def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
     try:
         return kind(**given)
     except ValidationError as error:
-        problems = [problem_of(e, Memory) for e in error.errors(include_url=False)[:_PROBLEMS]]
-        raise MemoryInvalid(problems) from None
+        problems = mistakes(error, Memory)
+    raise MemoryInvalid(problems)
 
 
 def _by_key(

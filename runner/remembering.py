@@ -10,7 +10,7 @@ import json
 import re
 from datetime import UTC, datetime
 
-from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid, parse_decision
+from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
 from core.keys import staging_folder
@@ -28,6 +28,7 @@ from core.memories import (
 )
 from core.ports import ObjectStore
 from infra.memories import change_memory
+from infra.parsing import read_decision
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
 _LETTERS = re.compile("[A-Z]{1,3}")
@@ -41,7 +42,7 @@ def remember(store: ObjectStore, job: Job) -> str:
         return ""
     try:
         body = store.read(job.decision.key, version=job.decision.version, limit=MAX_DECISION_BYTES)
-        decision = parse_decision(body)
+        decision = read_decision(body)
     except (ObjectMissing, ObjectChanged, ObjectTooLarge, DecisionInvalid) as error:
         return f"its decision is gone: {error}"
     if not decision.remember or not decision.answers:

@@ -16,11 +16,11 @@ from console.api.problems import ProblemError, respond
 from console.cli.acts import pause_shape
 from console.cli.commands.version import installed
 from console.cli.job_facts import job_shape
-from core.decisions import parse_decision
 from core.errors import PreconditionFailed, UsageError
 from core.jobs import Job, State
 from core.ports import JobQuery, Pause
 from infra import meters
+from infra.parsing import read_decision
 from infra.reviews import put_decision
 
 _MEMORY_BYTES = 4 * 1024 * 1024
@@ -90,7 +90,7 @@ def decide(call: Call) -> Answer:
     if not any(one.role == "primary" for one in job.inputs):
         raise UsageError(f"job {job.job_id} has no input to put a decision beside")
     decision = decision_document(call, job) | {"accept": body.accept, "remember": body.remember}
-    parse_decision(json.dumps(decision, ensure_ascii=False).encode())
+    read_decision(json.dumps(decision, ensure_ascii=False).encode())
     call.context.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )

@@ -17,10 +17,10 @@ from core.drops import is_placeholder, make_workflow
 from core.errors import KeyRefused, ObjectMissing, PreconditionFailed
 from core.jobs import Job, State
 from core.keys import ACCESS, INBOX, is_ignored, is_manifest, place
-from core.manifests import parse_manifest
 from core.ports import JobQuery, ObjectInfo
 from handlers.intake import Intake
 from handlers.planning import report_dict
+from infra.parsing import read_manifest
 from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
@@ -75,7 +75,7 @@ class Submissions:
 
     def drop(self, submission: HttpDrop, *, trace: str = "") -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
-        manifest = parse_manifest(submission.manifest)
+        manifest = read_manifest(submission.manifest)
         folder = submission.folder(manifest.name)
         manifest_key = f"{folder}manifest.json"
         keys = {f"{folder}{name}": path for name, path in submission.files.items()}

@@ -23,10 +23,11 @@ from console.web.rendering import job_acts, link, page, place_of
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, State
 from core.keys import job_folder
-from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
+from core.manifests import MAX_MANIFEST_BYTES
 from core.memories import MAX_MEMORY_BYTES, Entry, HeaderEntry, ReadingEntry, ShapeEntry, SpellingEntry
 from core.ports import JobQuery, ObjectInfo
 from core.verdicts import Fault, Verdict
+from infra.parsing import read_manifest
 
 _PAGE = 50
 _VERSIONS = 20
@@ -242,7 +243,7 @@ def _fields(call: Call, job: Job) -> list[str]:
         return []
     try:
         body = call.context.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
-        return [field.name for field in parse_manifest(body).fields]
+        return [field.name for field in read_manifest(body).fields]
     except AdeError:
         return []
 
@@ -348,7 +349,7 @@ def drop(call: Call) -> Response:
 def manifest_problems(text: bytes) -> list[dict[str, str]]:
     """What is wrong with a manifest, one entry a mistake; nothing: it can be used."""
     try:
-        parse_manifest(text)
+        read_manifest(text)
     except ManifestInvalid as error:
         return [problem.as_dict() for problem in error.problems]
     return []

@@ -25,11 +25,11 @@ from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
-from core.decisions import parse_decision
 from core.errors import ObjectMissing
 from core.jobs import State
 from core.manifests import MAX_MANIFEST_BYTES
 from infra.logs import Log
+from infra.parsing import read_decision
 from infra.wiring import Stack
 
 _PARTS = 100
@@ -145,7 +145,7 @@ def preview_decision(call: Call) -> Answer:
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
     decision = decision_document(call, job) | {"remember": False}
-    parse_decision(json.dumps({**decision, "accept": True}).encode())
+    read_decision(json.dumps({**decision, "accept": True}).encode())
     with call.context.spool.scratch() as scratch:
         return _rehearsed(rehearse_decision(call.context, job, decision, scratch))
 

@@ -16,7 +16,7 @@ from console.cli.explain import explained
 from console.cli.guard import exit_of
 from console.cli.output import Printer, Progress
 from console.cli.service import Signals
-from core.decisions import DecisionInvalid, parse_decision
+from core.decisions import DecisionInvalid
 from core.drops import plan
 from core.errors import UsageError
 from core.jobs import End, Job, JobError, Review, State, ask, decide, move, start
@@ -25,6 +25,7 @@ from core.ports import ObjectInfo
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
+from infra.parsing import read_decision
 from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
 from runner.publish import outcome, result_body
@@ -99,7 +100,7 @@ def _decided(job: Job, files: dict[str, Path]) -> Job:
     found = [(key, files[key]) for key in decision_places(job) if key in files]
     for key, path in found[:1]:
         try:
-            parse_decision(path.read_bytes())
+            read_decision(path.read_bytes())
         except DecisionInvalid as error:
             problems = "".join(f"\n  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)
             raise UsageError(f"{path} does not validate:{problems}") from None
