@@ -22,7 +22,7 @@ from itertools import accumulate, islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticOmit, SchemaValidator, core_schema
+from pydantic_core import ErrorDetails, PydanticOmit, SchemaValidator, core_schema
 
 from core.errors import Problem
 from core.wording import no_constant, no_duplicates, problem_of, shown
@@ -35,6 +35,7 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 Model = TypeVar("Model", bound=BaseModel)
+Tell = Callable[[ErrorDetails], Problem]  # words one mistake
 # Looks at a document before it is validated: what is wrong with it as a whole.
 Check = Callable[[dict[str, Any]], list[Problem]]
 
@@ -88,15 +89,35 @@ class Parsed(NamedTuple):
     values: int
 
 
-def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[Problem]:
-    """A JSON object within its budget, or what is wrong with it."""
+def within(body: bytes, budget: Budget) -> Weight | Problem:
+    """The weight of a text within its budget, or what it has too much of."""
     if len(body) > budget.bytes:
-        return [Problem("$", f"is {len(body)} bytes", f"at most {budget.bytes} bytes")]
+        return Problem("$", f"is {len(body)} bytes", f"at most {budget.bytes} bytes")
     weight = weigh(body)
     if weight.depth > budget.depth:
-        return [Problem("$", "is nested too deeply", f"at most {budget.depth} levels")]
+        return Problem("$", "is nested too deeply", f"at most {budget.depth} levels")
     if weight.values > budget.values:
-        return [Problem("$", "holds too many values", f"at most {budget.values} in all")]
+        return Problem("$", "holds too many values", f"at most {budget.values} in all")
+    return weight
+
+
+def plain(body: bytes, budget: Budget) -> Any:
+    """Any JSON within its budget, as forgiving as `json.loads`; raises ValueError."""
+    over = within(body, budget)
+    if isinstance(over, Problem):
+        raise ValueError(f"it {over.problem}; {over.allowed}")  # noqa: TRY004 - as of text that is no JSON
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        said = str(error)
+    raise ValueError(f"it is not JSON: {said}")
+
+
+def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[Problem]:
+    """A JSON object within its budget, or what is wrong with it."""
+    weight = within(body, budget)
+    if isinstance(weight, Problem):
+        return [weight]
     try:
         pairs = None if twins else no_duplicates
         raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=pairs)
@@ -113,27 +134,33 @@ def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[
     return Parsed(raw, weight.values)
 
 
-def validate(kind: type[Model], raw: dict[str, Any], *, values: int) -> Model | list[Problem]:
+def validate(kind: type[Model], raw: dict[str, Any], *, values: int, tell: Tell | None = None) -> Model | list[Problem]:
     """A model of a document, or the first mistakes in it. `values`: how many it holds."""
     try:
         if values <= _FEW:
             return kind.model_validate(raw)
     except ValidationError as error:
         if error.error_count() <= MAX_MISTAKES:
-            return mistakes(error, kind)
+            return mistakes(error, kind, tell=tell)
     counted = _Mistakes()
     try:
         made: Model = _counting(kind).validate_python(raw, context=counted)
     except ValidationError as error:
-        return mistakes(error, kind, more=counted.more)
+        return mistakes(error, kind, tell=tell, more=counted.more)
     # Nothing is left out of a document without enough mistakes to refuse it: this is to be sure.
     return kind.model_validate(raw) if counted.more else made
 
 
-def mistakes(error: ValidationError, kind: type[BaseModel], *, more: bool = False) -> list[Problem]:
+def mistakes(
+    error: ValidationError,
+    kind: type[BaseModel],
+    *,
+    tell: Tell | None = None,
+    more: bool = False,
+) -> list[Problem]:
     """The first mistakes that an error names, and whether there are more."""
     found = error.errors(include_url=False)
-    problems = [problem_of(one, kind) for one in found[:MAX_MISTAKES]]
+    problems = [problem_of(one, kind) if tell is None else tell(one) for one in found[:MAX_MISTAKES]]
     if more or len(found) > MAX_MISTAKES:
         problems.append(Problem("$", "has more problems", f"none; these are the first {MAX_MISTAKES}"))
     return problems
@@ -260,9 +287,9 @@ class Kept(Generic[Key, Value]):
                 self._bytes -= self._values.popitem(last=False)[1][1]
 
 
-def weight_of(body: bytes) -> int:
-    """About how many bytes of memory a validated text takes, rather too many: an object of one key takes 2 KB."""
-    return 1000 + 2 * len(body) + 64 * body.count(b",") + 2000 * body.count(b"{")
+def weight_of(body: bytes, *, each: int = 2000) -> int:
+    """About how many bytes of memory a text takes once it is read, rather too many. `each`: a model; a dict is 300."""
+    return 1000 + 2 * len(body) + 64 * (body.count(b",") + body.count(b"[")) + each * body.count(b"{")
 
 
 def weight_of_problems(problems: Iterable[Problem]) -> int:

@@ -4,6 +4,7 @@ decisions for those who answer by a command or over HTTP."""
 import json
 from typing import Any
 
+from core.budget import Budget, plain
 from core.decisions import (
     MAX_ANSWERS,
     MAX_DECISION_BYTES,
@@ -21,7 +22,7 @@ from infra.parsing import read_decision, read_manifest
 
 REVIEW, PAGE = "review.json", "review.html"
 REVIEW_FILES = (REVIEW, PAGE)
-_LARGEST = 4 * 1024 * 1024
+_BUDGET = Budget(bytes=4 * 1024 * 1024, values=200_000)
 _MOST = 200
 _TEXTS = ("id", "kind", "text")
 _OPTIONAL = ("input", "sheet", "table", "column", "header", "field", "chosen")
@@ -33,9 +34,9 @@ def read_questions(store: ObjectStore, folder: str) -> list[dict[str, Any]]:
     Each has `id`, `kind`, `text`, the optional places, and `candidates` of `value`, `label`, `probability`, `reasons`.
     """
     try:
-        review = json.loads(store.read(folder + REVIEW, limit=_LARGEST))
+        review = plain(store.read(folder + REVIEW, limit=_BUDGET.bytes), _BUDGET)
         questions = review["questions"][:_MOST]
-    except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError, RecursionError):
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError):
         return []
     return [q for raw in questions if (q := _question(raw)) is not None]
 

@@ -6,10 +6,10 @@ says. Called before result.json is written, so whoever sees a result finds its l
 again by any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
-import json
 import re
 from datetime import UTC, datetime
 
+from core.budget import Budget, plain
 from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
@@ -32,6 +32,7 @@ from infra.parsing import read_decision
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
 _LETTERS = re.compile("[A-Z]{1,3}")
+_PROFILE = Budget(bytes=MAX_PROFILE_BYTES, values=100_000)
 PROFILE = "profile.json"  # what an attempt stages about its drop
 Decided = HeaderFact | ReadingFact | ShapeFact
 
@@ -93,6 +94,6 @@ def _profile(job: Job, store: ObjectStore) -> object:
     """What the attempt staged about its drop; None if there is nothing that can be read."""
     try:
         body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
-        return json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
-    except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
+        return plain(body.rpartition(b"\n")[2], _PROFILE)  # below the line that says what it follows
+    except (ObjectMissing, ObjectTooLarge, ValueError):
         return None

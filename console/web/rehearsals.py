@@ -20,6 +20,8 @@ from console.api.submissions import HttpDrop
 from console.cli.boxes import boxes
 from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
 from console.cli.desk import DeskSource
+from console.facade import DOCUMENT
+from core.budget import plain
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
 from core.keys import decision_place
@@ -31,7 +33,6 @@ from runner.staging import StagedSource
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30
 _WAIT_SECONDS = 20.0
-_ARTIFACT_BYTES = 64 * 1024 * 1024
 _ONE_AT_A_TIME = threading.Semaphore(1)
 _IN_LINE = threading.Semaphore(3)  # whoever waits holds a thread of the server, which has few
 
@@ -155,9 +156,9 @@ def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) ->
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        if path.stat().st_size > _ARTIFACT_BYTES:
+        if path.stat().st_size > DOCUMENT.bytes:
             return None
-        read = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        read = plain(path.read_bytes(), DOCUMENT)
+    except (OSError, ValueError):
         return None
     return read if isinstance(read, dict) else None
