@@ -1,12 +1,15 @@
 """Manifest v1: which spreadsheets to process, and how."""
 
 import codecs
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
+from math import prod
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
+from pydantic_core import to_json
 
 from core.budget import Budget, read
 from core.errors import ManifestInvalid, Problem
@@ -17,6 +20,8 @@ from core.wording import shown, wrong
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_NOTIFY = 10
 MAX_SWEEP = 1000
+MAX_PARAM_BYTES = 64 * 1024  # of one job's parameters
+MAX_SWEEP_BYTES = 1024 * 1024  # of the parameters of all jobs that one input makes
 # Manifests are parsed in a process that serves all tenants: these limits bound the cost of parsing one.
 MAX_FIELDS = 2000
 MAX_RULES = 2000
@@ -309,12 +314,22 @@ class Manifest(Strict):
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
-        size = 1
-        for values in self.sweep.values():
-            size *= len(values)
-        if size > MAX_SWEEP:
-            raise wrong(f"makes {size} jobs per input", f"at most {MAX_SWEEP} combinations", "sweep")
+        self._check_params()
         return self
+
+    def _check_params(self) -> None:
+        """Each combination's row holds all its parameters, so they are counted before they are multiplied."""
+        if self.combinations > MAX_SWEEP:
+            raise wrong(f"makes {self.combinations} jobs per input", f"at most {MAX_SWEEP} combinations", "sweep")
+        swept = sum(
+            len(_written(name)) + max(len(_written(value)) for value in self.sweep[name]) for name in self.sweep
+        )
+        one = len(_written(self.params)) + swept
+        if one > MAX_PARAM_BYTES:
+            raise wrong(f"has {one} bytes", f"at most {MAX_PARAM_BYTES} for one job; put tables in files", "params")
+        if one * self.combinations > MAX_SWEEP_BYTES:
+            said = f"makes {self.combinations} jobs per input with {one} bytes of parameters each"
+            raise wrong(said, f"at most {MAX_SWEEP_BYTES} bytes for all of them", "sweep")
 
     def _check_lookups(self) -> None:
         aux = [a.name for a in self.inputs.auxiliary]
@@ -339,13 +354,21 @@ class Manifest(Strict):
                         what = f"is {shown(constant)}, but {side.field} is {known[side.field]}"
                         raise wrong(what, wanted, "rules", n, word, "value")
 
-    def param_sets(self) -> list[dict[str, Scalar]]:
+    @property
+    def combinations(self) -> int:
+        """How many jobs each input set makes."""
+        return prod(map(len, self.sweep.values()))
+
+    def param_sets(self) -> Iterator[dict[str, Scalar]]:
         """Every combination of the sweep, over the fixed parameters; one set where there is no sweep."""
         names = sorted(self.sweep)
-        return [
-            {**self.params, **dict(zip(names, values, strict=True))}
-            for values in product(*(self.sweep[n] for n in names))
-        ]
+        for values in product(*(self.sweep[n] for n in names)):
+            yield {**self.params, **dict(zip(names, values, strict=True))}
+
+
+def _written(value: object) -> bytes:
+    """A value as a row holds it."""
+    return to_json(value, inf_nan_mode="null")
 
 
 def zoned(at: datetime | None) -> datetime | None:

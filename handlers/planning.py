@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
-from core.drops import MAX_INPUTS, Package, Workflow, plan, too_many, unselected, without_input
+from core.drops import MAX_INPUTS, MAX_SWEPT_REFS, Package, Workflow, plan, too_many, unselected, without_input
 from core.errors import ManifestInvalid
 from core.jobs import Job
 from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, place, rejected_key
@@ -15,6 +15,7 @@ from handlers.decisions import Decisions
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
+_AT_ONCE = 2000  # jobs that are planned together: a few MiB, however many files and combinations there are
 _FEW = 150  # inputs that always fit into a row, however long their keys are
 _ROW_BYTES = 300_000  # for the inputs of one row; a DynamoDB item holds 400 KB
 
@@ -72,7 +73,7 @@ class Planner:
 
     def plan_workflow(self, scan: Scan, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; returns the keys it selects."""
-        inputs = list(self._inputs(scan.view, workflow))
+        inputs = list(self.inputs(scan.view, workflow))
         sets: dict[str, list[ObjectInfo]] = {}
         for info in inputs:
             sets.setdefault(workflow.subject(info.key), []).append(info)
@@ -96,7 +97,7 @@ class Planner:
             subject = workflow.subject(info.key)
             if (workflow.info.key, workflow.info.version, subject) in scan.planned:
                 return  # planned with another object of the same drop
-            primaries = [i for i in self._inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
+            primaries = [i for i in self.inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
         self._plan_sets(scan, workflow, [primaries])
 
     def place_unselected(self, scan: Scan, info: ObjectInfo) -> None:
@@ -112,7 +113,9 @@ class Planner:
     def _place(self, scan: Scan, placeholder: Job) -> None:
         self.recorder.place(placeholder, scan.report.recorded, scan.followups)
 
-    def _inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+    def inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+        """What a workflow selects of what is there."""
+
         def wanted(key: str) -> bool:
             name = basename(key)
             return workflow.selects(key) and not (is_manifest(name) or is_decision(name) or workflow.too_long(key))
@@ -139,21 +142,26 @@ class Planner:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in scan.view.infos(list(workflow.auxiliary_keys()))}
-        for large in [s for s in fresh if _too_large(s)]:
-            self._place(scan, too_many(workflow, workflow.subject(large[0].key), len(large), now=now))
+        for large in [s for s in fresh if _too_large(s, workflow, package)]:
+            count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
+            self._place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
-        jobs = [
-            self.decisions.pinned(
-                scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=auxiliary, now=now)
+        at_once = max(1, _AT_ONCE // workflow.manifest.combinations)
+        for some in (fresh[n : n + at_once] for n in range(0, len(fresh), at_once)):
+            jobs = [
+                self.decisions.pinned(
+                    scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=auxiliary, now=now)
+                )
+                for s in some
+            ]
+            planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
+            self.recorder.record(
+                planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups
             )
-            for s in fresh
-        ]
-        planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
-        self.recorder.record(planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups)
         scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing and fresh:
             scan.followups.drop([without_input(workflow, now=now)])
-        if workflow.manifest.inputs.per == "drop":
+        if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
             self.recorder.settle(scan.followups)
@@ -175,20 +183,25 @@ class Planner:
         if loaded.manifest.inputs.per == "file":
             primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
         else:
-            primaries = [i for i in self._inputs(view, loaded) if loaded.subject(i.key) == job.subject]
+            primaries = [i for i in self.inputs(view, loaded) if loaded.subject(i.key) == job.subject]
         if not primaries:
             return False
         try:
             loaded, package = self.packages.find(view, loaded)
         except ManifestInvalid:
             return False
-        now = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now())
-        return now[0].generation == job.generation
+        (now,) = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now(), most=1)
+        return now.generation == job.generation
 
 
-def _too_large(primaries: list[ObjectInfo]) -> bool:
-    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys."""
-    if len(primaries) > MAX_INPUTS:
+def _too_large(primaries: list[ObjectInfo], workflow: Workflow, package: Package) -> bool:
+    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys.
+
+    Each combination of a sweep has a row of its own, which names them all and the files of the config.
+    """
+    combinations = workflow.manifest.combinations
+    swept = (len(primaries) + len(package.refs)) * combinations > MAX_SWEPT_REFS
+    if len(primaries) > MAX_INPUTS or (combinations > 1 and swept):
         return True
     if len(primaries) < _FEW:
         return False
