@@ -7,7 +7,7 @@ taken from counters or, where a table has to count, counted aside and remembered
 import contextlib
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -120,6 +120,11 @@ class Facade:
     def review(self, job: Job) -> dict[str, Any] | None:
         """The questions of a job in REVIEW."""
         return self.document(f"{job_folder(job)}review.json")
+
+    def size(self, key: str) -> int:
+        """Of an object; 0 if there is none."""
+        info = self._stack.store.head(key)
+        return 0 if info is None else info.size
 
     def document(self, key: str) -> dict[str, Any] | None:
         """A JSON object of the bucket, unless it is too large to show; the last few are kept by their versions."""
@@ -241,16 +246,19 @@ class Facade:
                 one["drops"].append(_drop_facts(job))
         return [one | {"states": dict(one["states"]), "last": one["drops"][0]} for one in found.values()]
 
-    def memories(self, tenant: str | None = None) -> list[tuple[ObjectInfo, str, str]]:
-        """The memories of one tenant or of all: object, tenant, workflow. Shared ones are of tenant `_shared`."""
-        names = [tenant] if tenant is not None else self._config_folders()
-        found = []
-        for name in names:
-            for key in self._stack.store.level(f"{CONFIGS}{name}/").keys:
-                if key.endswith(_MEMORY) and (info := self._stack.store.head(key)) is not None:
-                    workflow = key.rpartition("/")[2].removesuffix(_MEMORY)
-                    found.append((info, name, workflow))
-        return found
+    def memories(self, tenant: str | None = None, *, after: str = "") -> Iterator[tuple[ObjectInfo, str, str]]:
+        """The memories of one tenant or of all after a key: object, tenant, workflow; in the order of their keys.
+
+        Shared ones are of tenant `_shared`. What is not asked for is not looked at.
+        """
+        names = [tenant] if tenant is not None else sorted(self._config_folders())
+        for folder in sorted(f"{CONFIGS}{name}/" for name in names):
+            if folder < after and not after.startswith(folder):
+                continue
+            for key in sorted(key for key in self._stack.store.level(folder).keys if key.endswith(_MEMORY)):
+                if key > after and (info := self._stack.store.head(key)) is not None:
+                    workflow = key.removeprefix(folder).removesuffix(_MEMORY)
+                    yield info, folder.removeprefix(CONFIGS).rstrip("/"), workflow
 
     def _config_folders(self) -> list[str]:
         return [folder.removeprefix(CONFIGS).rstrip("/") for folder in self._stack.store.level(CONFIGS).folders]

@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from pydantic import Field, ValidationError, field_validator
 
-from core.budget import Budget, mistakes, read
+from core.budget import Budget, mistakes, parse, read, validate
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, check_key
@@ -309,6 +309,34 @@ def _bounded(raw: dict[str, Any]) -> list[Problem]:
         if isinstance(given := raw.get(name), list) and len(given) > most:
             return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
     return []
+
+
+class MemorySummary(NamedTuple):
+    """What a page shows of a memory: how many entries of each kind there are, and the newest of them."""
+
+    counts: dict[str, int]
+    headers: list[HeaderEntry]
+    values: list[SpellingEntry]
+    shapes: list[ShapeEntry]
+    readings: list[ReadingEntry]
+
+
+def summary(body: bytes, most: int) -> MemorySummary | None:
+    """The newest entries of a memory that may have been edited by hand: what is wrong in it is left out."""
+    found = parse(body, BUDGET, twins=True)
+    if isinstance(found, list):
+        return None
+    kinds: dict[str, type[Learnt]] = {
+        "headers": HeaderEntry, "values": SpellingEntry, "shapes": ShapeEntry, "readings": ReadingEntry,
+    }  # fmt: skip
+    counts, newest = dict[str, int](), dict[str, list[Any]]()
+    for name, kind in kinds.items():
+        given = found.raw.get(name)
+        entries = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+        entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
+        read = (validate(kind, one, values=found.values) for one in entries[:most])
+        counts[name], newest[name] = len(entries), [one for one in read if isinstance(one, Learnt)]
+    return MemorySummary(counts, **newest)
 
 
 def serialized(memory: Memory) -> bytes:

@@ -12,11 +12,12 @@ from core.budget import Kept, weight_of, weight_of_problems
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
 from core.manifests import Manifest, parse_manifest
-from core.memories import Memory, MemoryInvalid, parse_memory
+from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
 from infra.apart import SMALL, TooCostly, apart
 
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 _VALID: Final = True
+SHOWN: Final = 50  # entries of each kind in a summary
 
 T = TypeVar("T")
 _found: Final = Kept[tuple[str, bytes], object](_KEPT_BYTES)
@@ -53,6 +54,12 @@ def check_memory(body: bytes) -> None:
         raise MemoryInvalid(found)
 
 
+def memory_summary(body: bytes) -> MemorySummary | None:
+    """What a page shows of a memory; None: it cannot be read."""
+    found = _read(_summary, body, "a memory")
+    return found if isinstance(found, MemorySummary) else None
+
+
 def _read(parse: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
     key = (parse.__name__, hashlib.sha256(body).digest())
     known = _found.get(key)
@@ -86,6 +93,10 @@ def _memory(body: bytes) -> Memory | list[Problem]:
         return parse_memory(body)
     except MemoryInvalid as error:
         return error.problems
+
+
+def _summary(body: bytes) -> MemorySummary | list[Problem]:
+    return summary(body, SHOWN) or []
 
 
 def _valid_memory(body: bytes) -> bool | list[Problem]:

@@ -136,7 +136,7 @@ def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
         if not call.principal.sees(submission.tenant):
             detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
             raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        return _rehearsed(rehearse_drop(call.context, submission, scratch))
+        return _rehearsed(rehearse_drop(call.context, submission, scratch, _asker(call)))
 
 
 def preview_decision(call: Call) -> Answer:
@@ -147,7 +147,12 @@ def preview_decision(call: Call) -> Answer:
     decision = decision_document(call, job) | {"remember": False}
     read_decision(json.dumps({**decision, "accept": True}).encode())
     with call.context.spool.scratch() as scratch:
-        return _rehearsed(rehearse_decision(call.context, job, decision, scratch))
+        return _rehearsed(rehearse_decision(call.context, job, decision, scratch, _asker(call)))
+
+
+def _asker(call: Call) -> str:
+    """Whose preview it is: all tokens of a tenant have one at a time."""
+    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
 
 
 def _rehearsed(done: Rehearsal) -> Response:

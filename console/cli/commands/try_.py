@@ -49,7 +49,8 @@ class Trial:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
-    desk, files = desk_of(args.manifest, args.files, settings)
+    bucket = settings.storage_data_dir / "bucket"
+    desk, files = desk_of(args.manifest, args.files, inbox_folder(TENANT, ""), bucket)
     trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
@@ -68,11 +69,12 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return exit_of([replace(job, state=outcome(job)) for job in ended])
 
 
-def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
-    """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
+def desk_of(manifest_path: Path, files: list[Path], folder: str, bucket: Path) -> tuple[Desk, dict[str, Path]]:
+    """The manifest with its files, and the primary inputs by the keys they would have in a folder of the inbox.
+
+    `bucket`: where to find what the manifest names by whole keys.
+    """
     manifest = read_manifest(manifest_path)
-    folder = inbox_folder(TENANT, "")
-    bucket = settings.storage_data_dir / "bucket"
     # The files are given explicitly, so what a standing manifest subscribes to does not matter.
     desk = lay_out(manifest_path, manifest.model_copy(update={"subscribe": ()}), folder=folder, bucket=bucket)
     keys = {folder + path.name: path for path in files}
