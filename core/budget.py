@@ -28,9 +28,11 @@ from core.errors import Problem
 from core.wording import no_constant, no_duplicates, problem_of, shown
 
 MAX_MISTAKES: Final = 20
+_SOME: Final = 1000  # lists and objects that any text may hold
+_APART: Final = 8  # bytes of a text for each further one
 _FEW: Final = 2000  # values of a text whose mistakes may be collected first and counted later
 # A text in JSON, also one that does not end: nothing is ever tried twice.
-_TEXT: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_TEXT: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
@@ -52,6 +54,7 @@ class Budget:
 class Weight(NamedTuple):
     values: int
     depth: int
+    containers: int  # lists and objects among the values
 
 
 class _Mistakes:
@@ -66,10 +69,10 @@ class _Mistakes:
 
 def weigh(body: bytes) -> Weight:
     """How much a text holds if it is JSON, in one pass and without parsing it; never less than it does."""
-    bare = _TEXT.sub(b"", body)
+    bare = _TEXT.sub("", body.decode("latin-1")).encode("latin-1")  # as text: joining bytes takes 80 for each piece
     opened = bare.count(b"[") + bare.count(b"{")
     depth = max(accumulate(map(_STEPS.__getitem__, bare.translate(None, _NO_BRACKETS))), default=0)
-    return Weight(bare.count(b",") + opened, depth)
+    return Weight(bare.count(b",") + opened, depth, opened)
 
 
 def read(
@@ -98,6 +101,11 @@ def within(body: bytes, budget: Budget) -> Weight | Problem:
         return Problem("$", "is nested too deeply", f"at most {budget.depth} levels")
     if weight.values > budget.values:
         return Problem("$", "holds too many values", f"at most {budget.values} in all")
+    most = (
+        _SOME + len(body) // _APART
+    )  # of two bytes each takes a hundred, so they are bounded by the text's own length
+    if weight.containers > most:
+        return Problem("$", f"holds {weight.containers} lists and objects", f"at most {most} in a text of this length")
     return weight
 
 
