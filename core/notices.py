@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from core.jobs import Job, Notice, State, stamp_text
@@ -149,6 +149,9 @@ def _covers(entry: str, host: str) -> bool:
     return host.endswith(entry[1:]) and len(host) > len(entry) - 1 if entry.startswith("*.") else host == entry
 
 
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+
+
 def is_public(address: str) -> bool:
     """Whether an IP address is one of the internet: not of this machine, a private network or the cloud's metadata."""
     try:
@@ -158,7 +161,8 @@ def is_public(address: str) -> bool:
     inner = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None)
     if inner is not None:
         return is_public(str(inner))
-    return ip.is_global and not ip.is_multicast
+    # Of IPv6 only unicast addresses: others stand for IPv4 ones (NAT64, `::10.0.0.1`) or for a site's own.
+    return ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST)
 
 
 def check_addresses(addresses: Iterable[str], *, private: bool) -> str | Refusal:

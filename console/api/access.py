@@ -121,6 +121,13 @@ class Access:
         found = [g for g in self._grants().values() if g.user and hmac.compare_digest(g.user.encode(), user.encode())]
         return next((g.principal() for g in found if self._lasts(g)), None)
 
+    def lasts(self, who: Principal) -> bool:
+        """Whether a caller's grant is still there and unchanged."""
+        if who in (LOCAL, ANYONE):
+            return True
+        grant = self._grants().get(who.id)
+        return grant is not None and grant.principal() == who and self._lasts(grant)
+
     def grants(self) -> list[Grant]:
         grants, _ = self._read()
         return sorted(grants.grants, key=lambda grant: grant.created_at)

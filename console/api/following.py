@@ -219,7 +219,15 @@ def event_stream(call: Call, events: AsyncIterator[str]) -> Response:
     if call.request.method == "HEAD":
         return Response(media_type="text/event-stream", headers=_HEADERS)
     call.context.followers.check_room()
-    return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(_while_allowed(call, events), media_type="text/event-stream", headers=_HEADERS)
+
+
+async def _while_allowed(call: Call, events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Ends the stream of a caller whose token was revoked or has expired: at the next event, or comment."""
+    async for event in events:
+        if not await run_in_threadpool(call.context.access.lasts, call.principal):
+            return
+        yield event
 
 
 def resume(last: str | None) -> tuple[int, int]:

@@ -118,7 +118,9 @@ class Guard:
         if token is not None:
             return self.signed_in(request, token)
         if self.is_proxy(request):
-            user = request.headers.get(self._settings.console_proxy_header, "").strip()
+            # Some proxies add their header behind one that the caller sent: who is named twice is nobody.
+            named = request.headers.getlist(self._settings.console_proxy_header)
+            user = named[0].strip() if len(named) == 1 else ""
             return self._access.person(user) if user else None
         if self._settings.console_tokenless and self._is_local(request):
             return LOCAL
@@ -169,9 +171,8 @@ class Guard:
         return any(peer in network for network in self._proxies)
 
     def is_secure(self, request: Request) -> bool:
-        """Whether the browser speaks TLS, with us or with our proxy."""
-        forwarded = request.headers.get("x-forwarded-proto", "") if self.is_proxy(request) else ""
-        return "https" in (request.url.scheme, forwarded.lower())
+        """Whether the browser speaks TLS, with us or a proxy. Whoever lies about it only harms their own session."""
+        return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").strip().lower())
 
     def _is_local(self, request: Request) -> bool:
         """Whether the caller is on this machine and nothing in between says that it passes on others' requests."""
@@ -221,7 +222,8 @@ def _host_name(host: str) -> str:
     """The name in a Host header, without its port."""
     name = host.strip().lower()
     if name.startswith("["):
-        return name[1:].partition("]")[0]
+        inner, closed, port = name[1:].partition("]")
+        return inner if closed and (not port or port.startswith(":")) else name
     return name.rpartition(":")[0] if name.count(":") == 1 else name
 
 

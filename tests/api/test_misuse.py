@@ -74,6 +74,20 @@ class TestOtherSites:
             assert rig.client.get("/jobs", headers=who | {"Host": "evil.example"}).status_code == 421
             assert rig.client.get("/jobs", headers=who).status_code == 200
 
+    @pytest.mark.parametrize("host", ["[::1].evil.example", "[::1]evil.example", "[::1", "127.0.0.1.evil.example"])
+    def test_a_host_that_only_begins_like_this_machine_is_another(self, rig: ApiRig, host: str):
+        assert rig.client.get("/jobs", headers={"Host": host}).status_code == 421
+        assert rig.client.get("/jobs", headers={"Host": "[::1]:8020"}).status_code == 200
+
+    def test_who_is_named_twice_is_nobody(self, tmp_path: Path):
+        """A proxy that adds its header behind the caller's must not let the caller choose a name."""
+        with api_rig(tmp_path, console_proxies="127.0.0.1") as rig:
+            for user, scope in (("ann@example.org", Scope.OPERATOR), ("bob@example.org", Scope.READER)):
+                rig.context.access.new(user, scope, tenant=None, user=user)
+            header = rig.stack.settings.console_proxy_header
+            twice = [(header, "ann@example.org"), (header, "bob@example.org"), ("X-Forwarded-For", "192.0.2.1")]
+            assert rig.client.get("/jobs", headers=twice).status_code == 401
+
     @pytest.mark.parametrize("after", ["//[", "//evil.example", "/\\evil.example", "https://evil.example"])
     def test_nobody_is_sent_elsewhere_after_logging_in(self, rig: ApiRig, after: str):
         shown = rig.client.get("/login", params={"next": after})
@@ -208,6 +222,19 @@ class TestStreams:
                 with socket.create_connection(at) as caller:
                     caller.sendall(ask % path)
                     assert everything(caller).split()[1] == status
+
+    def test_a_revoked_token_gets_no_further_event(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(following, "_SILENCE_SECONDS", 0.05)
+        token = rig.token("reader")
+        ask = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\nConnection: close\r\n\r\n"
+        with served(rig) as at, socket.create_connection(at) as watcher:
+            watcher.sendall(ask % token.encode())
+            watcher.settimeout(PATIENCE)
+            seen = b""
+            while b"retry:" not in seen:
+                seen += watcher.recv(65536)
+            rig.context.access.revoke(token.split("_")[1])
+            everything(watcher)  # until the server closes it
 
     def test_head_of_a_stream_ends(self, rig: ApiRig):
         with served(rig) as at, socket.create_connection(at) as caller:

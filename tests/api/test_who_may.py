@@ -84,6 +84,13 @@ class TestFromAfar:
         with api_rig(tmp_path, console_tokenless=False) as rig:
             assert rig.client.get("/jobs").status_code == 401
 
+    @pytest.mark.parametrize("proto", ["https", "http"])
+    def test_a_session_behind_tls_is_never_sent_without_it(self, rig: ApiRig, proto: str):
+        """No proxy has to be named for it: an ingress says by itself how the browser came."""
+        token = rig.token("reader")
+        answer = rig.from_afar().post("/session", json={"token": token}, headers={"X-Forwarded-Proto": proto})
+        assert ("secure" in answer.headers["set-cookie"].lower()) == (proto == "https")
+
     def test_a_trusted_proxy_names_people(self, tmp_path):
         with api_rig(tmp_path, console_proxies="192.0.2.0/24") as rig:
             rig.context.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")

@@ -110,6 +110,7 @@ class Family(NamedTuple):
     make: Maker
     mostly_right: bool  # False: what the family asks for cannot be known, only told
     by_hand: bool  # too long for every run of the tests
+    stranger: bool = False  # written without a look at the engine or the other families
 
     def case(self, seed: int) -> Case:
         made = self.make(Random(f"{self.name}:{seed}"))
@@ -121,13 +122,13 @@ FAMILIES: dict[str, Family] = {}
 
 
 def family(
-    name: str, *, plain: bool = False, mostly_right: bool = True, by_hand: bool = False
+    name: str, *, plain: bool = False, mostly_right: bool = True, by_hand: bool = False, stranger: bool = False
 ) -> Callable[[Maker], Maker]:
     """Register a generator. `plain`: unambiguous, has to come out right without a warning."""
 
     def register(make: Maker) -> Maker:
         assert name not in FAMILIES, name
-        FAMILIES[name] = Family(name, plain, make, mostly_right, by_hand)
+        FAMILIES[name] = Family(name, plain, make, mostly_right, by_hand, stranger)
         return make
 
     return register

@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.truth.cases import Case
 from tests.truth.judge import Difference, Verdict, judge
 from tests.truth.running import Outcome, run_case
+from tests.truth.strangers.judging import Stranger
+from tests.truth.strangers.judging import judge as judge_stranger
 
 
 def check(case: Case, folder: Path, run: Callable[[Case, Path], Outcome] = run_case) -> Verdict:
@@ -18,4 +20,4 @@ def check(case: Case, folder: Path, run: Callable[[Case, Path], Outcome] = run_c
             "wrong", "run broke", "job", "an output", f"{type(error).__name__}: {error} ({last.name})"[:300]
         )
         return Verdict(differences=[broken])
-    return judge(case, outcome)
+    return (judge_stranger if isinstance(case, Stranger) else judge)(case, outcome)

@@ -273,6 +273,12 @@ class TestTheWorkbook:
         sheet = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]
         assert (sheet["B2"].value, sheet["B2"].data_type) == ("=1+1", "s")
 
+    @pytest.mark.parametrize("text", ["=1+1", "+49 30", "-x", "@x", "plain"])
+    def test_a_text_like_a_formula_stays_a_text_when_its_cell_is_edited(self, tmp_path, text):
+        run(tmp_path, [HEADER, ["a", "no email", 1, text]])
+        cell = openpyxl.load_workbook(tmp_path / "rejects.xlsx").worksheets[0]["D2"]
+        assert (cell.value, cell.quotePrefix) == (text, int(text != "plain"))
+
     def test_values_of_every_kind_come_back_as_they_were(self, tmp_path):
         values = [
             date(2026, 1, 2),

@@ -55,6 +55,7 @@ class CellStyles:
         said += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{said}/>" if said else ""
         used = 'applyNumberFormat="1" ' if number else ""
+        used += 'quotePrefix="1" ' if look.get("quoted") else ""
         used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
         return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")

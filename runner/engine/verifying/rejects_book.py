@@ -121,6 +121,10 @@ def _lines(described: IO[bytes]) -> Iterator[dict[str, Any]]:
         yield line
 
 
+# A text that begins so becomes a formula once its cell is edited, unless it is quoted.
+_FORMULA_SIGNS: Final = ("=", "+", "-", "@")
+
+
 class RejectsBook(BookWriter):
     """The workbook: sheets of marked rows, with comments."""
 
@@ -130,11 +134,13 @@ class RejectsBook(BookWriter):
         self.cells = CellStyles()
         self.rows = 0
         self.commented: list[int] = []
-        self._styles: dict[tuple[int | None, type, bool, bool], int] = {}
+        self._styles: dict[tuple[int | None, type, bool, bool, bool], int] = {}
 
-    def style(self, number: int | None, kind: type, *, is_head: bool, is_wrong: bool) -> int:
-        """The style of a cell with one of the described looks and a kind of value."""
-        key_ = number, kind, is_head, is_wrong
+    def style(self, number: int | None, value: Any, *, is_head: bool, is_wrong: bool) -> int:
+        """The style of a cell with one of the described looks and a value."""
+        kind = type(value)
+        is_quoted = kind is str and value.startswith(_FORMULA_SIGNS)
+        key_ = number, kind, is_head, is_wrong, is_quoted
         if key_ not in self._styles:
             look = self.looks[number] if number is not None else _HEAD if is_head else {}
             if is_wrong:
@@ -144,7 +150,7 @@ class RejectsBook(BookWriter):
                 look = {**look, "format": _FORMATS[kind]}
             elif kind in _KINDS and code is not None and kind_of_format(code) not in _KINDS[kind]:
                 look = {**look, "format": _FORMATS.get(kind, "General")}  # it would come back as something else
-            self._styles[key_] = self.cells.of(look)
+            self._styles[key_] = self.cells.of({**look, "quoted": True} if is_quoted else look)
         return self._styles[key_]
 
     def close(self) -> None:
@@ -257,7 +263,7 @@ class _Sheet:
             value, look = cells.get(column, (None, None))
             if column in marks:
                 self._comment(column, marks[column])
-            style = self._book.style(look, type(value), is_head=kind != "row", is_wrong=column in marks)
+            style = self._book.style(look, value, is_head=kind != "row", is_wrong=column in marks)
             out.append(self._cell(column, value, style))
         if kind == "key":
             out.append(self._labels(row))
