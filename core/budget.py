@@ -101,9 +101,7 @@ def within(body: bytes, budget: Budget) -> Weight | Problem:
         return Problem("$", "is nested too deeply", f"at most {budget.depth} levels")
     if weight.values > budget.values:
         return Problem("$", "holds too many values", f"at most {budget.values} in all")
-    most = (
-        _SOME + len(body) // _APART
-    )  # of two bytes each takes a hundred, so they are bounded by the text's own length
+    most = _SOME + len(body) // _APART  # one of two bytes takes a hundred of memory
     if weight.containers > most:
         return Problem("$", f"holds {weight.containers} lists and objects", f"at most {most} in a text of this length")
     return weight

@@ -54,8 +54,9 @@ def apart(act: Callable[..., T], *given: Any) -> T:
 class _Helper:
     """One process. `call` by one thread at a time."""
 
-    def __init__(self) -> None:
-        code = "from infra.apart import serve; serve()"
+    def __init__(self, cpu_seconds: int) -> None:
+        self._cpu_seconds = cpu_seconds
+        code = f"from infra.apart import serve; serve({cpu_seconds})"
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": os.environ.get("PATH", "")}
         self._process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
@@ -97,7 +98,7 @@ class _Helper:
 
     def _ended(self) -> AdeError:
         if self._process.returncode == -signal.SIGXCPU:
-            return TooCostly(f"it takes more than {_CPU_SECONDS} seconds")
+            return TooCostly(f"it takes more than {self._cpu_seconds} seconds")
         return StoreUnavailable("the process that reads large texts has ended; try again")
 
     def _read(self, size: int) -> bytes:
@@ -114,8 +115,11 @@ class _Helper:
         return bytes(found)
 
 
-class _Pool:
-    def __init__(self) -> None:
+class Pool:
+    """Safe to share between threads."""
+
+    def __init__(self, cpu_seconds: int = _CPU_SECONDS) -> None:
+        self._cpu_seconds = cpu_seconds
         self._turns = threading.BoundedSemaphore(_HELPERS)
         self._idle: list[_Helper] = []
 
@@ -136,7 +140,7 @@ class _Pool:
                     return helper
                 helper.end()
         try:
-            return _Helper()
+            return _Helper(self._cpu_seconds)
         except OSError as error:
             raise StoreUnavailable(f"no process to read large texts could be started: {error}") from None
 
@@ -156,7 +160,7 @@ class _Answer(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is not one of our values")
 
 
-def serve() -> None:
+def serve(cpu_seconds: int) -> None:
     """The helper's side: one call after the other until nobody calls any more."""
     source, target = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -168,7 +172,7 @@ def serve() -> None:
         if not head:
             return
         used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = int(used.ru_utime + used.ru_stime) + 1 + _CPU_SECONDS
+        seconds = int(used.ru_utime + used.ru_stime) + 1 + cpu_seconds
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         how, answer = _answered(source, _HEAD.unpack(head)[1])
         _write(target, how, answer)
@@ -193,13 +197,13 @@ def _write(target: Any, how: int, body: bytes) -> None:
         left = left[target.write(left) :]
 
 
-_POOL = _Pool()
+_POOL = Pool()
 
 
 def _forget() -> None:
     """In a fork: the helpers are the parent's."""
     global _POOL  # noqa: PLW0603
-    _POOL = _Pool()
+    _POOL = Pool()
 
 
 def _end() -> None:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from console.api import models, operations
@@ -129,8 +130,7 @@ def measure(attack: Attack, genes: Genes) -> Cost:
     if pid == 0:
         os.close(source)
         resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-        with open("/proc/self/clear_refs", "w") as peak:
-            peak.write("5")
+        Path("/proc/self/clear_refs").write_text("5")
         before, began = _status("VmRSS"), _cpu()
         try:
             attack.act(body)
@@ -151,8 +151,8 @@ def _cpu() -> float:
 
 
 def _status(name: str) -> int:
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(name))
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def search(attack: Attack, *, trials: int, seed: int = 7) -> list[Cost]:
