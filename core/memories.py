@@ -35,6 +35,7 @@ MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
 _FRAME: Final = 200  # bytes of a memory beside its entries
 _LONGEST: Final = 500
+_MANY: Final = 100_000  # values that an entry of a profile may have
 _ENDING: Final = ".memory.json"
 
 Label = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
@@ -238,11 +239,9 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
             for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
             if name in table
         }
-        try:
-            entry = ShapeEntry(
-                **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
-            )
-        except (ValidationError, TypeError):
+        given |= {"left_out": table.get("left_out") is True, "sender": sender, "at": datetime.now(UTC), "by": by}
+        entry = validate(ShapeEntry, given, values=_MANY)
+        if isinstance(entry, list):
             continue
         if any(entry.headers) or not entry.header_rows:
             found.append(ShapeFact(**{name: getattr(entry, name) for name in ShapeFact._fields}))
@@ -268,7 +267,7 @@ def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | Re
                 known = fields.setdefault(folded(said.header), (said.header, set()))[1]
                 known |= set() if said.field is None else {said.field}
         except (ValidationError, TypeError, KeyError):
-            continue
+            continue  # two plain texts: a mistake in each at most
     agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
     return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
 
