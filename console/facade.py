@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from core.budget import Budget, Kept, plain, weight_of
+from core.budget import Budget, WeighedCache, plain, weight_of
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
@@ -73,7 +73,7 @@ class Facade:
         self._recent: dict[str | None, Fresh[Recent]] = {}
         self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
         self._lock = threading.Lock()
-        self._documents = Kept[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
+        self._documents = WeighedCache[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
 
     # Jobs
 

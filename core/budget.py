@@ -265,7 +265,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Key, Value]):
+class WeighedCache(Generic[Key, Value]):
     """What was made of texts, the newest, as much as fits into so many bytes. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from posixpath import basename
 
-from core.budget import Kept, weight_of, weight_of_problems
+from core.budget import WeighedCache, weight_of, weight_of_problems
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, misfits
 from core.drops import Package, Workflow, is_placeholder
 from core.errors import (
@@ -43,7 +43,7 @@ class Decisions:
         self._store = store
         self._table = table
         self._packages = packages
-        self._parsed = Kept[tuple[str, str], Decision | DecisionInvalid](_PARSED_BYTES)
+        self._parsed = WeighedCache[tuple[str, str], Decision | DecisionInvalid](_PARSED_BYTES)
 
     def pinned(
         self, view: BucketView, workflow: Workflow, package: Package, primaries: list[ObjectInfo], jobs: list[Job]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from posixpath import basename
 from typing import Protocol
 
-from core.budget import Kept, weight_of, weight_of_problems
+from core.budget import WeighedCache, weight_of, weight_of_problems
 from core.drops import MAX_PACKAGE_BYTES, Package, Workflow, find_package, make_workflow
 from core.errors import (
     ManifestInvalid,
@@ -242,7 +242,7 @@ class Workflows:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        self._parsed = Kept[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
+        self._parsed = WeighedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
         self._above: OrderedDict[str, tuple[int, float, tuple[ObjectInfo, ...]]] = OrderedDict()
 
     def valid(self, manifests: Iterable[ObjectInfo], rejected: list[str]) -> list[Workflow]:

@@ -115,7 +115,7 @@ class _Helper:
         return bytes(found)
 
 
-class Pool:
+class HelperPool:
     """Safe to share between threads."""
 
     def __init__(self, cpu_seconds: int = _CPU_SECONDS) -> None:
@@ -197,13 +197,13 @@ def _write(target: Any, how: int, body: bytes) -> None:
         left = left[target.write(left) :]
 
 
-_POOL = Pool()
+_POOL = HelperPool()
 
 
 def _forget() -> None:
     """In a fork: the helpers are the parent's."""
     global _POOL  # noqa: PLW0603
-    _POOL = Pool()
+    _POOL = HelperPool()
 
 
 def _end() -> None:

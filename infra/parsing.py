@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from core.budget import Kept, weight_of, weight_of_problems
+from core.budget import WeighedCache, weight_of, weight_of_problems
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
 from core.manifests import Manifest, parse_manifest
@@ -20,7 +20,7 @@ _VALID: Final = True
 SHOWN: Final = 50  # entries of each kind in a summary
 
 T = TypeVar("T")
-_found: Final = Kept[tuple[str, bytes], object](_KEPT_BYTES)
+_found: Final = WeighedCache[tuple[str, bytes], object](_KEPT_BYTES)
 
 
 def read_manifest(body: bytes) -> Manifest:

@@ -15,7 +15,7 @@ from pathlib import Path
 from posixpath import basename
 from typing import Any, Final, NamedTuple, Protocol
 
-from core.budget import Kept
+from core.budget import WeighedCache
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
@@ -283,7 +283,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = Kept[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = WeighedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.errors import Problem, StoreUnavailable
-from infra.apart import Pool, TooCostly
+from infra.apart import HelperPool, TooCostly
 
 
 @pytest.fixture
 def pool():
-    made = Pool(cpu_seconds=1)
+    made = HelperPool(cpu_seconds=1)
     yield made
     made.end()
 
