@@ -19,7 +19,7 @@ from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
 _FEW = 150  # inputs that always fit into a row, however long their keys are
-_AT_ONCE = 500  # jobs that are planned and recorded together, however many files and combinations there are
+_AT_ONCE = 2000  # jobs that are planned and recorded together: a few MiB, however many files and combinations there are
 _PLANS = "1"  # raise it where the same objects lead to other jobs than before
 _ROW_BYTES = 300_000  # for the inputs of one row; a DynamoDB item holds 400 KB
 
