@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
