@@ -28,7 +28,7 @@ def test_so_many_jobs_are_planned_at_once(world: World, monkeypatch):
 
     def record(self, sets, **more):
         planned.append(sum(len(one.jobs) for one in sets))
-        real(self, sets, **more)
+        return real(self, sets, **more)
 
     monkeypatch.setattr(planning.Recorder, "record", record)
     world.put("inbox/acme/d/manifest.json", MANIFEST | {"sweep": MANY})
