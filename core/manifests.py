@@ -108,6 +108,7 @@ class Reading(Strict):
     """How an input is read: which parts count, and what the sender knows better than detection does."""
 
     sheets: tuple[Pattern, ...] = ("*",)
+    tables: tuple[Pattern, ...] = ()  # "Orders", "Orders!A1:F20": those that hold the records; none: found out
     hidden_sheets: Literal["skip", "read"] = "skip"
     hidden_rows: Literal["skip", "read"] = "read"
     hidden_columns: Literal["skip", "read"] = "read"

@@ -214,7 +214,9 @@ class Artifact:
         table = books.source
         skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
-            skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
+            skipped = table.skipped or (
+                "no column matches a declared field" if table.has_data else "it has no data rows"
+            )
         elif skipped is None and self._withheld:
             skipped = self._withheld
         elif skipped is None and books.skipped:

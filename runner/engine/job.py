@@ -35,6 +35,7 @@ from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, re
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
+from runner.engine.selection import TableDoubt, keep_named, select
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
@@ -45,7 +46,6 @@ from runner.engine.survey import (
     SurveyedInput,
     compare_shapes,
     leave_out,
-    report_copies,
     survey,
 )
 from runner.engine.writing import NormalizedBook, SheetWriter
@@ -119,6 +119,7 @@ class EngineJob:
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
         self.split = manifest.get("on_error") == "split"
+        self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
         self.mending = Mending(self.findings)
         self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
         self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
@@ -229,7 +230,7 @@ class EngineJob:
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
             if not source.tables and not source.skipped:
-                self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
+                self.findings.add("no_table", "error", source.without_table, rule="structure")
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
         if not any(s.tables for s in sources) and any(s.skipped for s in sources):
@@ -240,7 +241,8 @@ class EngineJob:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
-        report_copies(sources, self.findings)
+        if named := self.reading.get("tables"):
+            keep_named([t for source in sources for t in source.tables], named, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -257,6 +259,8 @@ class EngineJob:
                     "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
+        if not self.reading.get("tables"):
+            wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
             one.report(
                 fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
@@ -288,12 +292,21 @@ class EngineJob:
                         filled=self._filled(fields),
                     )
                     for table in source.tables
-                    if table.has_data
+                    if table.has_data and not table.skipped
                 ]
         for one in mapped:
             one.recall_fields(fields)
             self.answers.apply(one, fields)
         return mapped
+
+    def _asked_for(self, table: MappedTable) -> bool | None:
+        """What somebody said about whether a table is to be used; None if nobody did."""
+        place = table.source.place
+        said = self.answers.uses(place.table)
+        if said is None and self.answers.skips(place.input, place.sheet) is False:
+            said = True
+        told = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
+        return said if said is not None else (True if told or place.sheet in self.reading.get("sheets", ()) else None)
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
@@ -308,6 +321,8 @@ class EngineJob:
     ) -> None:
         """End the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if asking.is_wanted:
+            questions = [*asking.tables(self.doubts), *questions]
         if supposed := asking.supposed(questions, tables):
             guessed = Findings()
             self._decide(sources, supposed, fields, guessed)

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import starmap, zip_longest
-from operator import eq
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
@@ -26,11 +24,12 @@ SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_UNMATCHED: Final = "no pattern in reading.sheets matches it"
+_SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
 _APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
-_COPIED: Final = 3  # rows that two tables do not share by chance
 _TURNED: Final = 200  # rows that are checked for names of fields
 
 
@@ -120,6 +119,15 @@ class SurveyedInput:
         stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
+    @property
+    def without_table(self) -> str:
+        """Why there is no table, for the person who has to change the file or the manifest."""
+        names = [f"“{row['name'][:_SHOWN]}”" for row in self.sheets if row.get("skipped") == _UNMATCHED]
+        if not names or len(names) < len(self.sheets):
+            return f"{self.file.name} contains no table"
+        more = f" and {len(names) - _SHEETS} more" if len(names) > _SHEETS else ""
+        return f"no sheet of {self.file.name} matches reading.sheets; its sheets are {', '.join(names[:_SHEETS])}{more}"
+
     @contextmanager
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
@@ -197,7 +205,7 @@ def survey(
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
-                row["skipped"] = "no pattern in reading.sheets matches it"
+                row["skipped"] = _UNMATCHED
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
                 place = FindingPlace(source.file.name, sheet.name, "")
@@ -378,33 +386,6 @@ def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findi
             findings.add("table_unknown", "info", what, place=table.place, rule="structure")
 
 
-def report_copies(sources: Sequence[SurveyedInput], findings: Findings) -> None:
-    """Report tables with the headers and rows of another, as the copy of a sheet has them: their rows count twice."""
-    known: dict[tuple[tuple[str, ...], int], list[SourceTable]] = {}
-    for table in (t for source in sources for t in source.tables if t.has_data):
-        sheet, height = table.sheet, table.bottom - table.top + 1
-        if not isinstance(sheet, SpooledSheet) or not sheet.complete or height < _COPIED:
-            continue
-        alike = known.setdefault((tuple(c.name for c in table.columns), height), [])
-        first = next((t for t in alike if all(starmap(eq, zip_longest(_values(t), _values(table))))), None)
-        if first is None:
-            alike.append(table)
-            continue
-        said = f"the table has the same headers and rows as {first.id}, so they count twice; to settle it: name the "
-        said += 'sheets to read, "reading": {"sheets": ["Data"]}'
-        findings.add("table_repeated", "warning", said, place=table.place, rule="structure")
-
-
-def _values(table: SourceTable) -> Iterator[tuple[object, ...]]:
-    """The rows of a spooled table."""
-    if isinstance(table.sheet, SpooledSheet):
-        for block in table.sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
-            cut = block.within(table.top, table.bottom)
-            blank: list[object] = [None] * len(cut.numbers)
-            held = [cut.columns[c.index - 1] if c.index <= len(cut.columns) else blank for c in table.columns]
-            yield from zip(*held, strict=True)
-
-
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
     """Apply the hooks that leave tables out."""
     seen = [
@@ -421,7 +402,8 @@ def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) ->
     ]
     skip = hooks.skipped_tables(seen)
     for source in sources:
-        source.skipped += [t for t in source.tables if t.id in skip]
+        skipped = [t for t in source.tables if t.id in skip]
+        source.skipped += skipped
         source.tables = [t for t in source.tables if t.id not in skip]
-        for table in source.skipped:
+        for table in skipped:
             findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")

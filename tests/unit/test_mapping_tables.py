@@ -126,7 +126,7 @@ def test_sheets_append_and_unrelated_tables_are_left_out(tmp_path):
     body = [[f"p{n}", n] for n in range(6)]
     sheets = {
         "one": [["plan", "n"], *body],
-        "two": [["plan", "n"], *body],
+        "two": [["plan", "n"], *([f"q{n}", n] for n in range(6))],
         "legend": [["colour", "meaning"], ["red", "bad"], ["green", "good"]],
     }
     done = run_job(tmp_path, sheets, fields=[{"name": "plan"}])

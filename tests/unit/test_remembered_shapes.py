@@ -20,7 +20,7 @@ POOR = [["Liste", "Juni"], ["Qorra", "Zelt"], ["Mayor", "Lugo"], ["Sol", "Vigo"]
 NEXT = [["Liste", "Juli"], ["Qorra", "Zelt"], ["Este", "Leon"], ["Mar", "Jaca"], ["Rio", "Soria"]]
 SHEETS = {
     "Data": [["street", "city"], ["Mayor", "Lugo"], ["Sol", "Vigo"], ["Luna", "Leon"]],
-    "Old": [["city", "remark"], ["Lugo", "old"], ["Vigo", "new"], ["Leon", "gone"]],
+    "Old": [["city", "remark"], ["Jaca", "old"], ["Soria", "new"], ["Teruel", "gone"]],
 }
 
 
