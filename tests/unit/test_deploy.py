@@ -543,7 +543,9 @@ class TestCompose:
         root = {services["minio"]["environment"][f"MINIO_ROOT_{name}"] for name in ("USER", "PASSWORD")}
         knows = {name for name, one in services.items() if root & set(one.get("environment", {}).values())}
         assert knows == {"minio", "users", "init"}
-        assert [n for n in ("runner", "janitor", "listener", "console") if "users" not in services[n]["depends_on"]] == []
+        assert [
+            n for n in ("runner", "janitor", "listener", "console") if "users" not in services[n]["depends_on"]
+        ] == []
 
     def test_their_user_gets_the_rights_of_an_operator_on_the_bucket(self, tmp_path: Path, compose: dict[str, Any]):
         """The script as it is, with an `mc` that writes down what it is asked; twice, as after a restart."""
