@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from console.api import models, operations
+from console.api.bodies import LARGEST_OF_STRANGERS
 from console.facade import DOCUMENT
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
@@ -70,6 +71,7 @@ class Attack:
     places: tuple[str, ...]  # documents with an @ where the fragment goes
     act: Callable[[bytes], object]
     most: int  # bytes that are read at all
+    prepare: Callable[[], object] = int  # what a server has done long before, in the process of a trial
 
     def text(self, genes: Genes) -> bytes:
         place = self.places[genes.place % len(self.places)]
@@ -130,6 +132,7 @@ def measure(attack: Attack, genes: Genes) -> Cost:
     if pid == 0:
         os.close(source)
         resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+        attack.prepare()
         Path("/proc/self/clear_refs").write_text("5")
         before, began = _status("VmRSS"), _cpu()
         try:
@@ -344,7 +347,7 @@ ATTACKS: list[Attack] = [
     Attack(
         "`POST /jobs/{job_id}/decide`", "reviewer token", (*_BODIES, '{"answers":@}'), _request("DecideBody"), _BODY
     ),
-    Attack("`POST /session`", "stranger", (*_BODIES, '{"token":@}'), _request("SessionBody"), _BODY),
+    Attack("`POST /session`", "stranger", (*_BODIES, '{"token":@}'), _request("SessionBody"), LARGEST_OF_STRANGERS),
 ]
 
 
