@@ -40,7 +40,8 @@ def test_the_worst_that_was_found_stays_within_the_limits(attack: Attack):
 
 
 def test_the_table_in_the_docs_names_every_attack_within_the_limits():
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (\d+) \| ([\d.]+) \| (\d+) \|$", DOC.read_text(), re.MULTILINE)
+    text = DOC.read_text().partition("## Every operation and page")[0]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (\d+) \| ([\d.]+) \| (\d+) \|$", text, re.MULTILINE)
     assert [(name, by, int(most)) for name, by, most, _, _ in rows] == [(a.name, a.by, a.most) for a in ATTACKS]
     assert max(float(seconds) for *_, seconds, _ in rows) <= MOST_SECONDS
     assert max(int(mib) for *_, mib in rows) <= MOST_MIB
