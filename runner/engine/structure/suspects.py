@@ -12,6 +12,7 @@ from runner.engine.structure.totals import EXACT, row_clarity
 
 ADDENDS = 3  # so many numbers do not add up by chance
 ALWAYS = 0.9  # share of the records that fill a column
+RARELY = 0.1  # share of negative numbers in a column whose sum grows with its rows
 SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
 _BALANCE = re.compile(
@@ -120,9 +121,10 @@ def _outweighs(draft: Draft, body: Sequence[int], at: int) -> bool:
             own = number_of(row.values[column], max)
             held = [number_of(one.values[column], min) for one in others if _holds(one, column)]
             numbers = [n for n in held if n is not None]
-            if own is None or len(held) < ADDENDS:
+            if own is None or len(numbers) < ADDENDS or len(numbers) * 2 < len(held):
                 return False
-            if min(numbers, default=0.0) >= 0 and own < sum(numbers) * (1 - EXACT):
+            below = sum(1 for n in numbers if n < 0)
+            if below <= RARELY * len(numbers) and own < sum(numbers) * (1 - EXACT):
                 return False
             seen += 1
     return seen > 0
