@@ -303,7 +303,7 @@ class Suspect:
 
     @property
     def may_be_part(self) -> bool:
-        """Whether it may stand in the footer of a table, and be no record: shipping, taxes, what was paid."""
+        """Whether it may be in the footer of a table, and be no record: shipping, taxes, what was paid."""
         return self.clarity < Clarity.NAMED and (self.why.charge or self.why.lacks > 0)
 
     @property
