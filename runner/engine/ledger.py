@@ -165,7 +165,7 @@ class SheetBooks:
         """Add a finding for each run that was left out, and for cells beside tables."""
         for table in self.tables:
             if not table.skipped:
-                _report_left_out(table, self._outside, findings)
+                self._report_left_out(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
         for one in self.beside:
@@ -184,6 +184,25 @@ class SheetBooks:
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
             place=self.place, row=entry.first, rule="structure", count=entry.rows,
         )  # fmt: skip
+
+    def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
+        """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
+        for kind, (one, more, settle) in _REASONS.items():
+            rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
+            for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
+                for entry in _entries([(run, kind) for run in some], table.rows - some | self._outside):
+                    if proven and kind == "title" and self._most(entry.first, entry.last) < _SEVERAL:
+                        continue  # a title as most sheets have one
+                    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+                    said = f"{entry.words} {verb} left out: {noun}" + (f"; to keep: {settle}" if settle else "")
+                    if not proven:
+                        record = "a record" if entry.rows == 1 else "records"
+                        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+                        said += f"; to settle it: {settle}" if settle else ""
+                    findings.add(
+                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning", said,
+                        place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
+                    )  # fmt: skip
 
     def _most(self, first: int, last: int) -> int:
         """The most cells in one row of a run; 0 if no row has several."""
@@ -288,6 +307,10 @@ class SheetBooks:
                 yield Beside(found[0], column, found[-1], column, len(found))
 
 
+def _code(kind: str) -> str:
+    return "rows_outside" if kind == "title" else f"rows_{kind}"
+
+
 def _holds(value: object) -> bool:
     return value is not None and not (value.__class__ is str and not value.strip())
 
@@ -322,23 +345,3 @@ def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None
         else:
             out.append(LeftOut(first, last, kind, rows, table))
     return out
-
-
-def _report_left_out(table: TableBooks, outside: RowSet, findings: Findings) -> None:
-    """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
-    for kind, (one, more, settle) in _REASONS.items():
-        rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
-        for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
-            if proven and kind == "title":
-                continue  # every sheet with a title has one
-            for entry in _entries([(run, kind) for run in some], table.rows - some | outside):
-                noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
-                said = f"{entry.words} {verb} left out: {noun}" + (f"; to keep: {settle}" if settle else "")
-                if not proven:
-                    record = "a record" if entry.rows == 1 else "records"
-                    said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
-                    said += f"; to settle it: {settle}" if settle else ""
-                findings.add(
-                    f"rows_{kind}" if proven else "rows_doubtful", "info" if proven else "warning", said,
-                    place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
-                )  # fmt: skip
