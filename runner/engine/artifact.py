@@ -284,6 +284,11 @@ class Artifact:
                 if column.field.type in ("decimal", "money", "percent", "integer")
                 else None,
                 "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
+                **(
+                    {}
+                    if converter.dots_day_first in (None, converter.day_first)
+                    else {"dots_day_first": converter.dots_day_first}
+                ),
             }
             for n, column in enumerate(self.columns)
             if column.field is not None and (converter := stream.converters[n]) is not None

@@ -12,7 +12,7 @@ from runner.engine import a1
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
 # Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
@@ -187,20 +187,16 @@ class SheetBooks:
 
     def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
         """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
-        for kind, (one, more, settle) in _REASONS.items():
+        for kind in _REASONS:
             rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
             for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
                 for entry in _entries([(run, kind) for run in some], table.rows - some | self._outside):
                     if proven and kind == "title" and self._most(entry.first, entry.last) < _SEVERAL:
                         continue  # a title as most sheets have one
-                    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
-                    said = f"{entry.words} {verb} left out: {noun}" + (f"; to keep: {settle}" if settle else "")
-                    if not proven:
-                        record = "a record" if entry.rows == 1 else "records"
-                        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
-                        said += f"; to settle it: {settle}" if settle else ""
+                    filled = kind == "group" and GROUP in table.source.added
                     findings.add(
-                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning", said,
+                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
+                        _left_out_message(entry, proven=proven, filled=filled),
                         place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
                     )  # fmt: skip
 
@@ -305,6 +301,20 @@ class SheetBooks:
             found = [row for row in found if row not in self._outside]
             if found:
                 yield Beside(found[0], column, found[-1], column, len(found))
+
+
+def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
+    """`filled`: the row is a value of a column of the rows below."""
+    one, more, settle = _REASONS[entry.kind]
+    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+    if not proven:
+        record = "a record" if entry.rows == 1 else "records"
+        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+        return f"{said}; to settle it: {settle}" if settle else said
+    said = f"{entry.words} {verb} left out: {noun}"
+    if filled:
+        return f"{said}; in a column of the rows below"
+    return f"{said}; to keep: {settle}" if settle else said
 
 
 def _code(kind: str) -> str:

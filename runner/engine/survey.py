@@ -5,10 +5,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.irregular import report_irregular
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
@@ -120,13 +122,27 @@ class SurveyedInput:
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
     @property
-    def without_table(self) -> str:
-        """Why there is no table, for the person who has to change the file or the manifest."""
-        names = [f"“{row['name'][:_SHOWN]}”" for row in self.sheets if row.get("skipped") == _UNMATCHED]
-        if not names or len(names) < len(self.sheets):
-            return f"{self.file.name} contains no table"
-        more = f" and {len(names) - _SHEETS} more" if len(names) > _SHEETS else ""
-        return f"no sheet of {self.file.name} matches reading.sheets; its sheets are {', '.join(names[:_SHEETS])}{more}"
+    def has_no_bytes(self) -> bool:
+        return self.file.path.stat().st_size == 0
+
+    def why_empty(self) -> str:
+        """Why there are no rows of data."""
+        if self.has_no_bytes:
+            return "the file has 0 bytes"
+        if self.skipped and not self.tables:
+            return "every sheet with a table was left out, by a person or by a hook"
+        if any(t.has_data for t in self.tables):
+            return "no row of its tables is a row of data"
+        if self.tables:
+            return "a header without rows below it"
+        unread = {row["skipped"] for row in self.sheets if "skipped" in row}
+        if self.spools or not unread:
+            return "it contains no table"
+        names = ", ".join(f"“{row['name'][:_SHOWN]}”" for row in self.sheets[:_SHEETS])
+        names += f" and {len(self.sheets) - _SHEETS} more" if len(self.sheets) > _SHEETS else ""
+        if unread == {_UNMATCHED}:
+            return f"no sheet matches reading.sheets; its sheets are {names}"
+        return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
 
     @contextmanager
     def book(self) -> Iterator[Book]:
@@ -194,6 +210,9 @@ def survey(
     shapes: SenderShapes | None = None,
 ) -> None:
     """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
+        source.format, source.reader = "empty", "none"
+        return
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
@@ -230,7 +249,9 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     _report_hidden(table, sheet, findings)
-                    if source.format in TEXT_FORMATS:
+                    is_text = source.format in TEXT_FORMATS
+                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+                    if is_text:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
@@ -249,10 +270,13 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
     """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
-        for row in remark.rows[:-1]:
-            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
-        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+        last = len(remark.rows) - 1
+        for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
+            findings.add(
+                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                count=rest if at == last else 1,
+            )  # fmt: skip
 
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
@@ -308,7 +332,8 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         cut = block.within(first, last)
         at = table.columns[0].index
         seen += cut.columns[at - 1] if at <= len(cut.columns) else []
-    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
+    listed = names.spelled(seen)
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
         table.is_turned = True
