@@ -31,7 +31,7 @@ _PART = re.compile(
 _CHARGE = re.compile(
     r"\s*(?:plus |less |zzgl\.? |abzgl\.? |\+ ?|- ?)?(?:shipping|freight|postage|delivery|handling|packing|carriage|"
     r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|"
-    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|"
+    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|lieferung|verpackung|mwst|ust|"
     r"umsatzsteuer|mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|"
     r"remise|acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|"
     r"verzending|btw|korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|"
@@ -57,14 +57,14 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
             continue
         lacks = [one for one in always if not _holds(row, one)]
         first = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
+        full = len(names) > 1 and not lacks
         why = Suspicion(
-            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=_is_charge(row),
+            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=not full and _is_charge(row),
             is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
         )  # fmt: skip
-        if _BALANCE(first):
+        if _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1:  # with a column of balances it is an entry
             out[row.number] = why._replace(clarity=Clarity.PLAINLY)
         elif clarity > Clarity.NOTHING:
-            full = len(names) > 1 and all(_holds(row, one) for one in always)
             named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
             out[row.number] = why._replace(full=full, named=named)
         elif (
