@@ -8,7 +8,7 @@ it is done twice or by two at once:
 - a copy replaces a file by the same file; staged files are deleted only after result.json exists, and a job can run
   again only after they are deleted, so a late copy finds nothing to copy;
 - result.json is made from the row alone and written under a condition on what was there before the row was last
-  read, so a finisher that slept cannot overwrite a later publication;
+  read, so a finisher that slept cannot overwrite a later publication; it is read back before anything is deleted;
 - the terminal state is conditional on the row's rev.
 Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same code
 then writes its result.json and clears the mark. The janitor finds unfinished publications by wake_at. A success whose
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
+from core.errors import AnswerDoubted, KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move, stamp_text
 from core.keys import (
     corrected_name,
@@ -202,7 +202,15 @@ class Publisher:
             self.store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
         except PreconditionFailed:
             return self._is_written(job, body)
-        return True
+        return self._read_back(job, body)
+
+    def _read_back(self, job: Job, body: bytes) -> bool:
+        """Whether the result.json that was just written is there; False if another process moved the job on."""
+        if self._is_written(job, body):
+            return True
+        if self._unchanged(job):
+            raise AnswerDoubted(f"{result_key(job)} was answered as written and is not there")
+        return False
 
     def _unchanged(self, job: Job) -> bool:
         now = self.table.get(job.job_id)

@@ -232,7 +232,7 @@ class Worker:
             outcome = replace(outcome, verdict=held.killed)
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict))
+        outcome = replace(outcome, blameless=outcome.blameless or self._blameless(held, outcome.verdict))
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
