@@ -21,6 +21,7 @@ from core.keys import INBOX, is_ignored
 from core.ports import Isolation, JobQuery
 from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
+from infra.probes import probe_queue, probe_store, probe_table
 from infra.wiring import Stack
 from runner.sandbox.claims import printable
 from runner.sandbox.drivers import at_least
@@ -216,6 +217,12 @@ def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
         yield Check(name, WRONG, str(error), "fix this first and run `ade doctor` again")
 
 
+_STORE_REMEDY = (
+    "check the rights of this user; on Ceph and others `aws s3api delete-public-access-block --bucket BUCKET` may "
+    "help; if ETags are no MD5s, add etag=opaque to ADE_STORE_URL (docs/cloud.md)"
+)
+_TABLE_REMEDY = "check the rights of this user; a DynamoDB must support transactions (TransactWriteItems)"
+_QUEUE_REMEDY = "check the rights of this user; an SQS queue must be a standard one, not FIFO"
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
 _FORGOTTEN_SECONDS = 3600.0  # expired jobs may wait for urgent ones
@@ -257,6 +264,22 @@ def check_store(stack: Stack) -> Iterator[Check]:
     if stack.settings.store_url:
         tenants = len(stack.store.folder("inbox/").folders)
         yield Check("store", OK, f"{shown_url(stack.settings.store_url)} answers; {plural(tenants, 'tenant')}")
+
+
+def check_writes(stack: Stack) -> Iterator[Check]:
+    """What jobs do with each service, for no job: one that only answers may refuse every write."""
+    settings = stack.settings
+    for name, url, probe, remedy in (
+        ("store", settings.store_url, lambda: probe_store(stack.store), _STORE_REMEDY),
+        ("table", settings.table_url, lambda: probe_table(stack.table, stack.clock), _TABLE_REMEDY),
+        ("queue", settings.queue_url, lambda: probe_queue(stack.queue), _QUEUE_REMEDY),
+    ):
+        try:
+            probe()
+        except AdeError as error:
+            yield Check(name, WRONG, f"no job can work with it: {error}", remedy if url else "see the message")
+        else:
+            yield Check(name, OK, "what jobs do with it works, tried with a probe")
 
 
 def check_queue(stack: Stack) -> Iterator[Check]:

@@ -49,7 +49,9 @@ def lying(world: World) -> Lying:
 
 
 @pytest.mark.parametrize(
-    "lie", [lambda body: body[: len(body) // 3], lambda body: body[::-1], lambda _: b""], ids=["short", "other", "empty"]
+    "lie",
+    [lambda body: body[: len(body) // 3], lambda body: body[::-1], lambda _: b""],
+    ids=["short", "other", "empty"],
 )
 def test_an_input_that_is_not_what_was_pinned_is_fetched_again(world: World, lying: Lying, lie: Callable[..., bytes]):
     body = b"id\n1\n2\n3\n"

@@ -75,6 +75,7 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             return
         for check in (
             checks.check_store,
+            checks.check_writes,
             checks.check_table,
             checks.check_queue,
             checks.check_dead,
