@@ -257,7 +257,7 @@ class Publisher:
     def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
             current = self.store.head(key)
-            order = _order(self._read(key)) if current else None
+            order = read_order(self._read(key)) if current else None
             if order is not None and order > mine:
                 return
             slow = began is not None and self.clock.steady() - began > _SLOW_SECONDS
@@ -307,7 +307,7 @@ class Publisher:
         table before it wrote, so latest.json is pointed to the newest job of the line again.
         """
         self._retract_mended(job)
-        order = _order(self._read(latest_key(job)))
+        order = read_order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
         if order is None and not _was_published(job):
@@ -329,7 +329,7 @@ class Publisher:
         """Take back the first drop's latest.json where it names this job, and let it name the newest of its line, or
         the last of the other corrections."""
         key = mended_latest_key(job)
-        if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
+        if key is None or job.mends is None or read_order(self._read(key)) != mended_order(job):
             return
         self.store.delete(key)
         line = self.table.line(replace(job, subject=job.mends.subject).line, whole=True)
@@ -353,7 +353,7 @@ def _was_published(job: Job) -> bool:
     return len(job.history) >= HISTORY_KEPT or any(state == State.PUBLISHING for state, _ in job.history)
 
 
-def _order(body: bytes | None) -> tuple[float, float, str] | None:
+def read_order(body: bytes | None) -> tuple[float, float, str] | None:
     """The sort key in a latest.json; None if it cannot be read."""
     try:
         latest = json.loads(body or b"")

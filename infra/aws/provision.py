@@ -135,7 +135,7 @@ def _bucket(address: Address, *, apply: bool) -> Iterator[Step]:
 
 def _no_public_access(s3: Any, name: str) -> Step:
     """Blocks public access as far as writes still work: Ceph 16 takes every put for one with a public ACL."""
-    kind, key = "no public access", f"{WORK}.probe/access"
+    kind, key, tried = "no public access", f"{WORK}.probe/access", Step(kind="", name="", action="")
     for blocks in (_PRIVATE, _PRIVATE_POLICIES):
         step = _refined(kind, name, lambda: s3.put_public_access_block(Bucket=name, **blocks))  # noqa: B023 - called at once
         if step.action == "unsupported":

@@ -13,7 +13,7 @@ from core.drops import is_placeholder
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
-from runner.publish import Publisher, _order
+from runner.publish import Publisher, read_order
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
@@ -56,7 +56,7 @@ def _latest_followed(stack: ExitStack) -> None:
     """latest.json was deleted without a look at what a newer job had written meanwhile; takes thousands of seeds."""
 
     def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
-        order = _order(self._read(latest_key(job)))
+        order = read_order(self._read(latest_key(job)))
         if order and order[-1] == job.job_id:
             self.store.delete(latest_key(job))
 

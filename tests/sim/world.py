@@ -339,6 +339,7 @@ class World:
         self.scheduler.spawn(process, "tidy", every(10.0, lambda: janitor.tidy(8.0), idle=True))
         self.scheduler.spawn(process, "sweep", every(SWEEP, janitor.sweep), after=self.rng.uniform(0, 30))
         self.scheduler.spawn(process, "collect", every(600.0, janitor.collect))
+        self.scheduler.spawn(process, "audit", every(300.0, janitor.audit.round))
 
     def _sweep(self, intake: Intake) -> None:
         quiet = not self.network.on
