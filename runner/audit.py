@@ -21,6 +21,7 @@ from runner.publish import read_order, result_body
 
 AUDITED: Final = ENDED - {State.EXPIRED}
 RESTORED, RUN_AGAIN, UNEXPLAINED = "results_restored", "results_run_again", "results_missing"
+_SUCCEEDED: Final = JobQuery(states=frozenset({State.SUCCEEDED}))  # what somebody may have lost
 _REMEMBERED = 20_000
 _PAGE = 50
 _MOST_NEW = 500  # results in one round
@@ -40,14 +41,14 @@ class Audit:
         done: Counter[str] = Counter()
         cursor: str | None = None
         while done["results_audited"] < _MOST_NEW:
-            page = self._table.page(JobQuery(states=AUDITED), limit=_PAGE, cursor=cursor)
+            page = self._table.page(_SUCCEEDED, limit=_PAGE, cursor=cursor)
             fresh = [job for job in page.jobs if (job.job_id, job.fence) not in self._seen]
             done += self._look_at_all(fresh)
             cursor = page.cursor
             if cursor is None or len(fresh) < len(page.jobs):
                 break
         if cursor is not None:  # there are older ones
-            page = self._table.page(JobQuery(states=AUDITED), limit=_PAGE, cursor=self._cursor or cursor)
+            page = self._table.page(_SUCCEEDED, limit=_PAGE, cursor=self._cursor or cursor)
             self._cursor = page.cursor
             done += self._look_at_all(list(page.jobs))
         return done

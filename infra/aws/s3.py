@@ -272,12 +272,14 @@ class S3Store:
         """
 
         def ask(item: tuple[str, tuple[str, int, float]]) -> ObjectInfo | None:
+            key, (etag, size, _) = item
             try:
-                return self._described(item[0], item[1][:2])
+                info = self.head(key)
+                return info if info is None or info.size == size else self._described(key, (etag, size))
             except ObjectRefused as error:
                 if unreadable is None:
                     raise
-                unreadable[item[0]] = str(error)
+                unreadable[key] = str(error)
                 return None
 
         facts = [

@@ -18,11 +18,11 @@ PATIENCE = 2000  # seeds within which a past bug must be found
 BEGIN = {
     "tie-look": 225,
     "fence-floor": 10,
-    "result-condition": 20,
-    "expiry-wait": 140,
-    "any-content": 24,
-    "any-length": 22,
-    "any-answer": 12,
+    "result-condition": 40,
+    "expiry-wait": 1400,
+    "any-content": 4,
+    "any-length": 4,
+    "any-answer": 4,
 }
 
 # Rare branches that these seeds must have taken; else the simulator no longer goes where the bugs are.
