@@ -87,6 +87,7 @@ class FieldSpec(Strict):
     label: str | None = None
     type: FieldType = FieldType.TEXT
     required: bool = False
+    optional: bool = False  # a file may lack its column
     unique: bool = False
     synonyms: tuple[Annotated[str, Field(min_length=1, max_length=200)], ...] = ()
     pattern: Annotated[str, Field(max_length=MAX_EXPRESSION)] | None = None
@@ -134,7 +135,9 @@ class FieldSpec(Strict):
     def _directives(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         for n, form in enumerate(formats):
             if "%" not in form:
-                raise wrong(f"is {shown(form)}", "strptime directives such as %Y-%m-%d", n)
+                meant = directives(form)
+                what = f"is {shown(form)}" + (f"; did you mean {meant}?" if meant else "")
+                raise wrong(what, "strptime directives such as %Y-%m-%d", n)
         return formats
 
     @model_validator(mode="after")
@@ -150,6 +153,8 @@ class FieldSpec(Strict):
         for name, kinds in only_for.items():
             if getattr(self, name) not in (None, ()) and self.type not in kinds:
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
+        if self.required and self.optional:
+            raise wrong("is set together with required", "required or optional, not both", "optional")
         if self.constant is not None and self.default is not None:
             raise wrong("is set together with constant", "constant or default, not both", "default")
         for name in ("min", "max", "default", "constant"):
@@ -165,6 +170,28 @@ class FieldSpec(Strict):
             if least is not None and most is not None and least > most:
                 raise wrong(f"is {shown(least)}, above {high} {shown(most)}", f"at most {high}", low)
         return self
+
+
+_LETTERS = (
+    ("yyyy", "%Y"), ("yy", "%y"), ("mmmm", "%B"), ("mmm", "%b"), ("dd", "%d"), ("hh24", "%H"), ("hh", "%H"),
+    ("ss", "%S"), ("d", "%d"), ("h", "%H"),
+)  # fmt: skip
+
+
+def directives(form: str) -> str | None:
+    """A format in the letters of spreadsheets and databases, DD.MM.YYYY, in directives; None if it is none."""
+    out, at, text = "", 0, form.casefold()
+    while at < len(text):
+        letters = next((one for one in ("mm", "mi", "m") if text.startswith(one, at)), "")
+        found = next(((name, made) for name, made in _LETTERS if text.startswith(name, at)), None)
+        if found is None and letters:  # after hours and before seconds it is a minute
+            is_minute = letters == "mi" or out.endswith(("%H:", "%H.")) or text[at + len(letters) :].startswith(":ss")
+            found = letters, "%M" if is_minute else "%m"
+        if found is None and text[at].isalpha() and text[at] != "t":
+            return None
+        out += found[1] if found else form[at]
+        at += len(found[0]) if found else 1
+    return out if "%" in out else None
 
 
 class RowRule(Strict):

@@ -318,6 +318,12 @@ def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
     )
 
 
+def lease_owner(job: Job) -> str | None:
+    """Who holds the lease of a job. A table whose rows were restored may have given a rev and a fence a second time,
+    to another runner, so a write of a leased row is conditional on its owner too."""
+    return job.lease.owner if job.lease is not None else None
+
+
 def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     """Renew the lease of a running job."""
     if job.state is not S.RUNNING or job.lease is None:
@@ -458,7 +464,7 @@ def decide(
         return End(State.SKIPPED)
     if verdict is Verdict.RELEASED:
         return Retry(0.0, counts=False)
-    if FAULTS[verdict] is not Fault.OURS:
+    if FAULTS[verdict] is not Fault.OURS or verdict is Verdict.ENGINE_FAILED:
         return End(State.FAILED)
     if attempt >= policy.max_attempts and not blameless:
         return End(State.FAILED)

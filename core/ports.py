@@ -271,7 +271,8 @@ class JobTable(Protocol):
         ...
 
     def replace(self, old: Job, new: Job) -> Job | None:
-        """Write `new` if the row still has `old.rev`; the row with its new rev, or None: read it again."""
+        """Write `new` if the row still has `old.rev` and, if that is leased, its owner; the row with its new rev, or
+        None: read it again."""
         ...
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
@@ -363,6 +364,26 @@ class JobTable(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Return after `seconds`, or sooner if the adapter learns that a job may have changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineMark:
+    """A line that a sweep found in order."""
+
+    planned_from: bytes  # a digest of everything in the bucket that its jobs are planned from
+    rows: frozenset[tuple[str, int]]  # job id and rev of its rows at that time
+
+
+class Marks(Protocol):
+    """Which lines a sweep need not plan again. Losing marks costs time, nothing else."""
+
+    def marked(self, lines: Collection[str]) -> dict[str, bytes]:
+        """What the lines were planned from, for those of which no row was written since they were marked."""
+        ...
+
+    def mark(self, marks: Mapping[str, LineMark]) -> None:
+        """LineMark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
         ...
 
 

@@ -17,6 +17,7 @@ class Verdict(StrEnum):
     OK = "ok"
     INPUT_UNREADABLE = "input_unreadable"  # encrypted, truncated, hostile, not a spreadsheet
     NOTHING_MAPPED = "nothing_mapped"  # no column of the input matches a declared field
+    EMPTY_INPUT = "empty_input"  # fewer rows than the manifest's min_rows
     ROWS_REJECTED = "rows_rejected"  # more rows have errors than the manifest accepts
     DRIFTED = "drifted"  # the columns differ from the sender's last drop, and the manifest does not accept that
     MENDS = "mends"  # the input corrects the rejects of a result that it does not belong to or that is gone
@@ -36,6 +37,7 @@ class Verdict(StrEnum):
     LEASE_LOST = "lease_lost"  # we killed it: the lease was lost
     RELEASED = "released"  # we killed it: the runner shuts down, or its tenant held every slot while another waited
     BOX_FAILED = "box_failed"  # the box could not start, or broke through no fault of its contents
+    ENGINE_FAILED = "engine_failed"  # the engine broke on its own; it would break again
     STORE_FAILED = "store_failed"  # the store did not answer while staging or publishing
     RUNNER_LOST = "runner_lost"  # the lease expired without a heartbeat
 
@@ -44,6 +46,7 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.OK: Fault.NOBODY,
     Verdict.INPUT_UNREADABLE: Fault.INPUT,
     Verdict.NOTHING_MAPPED: Fault.INPUT,
+    Verdict.EMPTY_INPUT: Fault.INPUT,
     Verdict.ROWS_REJECTED: Fault.INPUT,
     Verdict.DRIFTED: Fault.INPUT,
     Verdict.MENDS: Fault.INPUT,
@@ -63,9 +66,12 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.LEASE_LOST: Fault.OURS,
     Verdict.RELEASED: Fault.OURS,
     Verdict.BOX_FAILED: Fault.OURS,
+    Verdict.ENGINE_FAILED: Fault.OURS,
     Verdict.STORE_FAILED: Fault.OURS,
     Verdict.RUNNER_LOST: Fault.OURS,
 }
 
 # Ends without a workbook whose other outputs are published: they show what was found, or what is asked.
-EXPLAINED = frozenset({Verdict.NOTHING_MAPPED, Verdict.ROWS_REJECTED, Verdict.DRIFTED, Verdict.NEEDS_REVIEW})
+EXPLAINED = frozenset(
+    {Verdict.NOTHING_MAPPED, Verdict.EMPTY_INPUT, Verdict.ROWS_REJECTED, Verdict.DRIFTED, Verdict.NEEDS_REVIEW}
+)

@@ -4,10 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from core.errors import Problem
@@ -54,19 +55,54 @@ _BOUNDS: Final = {
 }
 
 
+# What other systems call a type, an operator or a key.
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("string", "str", "varchar", "char", "any", "object"), ("text",)),
+    **dict.fromkeys(("number", "numeric", "float", "double", "real", "num"), ("decimal",)),
+    **dict.fromkeys(("int", "int64", "long", "bigint", "whole"), ("integer",)),
+    **dict.fromkeys(("currency", "amount", "price"), ("money",)),
+    **dict.fromkeys(("bool", "flag", "yes/no", "logical"), ("boolean",)),
+    **dict.fromkeys(("timestamp", "date-time", "date_time"), ("datetime",)),
+    **dict.fromkeys(("percentage", "%", "share"), ("percent",)),
+    **dict.fromkeys(("tel", "telephone", "mobile"), ("phone",)),
+    **dict.fromkeys(("link", "uri", "website"), ("url",)),
+    **dict.fromkeys(("mail", "e-mail"), ("email",)),
+    **dict.fromkeys(("choice", "category", "list", "select"), ("enum",)),
+    **dict.fromkeys(("=", "===", "eq", "is", "equals"), ("==",)),
+    **dict.fromkeys(("<>", "ne", "is not", "\u2260"), ("!=",)),
+    **dict.fromkeys(("=>", "gte", "ge", "\u2265"), (">=",)),
+    **dict.fromkeys(("=<", "lte", "le", "\u2264"), ("<=",)),
+    **dict.fromkeys(("gt",), (">",)),
+    **dict.fromkeys(("lt",), ("<",)),
+    **dict.fromkeys(("not_in", "notin", "nin"), ("not in",)),
+    **dict.fromkeys(("blank", "null", "missing", "none", "is null"), ("empty",)),
+    **dict.fromkeys(("filled", "exists", "not empty", "not null", "is not null"), ("present",)),
+}
+
+
 def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
     """An error for a validator to raise; `at` is the path below the validated value."""
     return PydanticCustomError(_OURS, "{problem}", {"problem": problem, "allowed": allowed, "at": list(at)})
 
 
 def shown(value: object) -> str:
-    """A value of the manifest, shortened for a message."""
+    """A value of the manifest, shortened for a message; costs as much as what is shown."""
     if isinstance(value, list | tuple | dict) and len(value) > _SHOWN:
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    if isinstance(value, str):
-        value = value[:_SHOWN]
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(_short(value), ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _short(value: object, depth: int = 3) -> object:
+    """A value without what no message has room for."""
+    if isinstance(value, str):
+        return value[:_SHOWN]
+    if isinstance(value, list | tuple):
+        return [_short(one, depth - 1) for one in value[: _SHOWN if depth else 0]]
+    if isinstance(value, dict):
+        first = islice(value.items(), _SHOWN if depth else 0)
+        return {str(key)[:_SHOWN]: _short(one, depth - 1) for key, one in first}
+    return value
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
@@ -100,7 +136,11 @@ def _unknown(path: str, key: str, known: list[str]) -> Problem:
 
 
 def _guess(given: object, known: Iterable[str]) -> str:
-    near = get_close_matches(str(given).casefold(), list(known), n=1, cutoff=0.66)
+    if len(str(given)) > _SHOWN:
+        return ""
+    known, word = list(known), str(given).strip().casefold()
+    meant = [name for name in _ELSEWHERE.get(word, ()) if name in known]
+    near = meant or get_close_matches(word, known, n=1, cutoff=0.66)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -131,15 +171,6 @@ def _model_in(annotation: Any) -> Any:
         inside = (_model_in(a) for a in get_args(annotation))
         return next((m for m in inside if isinstance(m, type) and issubclass(m, BaseModel)), annotation)
     return annotation
-
-
-def problems_of(error: ValidationError, model: type[BaseModel], *, most: int) -> list[Problem]:
-    """The first mistakes of a document, and how many more there are."""
-    found = error.errors(include_url=False)
-    problems = [problem_of(e, model) for e in found[:most]]
-    if len(found) > most:
-        problems.append(Problem("$", f"has {len(found) - most} more problems", "none"))
-    return problems
 
 
 def no_constant(name: str) -> None:

@@ -11,7 +11,9 @@ reported to its sender (handlers/rejections.py).
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from posixpath import basename
 
 from core.drops import Workflow, is_placeholder
@@ -30,7 +32,7 @@ from core.keys import (
     refusal,
 )
 from core.memories import is_memory
-from core.ports import Clock, JobQuery, JobTable, ObjectInfo, ObjectStore, WorkQueue
+from core.ports import Clock, JobQuery, JobTable, Marks, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
 from handlers.expectations import Expectations
 from handlers.planning import Planner, Report, Scan, ancestors
@@ -45,6 +47,8 @@ from infra.wiring import Stack
 _REMOTE_LANES = 8
 _SHARED = SHARED.replace(CONFIGS, INBOX, 1)
 _LONG = MAX_KEY_BYTES // 4  # a shorter input key never leads to an output key that is too long
+_TURN_SECONDS = 1.0  # of one tenant in a sweep, while others wait
+_AT_ONCE = 500
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
 
@@ -61,11 +65,14 @@ class Intake:
         settle_seconds: float = 1.0,
         lanes: int = 1,
         telemetry: Telemetry | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self.telemetry = telemetry or Telemetry()
         self._store = store
         self._table = table
         self._clock = clock
+        self._marks = marks
+        self._stopped = threading.Event()
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
         self._decisions = decisions = Decisions(store, table, packages)
@@ -75,7 +82,7 @@ class Intake:
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
-        self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry)
+        self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry, marks=marks)
         self._expectations = Expectations(table, clock, self._recorder)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
@@ -94,6 +101,7 @@ class Intake:
             settle_seconds=settle,
             lanes=lanes,
             telemetry=stack.telemetry,
+            marks=stack.marks,
         )
 
     def changed(self, keys: Iterable[str], *, trace: str = "") -> Report:
@@ -138,8 +146,12 @@ class Intake:
                 if jobs:
                     meters.add("ade.jobs.recorded", len(jobs), what=what)
 
+    def stop(self) -> None:
+        """End a sweep that is under way, and let none begin: the next process goes on. Safe from a signal handler."""
+        self._stopped.set()
+
     def sweep(self) -> Report:
-        """Scan the whole inbox and record what lost events did not announce."""
+        """Scan the whole inbox and record what lost events did not announce. Tenants are served in turns."""
         report = Report()
         with self._measured(report):
             self._sweep(report)
@@ -155,11 +167,14 @@ class Intake:
         emptied = {f"{INBOX}{place(folder + 'x').tenant}/" for folder in self._rejections.reported(INBOX)}
         # A workflow may expect a drop of a tenant whose inbox is empty.
         expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
-        for prefix in sorted({*top.folders} | emptied | expecting):
-            tenant = prefix.removeprefix(INBOX).rstrip("/")
+        tenants = [prefix.removeprefix(INBOX).rstrip("/") for prefix in sorted({*top.folders} | emptied | expecting)]
+        waiting = deque((tenant, self._sweep_tenant(tenant, shared, report)) for tenant in tenants)
+        while waiting and not self._stopped.is_set():
+            tenant, steps = waiting.popleft()
             try:
-                place(f"{prefix}x")
-                self._sweep_tenant(tenant, shared, report)
+                if self._has_more(steps):
+                    waiting.append((tenant, steps))
+                    continue
             except KeyRefused as error:
                 report.refused.append(str(error))
             except Exception as error:
@@ -169,20 +184,33 @@ class Intake:
                     raise
             else:
                 failed = 0
-        self._forget_vanished(None, report)
+        for _, steps in waiting:
+            steps.close()
+        if not self._stopped.is_set():
+            self._forget_vanished(None, report)
 
-    def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> None:
+    def _has_more(self, steps: Iterator[None]) -> bool:
+        """Go on with a tenant's sweep for one turn; False: it is done."""
+        until = self._clock.steady() + _TURN_SECONDS
+        return any(self._stopped.is_set() or self._clock.steady() >= until for _ in steps)
+
+    def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> Generator[None, None, None]:
+        """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting."""
+        place(f"{INBOX}{tenant}/x")
         unreadable: dict[str, str] = {}
-        objects = list(self._store.objects(f"{INBOX}{tenant}/", unreadable=unreadable))
-        configs = list(self._store.objects(f"{CONFIGS}{tenant}/", unreadable=unreadable))
-        report.objects += len(objects)
-        scan = Scan(ListedView([*objects, *configs, *shared], unreadable), report, FollowUps(self.telemetry.now()))
+        found = list(shared)
+        for prefix in (INBOX, CONFIGS):
+            for info in self._store.objects(f"{prefix}{tenant}/", unreadable=unreadable):
+                report.objects += prefix == INBOX
+                found.append(info)
+                yield
+        scan = Scan(ListedView(found, unreadable), report, FollowUps(self.telemetry.now()), marks=self._marks)
         try:
-            self._scan_tenant(scan, tenant)
+            yield from self._scan_tenant(scan, tenant)
         finally:
             self._recorder.settle(scan.followups)  # so that recorded jobs need not wait for the janitor
 
-    def _scan_tenant(self, scan: Scan, tenant: str) -> None:
+    def _scan_tenant(self, scan: Scan, tenant: str) -> Iterator[None]:
         inbox = scan.view.below(f"{INBOX}{tenant}/")
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(scan.view, f"{CONFIGS}{tenant}/")]
@@ -191,19 +219,22 @@ class Intake:
         planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(scan.report, workflow.info.key):
-                taken |= self._planner.plan_workflow(scan, workflow)
+                taken |= yield from self._planner.steps(scan, workflow)
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
+        unselected: list[ObjectInfo] = []
         for info in inbox:
             if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
                 continue
             if is_unread(info.key, workflows):
                 folders[folder_of(info.key)].append(info.key)
             elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
-                with self._guarded(scan.report, info.key):
-                    self._planner.place_unselected(scan, info)
+                unselected.append(info)
+        for at in range(0, len(unselected), _AT_ONCE):
+            self._place(scan, unselected[at : at + _AT_ONCE])
+            yield
         for key, why in scan.view.unreadable.items():
             folder = report_folder(key) if refusal(key) is not None else None
             if folder is None:
@@ -331,6 +362,34 @@ class Intake:
         places = [*ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
         return self._workflows.above(view, places, lambda w: w.selects(key), generation=None, rejected=[])
 
+    def expected(self, keys: Iterable[str], most: int, *, manifest: Workflow | None = None) -> int:
+        """How many jobs a scan of these keys would record; counting ends above `most`.
+
+        `keys` need not be in the bucket yet; nor need `manifest`, which is about to be put.
+        """
+        view, keys = LiveView(self._store), list(keys)
+        found = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
+        if manifest is not None:
+            chosen = [key for key in keys if manifest.selects(key)]
+            there = (info.key for info in self._planner.inputs(view, manifest))
+            found |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
+        total = 0
+        for workflow in found.values():
+            total += workflow.manifest.combinations
+            if total > most:
+                break
+        return total
+
+    def _pairs(self, view: BucketView, keys: list[str]) -> Iterator[tuple[str, Workflow]]:
+        """Each input that a scan of these keys concerns, with the workflows that select it."""
+        for key in keys:
+            if is_manifest(basename(key)):
+                info = view.head(key)
+                for workflow in self._workflows.valid([info] if info else [], []):
+                    yield from ((one.key, workflow) for one in self._planner.inputs(view, workflow))
+            else:
+                yield from ((key, workflow) for workflow in self._selecting(view, key))
+
     def _scan_file(self, scan: Scan, key: str, info: ObjectInfo | None) -> None:
         at = place(key)
         own, *above = ancestors(at.tenant, at.folder)
@@ -357,7 +416,13 @@ class Intake:
         if is_unread(key, found):
             scan.folders.add(own)
         elif is_spreadsheet(at.name) and not found and info is not None:
-            self._planner.place_unselected(scan, info)
+            self._place(scan, [info])
+
+    def _place(self, scan: Scan, infos: list[ObjectInfo]) -> None:
+        """Record placeholders for spreadsheets that no manifest selects."""
+        for placeholder, planned_from in self._planner.unplaced(scan, infos):
+            with self._guarded(scan.report, f"{INBOX}{placeholder.tenant}/{placeholder.subject}"):
+                self._planner.place(scan, placeholder, planned_from)
 
     def _replan_awaiting(self, scan: Scan) -> None:
         """Plan every waiting workflow again: the shared package that changed may complete it."""

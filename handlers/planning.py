@@ -1,21 +1,26 @@
 """In: a workflow and the objects of one scan. Out: its jobs, handed to the recorder, and the scan's report."""
 
 import functools
+import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
-from core.drops import MAX_INPUTS, Package, Workflow, plan, too_many, unselected, without_input
-from core.errors import ManifestInvalid
-from core.jobs import Job
-from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, place, rejected_key
-from core.ports import Clock, ObjectInfo, ObjectStore
+from core.drops import MAX_INPUTS, MAX_SWEPT_REFS, Package, Workflow, plan, too_many, unselected, without_input
+from core.errors import ManifestInvalid, RowUnreadable
+from core.jobs import NO_WORKFLOW, Job
+from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, rejected_key
+from core.keys import place as place_of
+from core.memories import own_key
+from core.ports import Clock, Marks, ObjectInfo, ObjectStore
 from handlers.decisions import Decisions
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
 _FEW = 150  # inputs that always fit into a row, however long their keys are
+_AT_ONCE = 2000  # jobs that are planned and recorded together: a few MiB, however many files and combinations there are
+_PLANS = "1"  # raise it where the same objects lead to other jobs than before
 _ROW_BYTES = 300_000  # for the inputs of one row; a DynamoDB item holds 400 KB
 
 
@@ -55,6 +60,7 @@ class Scan:
     removed_from: set[str] = field(default_factory=set)  # tenants that removed an object
     folders: set[str] = field(default_factory=set)  # whose rejected.json may be out of date
     planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject already planned
+    marks: Marks | None = None  # of a sweep: what need not be planned again
 
 
 @dataclass(frozen=True)
@@ -72,13 +78,22 @@ class Planner:
 
     def plan_workflow(self, scan: Scan, workflow: Workflow) -> set[str]:
         """Plan every input set of a workflow; returns the keys it selects."""
-        inputs = list(self._inputs(scan.view, workflow))
+        steps = self.steps(scan, workflow)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as ended:
+                return set(ended.value)
+
+    def steps(self, scan: Scan, workflow: Workflow) -> Generator[None, None, set[str]]:
+        """`plan_workflow` in steps, between which others may be served."""
+        inputs = list(self.inputs(scan.view, workflow))
         sets: dict[str, list[ObjectInfo]] = {}
         for info in inputs:
             sets.setdefault(workflow.subject(info.key), []).append(info)
-        self._plan_sets(scan, workflow, list(sets.values()))
+        yield from self._plan_sets(scan, workflow, list(sets.values()))
         if not inputs and not workflow.standing:
-            self._place(scan, without_input(workflow, now=self.clock.now()))
+            self.place(scan, without_input(workflow, now=self.clock.now()))
         auxiliary = [key for key in workflow.auxiliary_keys() if key.startswith(INBOX)]
         # Until this manifest came, these files were reported as unread.
         scan.folders |= {
@@ -96,23 +111,45 @@ class Planner:
             subject = workflow.subject(info.key)
             if (workflow.info.key, workflow.info.version, subject) in scan.planned:
                 return  # planned with another object of the same drop
-            primaries = [i for i in self._inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
-        self._plan_sets(scan, workflow, [primaries])
+            primaries = [i for i in self.inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
+        for _ in self._plan_sets(scan, workflow, [primaries]):
+            pass
 
-    def place_unselected(self, scan: Scan, info: ObjectInfo) -> None:
-        """Record a placeholder for a spreadsheet that no manifest selects."""
-        at = place(info.key)
-        reason = f"no manifest selects {info.key}"
-        for folder in ancestors(at.tenant, at.folder):
-            for other in manifests_at(scan.view, folder):
+    def unplaced(self, scan: Scan, infos: list[ObjectInfo]) -> Iterator[tuple[Job, bytes | None]]:
+        """Placeholders for spreadsheets that no manifest selects, each with what it is planned from (see `LineMark`).
+
+        Without those that are as a sweep found them in order.
+        """
+        invalid = functools.cache(functools.partial(self._invalid_above, scan))
+        wanted: dict[str, tuple[bytes, ObjectInfo, str]] = {}
+        for info in infos:
+            at = place_of(info.key)
+            reason = invalid(at.tenant, at.folder) or f"no manifest selects {info.key}"
+            line = f"{at.tenant}/{at.path}|{NO_WORKFLOW}"
+            wanted[line] = (_digest(_facts(info), reason), info, reason)
+        marked = scan.marks.marked(wanted) if scan.marks is not None else {}
+        for line, (planned_from, info, reason) in wanted.items():
+            if marked.get(line) != planned_from:
+                placeholder = unselected(info, now=self.clock.now(), reason=reason)
+                yield placeholder, planned_from if scan.marks is not None else None
+
+    def _invalid_above(self, scan: Scan, tenant: str, folder: str) -> str:
+        reason = ""
+        for above in ancestors(tenant, folder):
+            for other in manifests_at(scan.view, above):
                 if isinstance(self.workflows.load(other), ManifestInvalid):
                     reason = f"manifest {other.key} does not validate; see {rejected_key(other.key)}"
-        self._place(scan, unselected(info, now=self.clock.now(), reason=reason))
+        return reason
 
-    def _place(self, scan: Scan, placeholder: Job) -> None:
-        self.recorder.place(placeholder, scan.report.recorded, scan.followups)
+    def place(self, scan: Scan, placeholder: Job, planned_from: bytes | None = None) -> None:
+        """Record a placeholder."""
+        self.recorder.place(placeholder, scan.report.recorded, scan.followups, planned_from)
+        if scan.followups.full:
+            self.recorder.settle(scan.followups)
 
-    def _inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+    def inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+        """What a workflow selects of what is there."""
+
         def wanted(key: str) -> bool:
             name = basename(key)
             return workflow.selects(key) and not (is_manifest(name) or is_decision(name) or workflow.too_long(key))
@@ -121,8 +158,8 @@ class Planner:
             return (i for i in view.below(workflow.base) if wanted(i.key))
         return iter(view.infos([key for key in view.names(workflow.base) if wanted(key)]))
 
-    def _plan_sets(self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]]) -> None:
-        """Plan input sets that this scan has not planned yet, and record their jobs."""
+    def _plan_sets(self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]]) -> Iterator[None]:
+        """Plan input sets that this scan has not planned yet, and record their jobs, some at a time."""
         now, info = self.clock.now(), workflow.info
         fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in scan.planned]
         scan.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
@@ -139,21 +176,51 @@ class Planner:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in scan.view.infos(list(workflow.auxiliary_keys()))}
-        for large in [s for s in fresh if _too_large(s)]:
-            self._place(scan, too_many(workflow, workflow.subject(large[0].key), len(large), now=now))
+        for large in [s for s in fresh if _too_large(s, workflow, package)]:
+            count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
+            self.place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
+        source = _Source.of(scan.view, workflow, package, auxiliary)
+        failed: RowUnreadable | None = None
+        at_once = max(1, _AT_ONCE // workflow.manifest.combinations)
+        for at in range(0, len(fresh), at_once):
+            try:
+                self._plan_some(scan, source, fresh[at : at + at_once])
+            except RowUnreadable as error:
+                failed = failed or error
+            yield
+        if failed is not None:
+            raise failed
+
+    def _plan_some(self, scan: Scan, source: "_Source", fresh: list[list[ObjectInfo]]) -> None:
+        """Plan input sets, except those that are as a sweep found them in order, and record their jobs."""
+        now, workflow, package = self.clock.now(), source.workflow, source.package
+        origins: list[bytes] = []
+        if scan.marks is not None:
+            lines = [f"{workflow.tenant}/{workflow.subject(s[0].key)}|{workflow.manifest.name}" for s in fresh]
+            digests, marked = [source.digest(scan.view, s) for s in fresh], scan.marks.marked(lines)
+            left = [n for n, line in enumerate(lines) if marked.get(line) != digests[n]]
+            fresh, origins = [fresh[n] for n in left], [digests[n] for n in left]
         jobs = [
             self.decisions.pinned(
-                scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=auxiliary, now=now)
+                scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=source.auxiliary, now=now)
             )
             for s in fresh
         ]
         planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
-        self.recorder.record(planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups)
+        lines_found = self.recorder.record(
+            planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups
+        )
+        in_order = {
+            line.planned.line: line.mark(origin)
+            for line, origin in zip(lines_found, origins, strict=False)
+            if line is not None and line.is_in_order
+        }
+        scan.followups.mark(in_order)
         scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing and fresh:
             scan.followups.drop([without_input(workflow, now=now)])
-        if workflow.manifest.inputs.per == "drop":
+        if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
             self.recorder.settle(scan.followups)
@@ -175,20 +242,55 @@ class Planner:
         if loaded.manifest.inputs.per == "file":
             primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
         else:
-            primaries = [i for i in self._inputs(view, loaded) if loaded.subject(i.key) == job.subject]
+            primaries = [i for i in self.inputs(view, loaded) if loaded.subject(i.key) == job.subject]
         if not primaries:
             return False
         try:
             loaded, package = self.packages.find(view, loaded)
         except ManifestInvalid:
             return False
-        now = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now())
-        return now[0].generation == job.generation
+        (now,) = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now(), most=1)
+        return now.generation == job.generation
 
 
-def _too_large(primaries: list[ObjectInfo]) -> bool:
-    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys."""
-    if len(primaries) > MAX_INPUTS:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What the input sets of one workflow are planned from, besides the inputs themselves."""
+
+    workflow: Workflow
+    package: Package
+    auxiliary: dict[str, ObjectInfo]
+    _digest: bytes
+
+    @classmethod
+    def of(cls, view: BucketView, workflow: Workflow, package: Package, auxiliary: dict[str, ObjectInfo]) -> "_Source":
+        memories = [*workflow.manifest.mapping.memory, own_key(workflow.tenant, workflow.manifest.name)]
+        parts = [_facts(workflow.info), repr(package), *map(_facts, auxiliary.values())]
+        return cls(workflow, package, auxiliary, _digest(_PLANS, *parts, *map(_facts, view.infos(memories))))
+
+    def digest(self, view: BucketView, primaries: list[ObjectInfo]) -> bytes:
+        """Of everything that the jobs of an input set are planned from."""
+        folders = dict.fromkeys(folder_of(info.key) for info in primaries)
+        decisions = [key for folder in folders for key in sorted(view.decisions(folder))]
+        return _digest(self._digest.hex(), *map(_facts, primaries), *map(_facts, view.infos(decisions)))
+
+
+def _facts(info: ObjectInfo) -> str:
+    return f"{info.key}\0{info.version}\0{info.modified!r}\0{sorted(info.metadata.items()) if info.metadata else ''}"
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.blake2b("\n".join(parts).encode(errors="surrogateescape"), digest_size=16).digest()
+
+
+def _too_large(primaries: list[ObjectInfo], workflow: Workflow, package: Package) -> bool:
+    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys.
+
+    Each combination of a sweep has a row of its own, which names them all and the files of the config.
+    """
+    combinations = workflow.manifest.combinations
+    swept = (len(primaries) + len(package.refs)) * combinations > MAX_SWEPT_REFS
+    if len(primaries) > MAX_INPUTS or (combinations > 1 and swept):
         return True
     if len(primaries) < _FEW:
         return False

@@ -33,12 +33,13 @@ from core.jobs import (
     move,
     put_back,
 )
-from core.ports import Clock, JobTable, WorkQueue
+from core.ports import Clock, JobTable, LineMark, Marks, WorkQueue
 from infra.queueing import Lanes, add, enqueue_all, mutate
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
+_MARKS = 1000  # to set in one go
 # A standing workflow that changes does not process again what an earlier version of it has processed.
 _HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
 
@@ -63,7 +64,7 @@ class Recorded:
 
 
 class FollowUps:
-    """What is left to do for recorded rows: messages to send, placeholders to remove, statuses to write.
+    """What is left to do for recorded rows: messages to send, placeholders to remove, statuses to write, marks to set.
 
     Shared by threads.
     """
@@ -76,6 +77,7 @@ class FollowUps:
         self._messages: dict[str, tuple[Job, float]] = {}
         self._placeholders: dict[str, Job] = {}
         self._waiting: dict[str, Job] = {}
+        self._marks: dict[str, LineMark] = {}
 
     def send(self, job: Job, delay: float) -> None:
         with self._lock:
@@ -92,16 +94,21 @@ class FollowUps:
         with self._lock:
             self._waiting[status_key(job)] = job
 
+    def mark(self, marks: dict[str, LineMark]) -> None:
+        """LineMark lines that are in order, once everything else is done."""
+        with self._lock:
+            self._marks |= marks
+
     @property
     def full(self) -> bool:
         """Whether there is a full batch of messages: sending it now costs no more calls than sending it later."""
         with self._lock:
-            return len(self._messages) >= _BATCH
+            return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job]]:
+    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values())
-            self._messages, self._placeholders, self._waiting = {}, {}, {}
+            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
+            self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
         return taken
 
 
@@ -114,11 +121,21 @@ class Recorder:
     statuses: Statuses
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
+    marks: Marks | None = None
 
-    def record(self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps) -> None:
-        """Write the planned jobs; `settle` does the follow-ups. Each line is read once, however many jobs it has."""
+    def record(
+        self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps
+    ) -> list["_Line | None"]:
+        """Write the planned jobs; `settle` does the follow-ups. Each line is read once, however many jobs it has.
+
+        Returns the line of each set; None: the plan is outdated.
+        """
         found = self.lanes.each(lambda planned: self._line(planned, standing=standing), sets)
-        lines = [(planned, line) for planned, line in zip(sets, found, strict=True) if line is not None]
+        lines = [
+            (planned, line)
+            for planned, line in zip(sets, found, strict=True)
+            if line is not None and not line.is_done_with
+        ]
         jobs = [(job, planned, line) for planned, line in lines for job in planned.jobs]
         unreadable = [
             error for error in self.lanes.each(lambda one: self._try_record(*one, done, followups), jobs) if error
@@ -127,12 +144,14 @@ class Recorder:
         self.lanes.each(lambda one: self._supersede(*one, done), outdated)
         if unreadable:
             raise unreadable[0]
+        return found
 
     def _line(self, planned: Planned, *, standing: bool) -> "_Line | None":
-        """The line of a set, stamped as its newest version; None if there is nothing to record."""
+        """The line of a set, stamped as its newest version; None if the plan is outdated."""
         line = _Line(planned.jobs[0], self.table.line(planned.jobs[0].line))
-        if standing and line.is_processed():
-            return None
+        line.is_done_with = standing and line.is_processed()
+        if line.is_done_with:
+            return line
         stamp = line.stamp(planned.is_current)
         if stamp is None:
             return None
@@ -162,6 +181,10 @@ class Recorder:
             job = self._meet(job, wanted, line, planned.is_current)
         if job.announced and (created or job.rev != met.rev):
             followups.announce(job)
+        is_sent = job.state is not State.QUEUED or job.enqueued_at is not None
+        is_published = job.state is not State.SUCCEEDED or not job.unpublished
+        if created or job.rev != met.rev or not (is_sent and is_published and is_taken_back(job, self.clock.now())):
+            line.is_in_order = False
         if job.state is State.QUEUED and job.enqueued_at is None:
             followups.send(job, planned.delay)
             done.queued.append(job)
@@ -179,7 +202,7 @@ class Recorder:
 
     def settle(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
-        messages, placeholders, waiting = followups.take()
+        messages, placeholders, waiting, marks = followups.take()
         if messages:
             began = self.telemetry.now()
             enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
@@ -191,10 +214,14 @@ class Recorder:
             if job.identity == placeholders[job.job_id].identity and is_placeholder(job):
                 self.statuses.remove(job)
         self.lanes.each(self.statuses.announce, waiting)
+        if marks and self.marks is not None:
+            self.marks.mark(marks)
 
-    def place(self, placeholder: Job, done: Recorded, followups: FollowUps) -> None:
-        """Record a row that says what is missing; replace it if that changed."""
+    def place(self, placeholder: Job, done: Recorded, followups: FollowUps, planned_from: bytes | None = None) -> None:
+        """Record a row that says what is missing; replace it if that changed. `planned_from`: see `LineMark`."""
         job, created = self._add(placeholder, {}, 0.0)
+        if not created and planned_from is not None:
+            followups.mark({job.line: LineMark(planned_from, frozenset({(job.job_id, job.rev)}))})
         if created:
             done.created.append(job)
             followups.announce(job)
@@ -271,8 +298,10 @@ class Recorder:
     def _supersede(self, older: Job, line: "_Line", done: Recorded) -> None:
         """A newer version of the same key replaces a job that has not started, or that waits for a person."""
         if is_placeholder(older):
+            line.is_in_order = False
             self.statuses.remove(older)
         elif older.state in WAITING:
+            line.is_in_order = False
             now = self.clock.now()
             ended = mutate(self.table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
@@ -293,6 +322,8 @@ class _Line:
         self.own = [job for job in same if job.generation == mine]
         self.others = [job for job in same if job.generation != mine]
         self._newest = max((job.stamp for job in self.others if not is_placeholder(job)), default=-math.inf)
+        self.is_done_with = False  # there is nothing to record
+        self.is_in_order = True  # as far as recorded: no row had to change, and nothing is left to do for one
 
     def stamp(self, is_current: Callable[[], bool]) -> float | None:
         """The stamp that makes the planned version the newest of its line; None: it is outdated."""
@@ -300,6 +331,9 @@ class _Line:
         if mine > self._newest:
             return mine
         return math.nextafter(self._newest, math.inf) if is_current() else None
+
+    def mark(self, planned_from: bytes) -> LineMark:
+        return LineMark(planned_from, frozenset((job.job_id, job.rev) for job in self.known.values()))
 
     def overtook(self, job: Job) -> bool:
         """Whether another version is newer than a job of the planned one."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from core.chores import wake_at
 from core.errors import StoreUnavailable
 from core.jobs import Job
-from core.ports import Clock, JobTable, ObjectStore, WorkQueue
+from core.ports import Clock, JobTable, Marks, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import Address, is_postgres, parse_address
 from infra.clocks import SystemClock
+from infra.local.disk import make_private_folder
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
@@ -51,6 +52,7 @@ class Stack:
     callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
     telemetry: Telemetry = field(default_factory=Telemetry)
+    marks: Marks | None = None  # None: the table keeps none
 
     def for_leases(self) -> Ports:
         """Table and queue for heartbeats: a call that hangs must not use up a lease."""
@@ -110,7 +112,8 @@ def open_stack(
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
 
-        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry())
+        marks = table if isinstance(table, SqliteJobTable) else None
+        yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry(), marks)
 
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:
@@ -120,7 +123,10 @@ def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> Obj
         address = parse_address(settings.store_url)
         return opened.enter_context(contextlib.closing(S3Store(address, caller=call(address))))
     with _data_folder(settings):
-        return opened.enter_context(contextlib.closing(FolderStore(settings.storage_data_dir)))
+        largest = settings.worker_fsize_mb * 1024 * 1024
+        store = FolderStore(settings.storage_data_dir, largest=largest)
+        make_private_folder(settings.storage_data_dir.absolute() / "run")
+        return opened.enter_context(contextlib.closing(store))
 
 
 def _table(

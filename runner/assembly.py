@@ -21,7 +21,7 @@ from runner.leases import Beats
 from runner.notifier import Notifier
 from runner.origins import Origins
 from runner.publish import Publisher
-from runner.surroundings import Surroundings, make_checks
+from runner.surroundings import DiskRoom, Surroundings, make_checks
 from runner.worker import Worker
 
 _CHORE_LANES = 24  # jobs that a janitor handles at once: a single leader has to keep up with everything that expires
@@ -75,6 +75,7 @@ def assemble(
     attempts = Attempts(
         stack.store, boxes, settings, scratch, lanes, origins=Origins(stack.table), telemetry=stack.telemetry
     )
+    room = DiskRoom()
     surroundings = Surroundings(
         make_checks(
             stack.store,
@@ -83,11 +84,13 @@ def assemble(
             scratch=stack.run_dir / presence.owner,
             owner=presence.owner,
             box=attempts.check_box,
+            room=room,
         ),
         stack.clock,
         log,
         on_change=presence.set_note,
         draw=draw,
+        room=room,
     )
     worker = Worker(
         table=stack.table,

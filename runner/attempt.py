@@ -10,11 +10,14 @@ written there too, from the verified data.
 """
 
 import contextlib
+import errno
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,9 @@ _MAX_MESSAGE = 300
 _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED})
 _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
 _BLOCK = 1024 * 1024
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_MOST_FILES = 10_000
+_ROOM_PER_BYTE, _ROOM = 4, 64 * 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
 _PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
 _PROBE_JOB = Job(job_id="probe", identity="", tenant="_probe", workflow="probe", subject="probe.csv")
@@ -86,6 +92,8 @@ class Outcome:
     suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py), or a lie of the store: the job keeps its attempt
+    used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
+    full: bool = False  # this runner was refused room on a disk
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     given_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
@@ -132,18 +140,23 @@ class Attempts:
     def run(self, job: Job, *, killed: Killed, on_event: OnEvent) -> Outcome:
         """Never raises, whatever the job, its files or the store do."""
         phases: list[Phase] = []
-        return replace(self._run(job, phases, killed=killed, on_event=on_event), phases=tuple(phases))
+        folder = self.folder(job)
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            outcome = self._run(job, folder, phases, killed=killed, on_event=on_event)
+            return replace(outcome, phases=tuple(phases), used=_used(folder, job))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _run(
         self,
         job: Job,
+        folder: Path,
         phases: list[Phase],
         *,
         killed: Killed,
         on_event: OnEvent,
     ) -> Outcome:
-        folder = self.folder(job)
-        shutil.rmtree(folder, ignore_errors=True)
         try:
             with self._timed("stage", phases):
                 folder.mkdir(parents=True)
@@ -181,9 +194,8 @@ class Attempts:
         except AnswerDoubted as error:
             return replace(self._ended(Verdict.STORE_FAILED, str(error)), blameless=True)
         except (StoreUnavailable, OSError) as error:
-            return self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            ended = self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
+            return replace(ended, full=isinstance(error, OSError) and error.errno in _FULL)
 
     @contextlib.contextmanager
     def _timed(self, name: str, phases: list[Phase]) -> Iterator[None]:
@@ -309,6 +321,19 @@ def run_box(
     return run_verified(boxes.sandbox, order, limits=limits, killed=killed, on_event=on_event)
 
 
+def _used(folder: Path, job: Job) -> int:
+    """Bytes that an attempt used on the disk: its scratch folder, and its inputs once more for what it uploads.
+
+    At most so much as a job with such inputs needs: rules that fill the disk prove nothing.
+    """
+    inputs, used = sum(item.ref.size for item in job.inputs), 0
+    files = (Path(at) / name for at, _, names in os.walk(folder) for name in names)
+    for path in islice(files, _MOST_FILES):
+        with contextlib.suppress(OSError):
+            used += path.lstat().st_size
+    return min(used + inputs, _ROOM_PER_BYTE * inputs + _ROOM)
+
+
 def deliverables(report: BoxReport) -> dict[str, Path]:
     """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
@@ -398,8 +423,9 @@ def verified(
         return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
     refusal = _refusal(seen)
     suspicion = seen.suspicion
-    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT and not suspicion:
-        suspicion = f"outputs of the engine alone were refused: {refusal['message']}"
+    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT:
+        refusal["verdict"] = Verdict.ENGINE_FAILED
+        suspicion = suspicion or f"outputs of the engine alone were refused: {refusal['message']}"
     return replace(spent, **refusal, where={}, suspicion=suspicion)
 
 

@@ -4,11 +4,11 @@ Theory of operation. A runner may work on a job while its row says RUNNING with 
 its start. Each beat is a conditional write that proves exactly this and extends the lease; the queue's visibility
 follows and always ends later than the lease, so that a redelivery finds an expired lease. A beat that cannot be written
 is tried again. If none gets through until shortly before the lease ends, by this process's own steady clock, or if the
-row shows another fence, the box is killed: its outputs can no longer be committed, because the commit is conditional
-on the fence too. A cancel is a mark in the row; the beats see it and kill the box. One thread, woken by changes of the
-table and asleep while nothing runs, hands out the beats that are due; a pool of threads makes the calls, so that one
-that hangs delays no other. No call is made under the shared lock. The table and queue used here time out well within
-a lease (infra/wiring.py).
+row shows another fence or owner, the box is killed: its outputs can no longer be committed, because the commit is
+conditional on both too. A cancel is a mark in the row; the beats see it and kill the box. One thread, woken by changes
+of the table and asleep while nothing runs, hands out the beats that are due; a pool of threads makes the calls, so that
+one that hangs delays no other. No call is made under the shared lock. The table and queue used here time out well
+within a lease (infra/wiring.py).
 
 A lease names a time of its runner's clock, and clocks differ. So a lease that seems to have expired is watched: a live
 runner extends it every few seconds, and one that does not for longer than two beats is lost (`LeaseWatch`).
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import RecordNewer
-from core.jobs import Job, State, beat
+from core.jobs import Job, State, beat, lease_owner
 from core.ports import Clock, JobTable, WorkQueue
 from core.verdicts import Verdict
 from infra.logs import Log
@@ -50,6 +50,10 @@ class Held:
     let_go: bool = False
     queued: bool = False  # a check of it is in progress
     turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - held during its calls
+
+    def is_of(self, job: Job) -> bool:
+        """Whether a row has this lease: its fence, and its owner too, for a restored table may give a fence again."""
+        return job.fence == self.fence and lease_owner(job) == lease_owner(self.job)
 
     def lost(self, clock: Clock) -> Verdict | None:
         """Called by the sandbox while the box runs; a verdict kills it. A late beat counts as a lost lease."""
@@ -140,7 +144,7 @@ class Beats:
         """Whether a slot of this process is running a job."""
         with self._lock:
             held = self._held.get(job.job_id)
-            return held is not None and held.fence == job.fence
+            return held is not None and held.is_of(job)
 
     def kill(self, job_id: str, verdict: Verdict) -> bool:
         """Kill the box of a job that this process is running; False if it is not, or is about to end."""
@@ -244,14 +248,14 @@ class Beats:
 
 
 def _mine(job: Job, held: Held) -> bool:
-    return job.state is State.RUNNING and job.fence == held.fence
+    return job.state is State.RUNNING and held.is_of(job)
 
 
-def fenced(fence: int, change: Callable[[Job], Job | None]) -> Callable[[Job], Job | None]:
-    """A change that only applies while the job still runs under this fence."""
+def fenced(held: Held, change: Callable[[Job], Job | None]) -> Callable[[Job], Job | None]:
+    """A change that only applies while the job still runs under this lease."""
 
     def guarded(job: Job) -> Job | None:
-        return change(job) if job.state is State.RUNNING and job.fence == fence else None
+        return change(job) if _mine(job, held) else None
 
     return guarded
 

@@ -30,7 +30,7 @@ _WITHDRAWN = frozenset({State.CANCELLED, State.SKIPPED})
 _HARMFUL = frozenset(
     {
         Verdict.INPUT_UNREADABLE, Verdict.MENDS, Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK, Verdict.FILE_SIZE,
-        Verdict.PROCESSES, Verdict.SIGNAL,
+        Verdict.PROCESSES, Verdict.SIGNAL, Verdict.ENGINE_FAILED,
     }
 )  # fmt: skip
 

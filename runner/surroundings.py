@@ -6,10 +6,15 @@ If the probe fails too, it is an outage: no attempt is used up, and this runner 
 circuit breaker). Probes run at growing, jittered intervals, so that a fleet does not overload a service that has just
 come back. If the probe succeeds, the failure is the job's own and counts. A tenant can make its own jobs fail but not a
 probe, so it stops nobody else.
+
+A disk that has a little room left fails only the jobs that need more. So the probe asks for as much room as the jobs of
+late used, those that failed for lack of it included (`DiskRoom`).
 """
 
+import os
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,8 +28,25 @@ _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 30.0
 _CALM_SECONDS = 60.0  # without an outage for so long, the intervals start short again
 _SCRATCH_BYTES = 1024 * 1024
+_LATE = 20  # jobs
+_MOST_ROOM = 1024**3  # a probe asks for no more
 
 Check = Callable[[], object]
+
+
+class DiskRoom:
+    """How much of the scratch disk the jobs of late used. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._used: deque[int] = deque(maxlen=_LATE)
+
+    def note(self, used: int) -> None:
+        self._used.append(used)
+
+    @property
+    def needed(self) -> int:
+        """As much, and somewhat more: whoever ran out of room needs more than it had."""
+        return min(_MOST_ROOM, max(self._used, default=0) * 5 // 4 + _SCRATCH_BYTES)
 
 
 class Surroundings:
@@ -38,8 +60,10 @@ class Surroundings:
         *,
         on_change: Callable[[str], None] = lambda _: None,
         draw: Callable[[], float] = random.random,
+        room: DiskRoom | None = None,
     ) -> None:
         """A check raises if its part fails. `on_change` gets the reason when jobs stop, and "" when they resume."""
+        self.room = room or DiskRoom()
         self._checks = checks
         self._clock = clock
         self._log = log
@@ -113,7 +137,7 @@ class Surroundings:
 
 
 def make_checks(
-    store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check
+    store: ObjectStore, table: JobTable, queue: WorkQueue, *, scratch: Path, owner: str, box: Check, room: DiskRoom
 ) -> dict[str, Check]:
     """Checks of what every job needs. The janitor collects what a crash leaves behind, like any staged file."""
     name = f"probe-{owner}"
@@ -137,7 +161,10 @@ def make_checks(
         scratch.mkdir(parents=True, exist_ok=True)
         path = scratch / "probe"
         try:
-            path.write_bytes(bytes(_SCRATCH_BYTES))
+            with path.open("wb") as probe:
+                probe.write(bytes(_SCRATCH_BYTES))
+                probe.flush()
+                os.posix_fallocate(probe.fileno(), 0, room.needed)  # real blocks: quotas count them too
         finally:
             path.unlink(missing_ok=True)
 

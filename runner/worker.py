@@ -44,6 +44,9 @@ _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 # An attempt that ends so after a cancel was requested is cancelled.
 _CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
 
+# What a box may report where the system refused it something.
+_SYSTEM_ERRORS = frozenset({Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.BAD_OUTPUT, Verdict.BOX_FAILED})
+
 # Attempts that ended so show no failure in their trace.
 _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
 
@@ -167,7 +170,7 @@ class Worker:
             return job
         with self._lock:
             unwritten = self._unwritten.get(job.job_id)
-        if unwritten is not None and unwritten.held.fence == job.fence:
+        if unwritten is not None and unwritten.held.is_of(job):
             self._settle(unwritten)
             return self.table.get(job.job_id)
         # This runner owns it, but no slot runs it: its start was written and the answer lost.
@@ -230,9 +233,14 @@ class Worker:
             self.telemetry.meters.add("ade.running", -1)
         if held.killed is not None and outcome.verdict is not Verdict.OK:
             outcome = replace(outcome, verdict=held.killed)
+        self.surroundings.room.note(outcome.used)
+        if _may_lack_room(outcome) and self.surroundings.to_blame():
+            message = "there was no room left on the disk of this runner"
+            outcome = replace(outcome, verdict=Verdict.STORE_FAILED, message=message, files=(), suspicion="")
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        outcome = replace(outcome, blameless=outcome.blameless or self._blameless(held, outcome.verdict))
+        blameless = outcome.blameless or self._blameless(held, outcome.verdict) or outcome.full
+        outcome = replace(outcome, blameless=blameless)
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
@@ -305,7 +313,7 @@ class Worker:
 
     def _commit(self, held: Held, change: Callable[[Job], Job]) -> Job | None:
         """Write the row from this process's last version, or from the current one if another process wrote since."""
-        return mutate(self.table, held.job.job_id, fenced(held.fence, change), known=held.job)
+        return mutate(self.table, held.job.job_id, fenced(held, change), known=held.job)
 
     def _after(self, job: Job, outcome: Outcome) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
@@ -372,6 +380,12 @@ def _forgiven(job: Job, fence: int) -> Job | None:
     if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
         return None
     return replace(job, attempt=job.attempt - 1)
+
+
+def _may_lack_room(outcome: Outcome) -> bool:
+    """Whether a box reports an error of the system, such as a full disk; the room is measured too, for it may lie."""
+    claim = f"{outcome.message} {outcome.where.get('exception', '')}"
+    return outcome.verdict in _SYSTEM_ERRORS and "OSError" in claim
 
 
 def _note(held: Held, event: dict[str, Any]) -> None:

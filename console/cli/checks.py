@@ -106,6 +106,9 @@ def check_folder(folder: Path) -> Iterator[Check]:
         yield Check(name, OK, f"{folder} does not exist yet; the first command creates it")
     else:
         yield Check(name, OK, f"{folder.absolute()} is writable")
+        if folder.stat().st_mode & 0o007:
+            message = f"{folder.absolute()} is open to every user of this machine, with all drops and results in it"
+            yield Check(name, WARNING, message, f"chmod o-rwx {folder}; docs/operator.md says how to share the inbox")
     yield _free_space(there)
 
 

@@ -112,6 +112,8 @@ class Service:
         """Start no more jobs; running ones may end. A second call does nothing."""
         for source in self._sources.values():
             source.stop()
+        if self._sweeper is not None:
+            self._sweeper.stop()
         self.runner.fleet.stop()
 
     def join(self) -> None:

@@ -87,6 +87,7 @@ class Watcher:
 
     def __init__(self, stack: Stack, log: Log) -> None:
         self._intake = Intake.over(stack)
+        self._store = stack.store
         self._log = log
         self._log_report = ReportLog(log)
         # Start watching before the first sweep, so that no change is missed in between.
@@ -125,6 +126,9 @@ class Watcher:
 
     def stop(self) -> None:
         self._stopped.set()
+        self._intake.stop()
+        if isinstance(self._store, FolderStore):
+            self._store.interrupt()
         if self._watch is not None:
             self._watch.stop()
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.errors import RowUnreadable
-from core.jobs import Job, State, first
+from core.jobs import Job, State, first, lease_owner
 from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused, Tally
 from infra.addresses import Address
 from infra.aws import dynamodb_items as items
@@ -310,10 +310,14 @@ def _writer() -> str:
 
 def _still(old: Job) -> dict[str, Any]:
     """Condition: the row is as the caller last read it; the state too, since slots are counted by it."""
+    condition, values = "rev = :rev AND #state = :state", {":rev": number(old.rev), ":state": text(old.state)}
+    if (owner := lease_owner(old)) is not None:
+        condition += " AND (attribute_not_exists(lease_owner) OR lease_owner = :owner)"
+        values[":owner"] = text(owner)
     return {
-        "ConditionExpression": "rev = :rev AND #state = :state",
+        "ConditionExpression": condition,
         "ExpressionAttributeNames": {"#state": "state"},
-        "ExpressionAttributeValues": {":rev": number(old.rev), ":state": text(old.state)},
+        "ExpressionAttributeValues": values,
     }
 
 

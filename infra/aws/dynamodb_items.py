@@ -145,7 +145,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
 
 
 def _plain(job: Job) -> Item:
-    """Attributes for people who open the item in a console (docs/rows.md); no program reads them."""
+    """Attributes for people who open the item in a console (docs/rows.md); programs read `lease_owner` alone."""
     primaries = [i.ref.key for i in job.inputs if i.role == "primary"]
     item: Item = {"attempts": number(job.attempts_total), "inputs": number(len(primaries))}
     if primaries:

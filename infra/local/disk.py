@@ -1,62 +1,105 @@
-"""What the folder bucket and the database need of the disk: folders that survive a power loss, and cached hashes."""
+"""What the folder bucket and the database need of the disk: folders that survive a power loss, and known versions."""
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 _RACY_SECONDS = 0.1  # a younger file may change again without a new modification time
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, mode: int = 0o777) -> None:
     """Create a folder and its parents; when this returns, they are on disk, since each parent is synced."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder's listing to disk; does nothing if the folder is gone."""
+    folder.mkdir(mode, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
 
-class HashCache:
-    """Content hash by path, inode, size and change time. Losing it costs time, nothing else."""
+def make_private_folder(folder: Path) -> None:
+    """Create a folder that only this user may enter; one that exists keeps its mode."""
+    make_folder(folder, 0o700)
+
+
+def make_private_file(path: Path) -> None:
+    """Create an empty file that only this user may read, for a database; one that exists is not even opened.
+
+    To close it again would release the locks that this process holds on it, and with them SQLite's.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o600))
+
+
+class FileFacts(NamedTuple):
+    """What the kernel knows of a file: while none of it changes, nor does its content."""
+
+    inode: int
+    size: int
+    written_ns: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> "FileFacts":
+        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+    @property
+    def modified(self) -> float:
+        """`st_ctime`, to the last bit: stamps in the table are compared with it."""
+        seconds, left = divmod(self.changed_ns, 1_000_000_000)
+        return seconds + 1e-9 * left
+
+
+class Known(NamedTuple):
+    facts: FileFacts
+    version: str
+    metadata: dict[str, str]
+
+
+class KnownFiles:
+    """Versions of files by key, as long as the files are unchanged. Losing this costs time, nothing else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
 
-    def get(self, path: str, inode: int, size: int, changed_ns: int) -> str | None:
+    def get_all(self, keys: Sequence[str]) -> dict[str, Known]:
+        marks = ",".join("?" * len(keys))
         try:
-            row = self._db.execute(
-                "SELECT sha256 FROM hashes WHERE path = ? AND inode = ? AND size = ? AND changed_ns = ?",
-                (path, inode, size, changed_ns),
-            ).fetchone()
-        except sqlite3.Error:
-            return None
-        return row[0] if row else None
+            rows = self._db.execute(
+                f"SELECT key, inode, size, written_ns, changed_ns, version, metadata FROM files WHERE key IN ({marks})",  # noqa: S608 - only marks
+                [os.fsencode(key) for key in keys],
+            )
+            return {
+                os.fsdecode(key): Known(FileFacts(*facts), version, json.loads(metadata) if metadata else {})
+                for key, *facts, version, metadata in rows
+            }
+        except (sqlite3.Error, ValueError):
+            return {}
 
-    def put(self, path: str, inode: int, size: int, changed_ns: int, sha256: str, *, now: float) -> None:
-        if now - changed_ns / 1e9 < _RACY_SECONDS:
+    def put(self, key: str, known: Known, *, now: float) -> None:
+        if now - known.facts.modified < _RACY_SECONDS:
             return
+        metadata = json.dumps(known.metadata) if known.metadata else ""
         with contextlib.suppress(sqlite3.Error):
             self._db.execute(
-                "INSERT OR REPLACE INTO hashes (path, inode, size, changed_ns, sha256) VALUES (?, ?, ?, ?, ?)",
-                (path, inode, size, changed_ns, sha256),
+                "INSERT OR REPLACE INTO files (key, inode, size, written_ns, changed_ns, version, metadata)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (os.fsencode(key), *known.facts, known.version, metadata),
             )
 
-    def forget(self, path: str) -> None:
+    def forget(self, keys: Collection[str]) -> None:
         with contextlib.suppress(sqlite3.Error):
-            self._db.execute("DELETE FROM hashes WHERE path = ?", (path,))
+            self._db.executemany("DELETE FROM files WHERE key = ?", [(os.fsencode(key),) for key in keys])
 
     def close(self) -> None:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
@@ -68,12 +111,15 @@ class HashCache:
     def _db(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
+            with contextlib.suppress(OSError):
+                make_private_file(self._path)
             db = sqlite3.connect(self._path, isolation_level=None, timeout=10)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = OFF")
+            db.execute("DROP TABLE IF EXISTS hashes")  # of releases before this one
             db.execute(
-                "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, inode INTEGER, size INTEGER,"
-                " changed_ns INTEGER, sha256 TEXT) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS files (key BLOB PRIMARY KEY, inode INTEGER, size INTEGER,"
+                " written_ns INTEGER, changed_ns INTEGER, version TEXT, metadata TEXT) WITHOUT ROWID"
             )
             self._local.db = db
         return db

@@ -5,8 +5,12 @@ system, is synced and renamed, so readers see the old object or the new one; the
 writes survive a power loss (tests/power). A version is the SHA-256 of the content:
 equal content is the same version, and reading a pinned version checks the hash while it copies. Senders use plain
 `cp`: their file counts once no process has it open for writing, which the kernel knows exactly (it grants no read
-lease on a file that is open for writing); where it cannot say, once it has not changed for a while. Links and special
-files are never followed or read: a sender must not be able to make us read another file.
+lease on a file that is open for writing); where it cannot say, once it has not changed for a while.
+
+Senders own folders of the bucket and may swap them at any moment. So no operation uses a path twice: each opens the
+object's folder through no link (infra/local/beneath.py) and works on that descriptor. Links, special files and files
+of others under a second name are not read. A file in the inbox that no job could read is not read to find its version.
+What only the service itself may change, `access/`, is beside the bucket, where no other key leads.
 """
 
 import contextlib
@@ -17,9 +21,12 @@ import os
 import secrets
 import signal
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from posixpath import basename, dirname
 
 from core.errors import (
     KeyRefused,
@@ -28,35 +35,61 @@ from core.errors import (
     ObjectRefused,
     ObjectTooLarge,
     PreconditionFailed,
+    StoreUnavailable,
 )
-from core.keys import INBOX, MAX_KEY_BYTES, OUTPUTS, WORK, check_key, is_unfinished, refusal
+from core.keys import (
+    ACCESS,
+    CONFIGS,
+    INBOX,
+    MAX_KEY_BYTES,
+    MAX_NAME_BYTES,
+    OUTPUTS,
+    WORK,
+    check_key,
+    is_unfinished,
+    refusal,
+)
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
-from infra.local.disk import HashCache, make_folder, sync_folder
+from infra.local.beneath import FOLDER, PASSAGE, opened
+from infra.local.disk import FileFacts, Known, KnownFiles, make_folder, make_private_folder
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
 _ABANDONED_SECONDS = 3600.0
-_MAX_NAME_BYTES = 255
 _KNOWN_FOLDERS = 10_000
+_AT_ONCE = 500  # files whose versions are looked up together
 _XATTR = "user.ade."
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NOT_AN_OBJECT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EACCES, errno.ENAMETOOLONG}
+_NO_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.ENAMETOOLONG}
+_NOT_AN_OBJECT = _NO_FOLDER | {errno.ENXIO, errno.EISDIR, errno.EACCES}
+_SENDERS = (INBOX, CONFIGS)
 
 
 class FolderStore:
     """A folder as a bucket. Several processes of one machine may share it."""
 
-    def __init__(self, data_dir: Path) -> None:
-        data_dir = data_dir.absolute()
+    def __init__(self, data_dir: Path, *, largest: int | None = None) -> None:
+        """`largest`: bytes of the largest object in the inbox that is read to find its version; None: of any size."""
+        self._data = data_dir = data_dir.absolute()
         self.root = data_dir / "bucket"
         self._tmp = data_dir / "tmp"
         self._locks = data_dir / "locks"
-        for folder in (self.root / "inbox", self.root / "configs", self.root / "outputs", self._tmp, self._locks):
+        make_private_folder(data_dir)
+        for folder in (self.root / "inbox", self.root / "configs", self.root / "outputs"):
             make_folder(folder)
-        self._on_disk: set[Path] = set()  # folders whose names this process has synced
-        self._real = os.path.realpath(self.root)
-        self._hashes = HashCache(data_dir / "hashes.sqlite")
+        with contextlib.suppress(OSError):  # where releases before this one kept it
+            (self.root / ACCESS.rstrip("/")).rename(data_dir / ACCESS.rstrip("/"))
+        for folder in (self._tmp, self._locks, data_dir / ACCESS.rstrip("/")):
+            make_private_folder(folder)
+        self._largest = largest
+        self._interrupted = threading.Event()
+        self._on_disk: set[str] = set()  # folders whose names this process has synced
+        self._known = KnownFiles(data_dir / "hashes.sqlite")
         self._collect_temporary()
+
+    def interrupt(self) -> None:
+        """This process ends: no longer read files of senders to find their versions. Safe from a signal handler."""
+        self._interrupted.set()
 
     def head(self, key: str) -> ObjectInfo | None:
         try:
@@ -68,23 +101,34 @@ class FolderStore:
             raise ObjectRefused(f"object {key} cannot be read: {error.strerror}; check the file") from error
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
-        for key in self._all(prefix):
-            try:
-                info = self.head(check_key(key))
-            except (KeyRefused, ObjectRefused) as error:
-                if unreadable is not None:
-                    unreadable[key] = str(error)
-                continue
-            if info is not None:
-                yield info
+        found = self._all(prefix)
+        while batch := list(islice(found, _AT_ONCE)):
+            known = self._known.get_all([key for key, _ in batch])
+            for key, facts in batch:
+                if (there := known.get(key)) is not None and there.facts == facts and key.startswith(_SENDERS):
+                    # Unchanged since it was read: neither opened nor read again.
+                    yield _info(key, there.version, facts, there.metadata)
+                    continue
+                try:
+                    info = self.head(check_key(key))
+                except (KeyRefused, ObjectRefused) as error:
+                    if unreadable is not None:
+                        unreadable[key] = str(error)
+                    continue
+                if info is not None:
+                    yield info
 
     def keys(self, prefix: str) -> Iterator[str]:
-        yield from (key for key in self._all(prefix) if refusal(key) is None)
+        yield from (key for key, _ in self._all(prefix) if refusal(key) is None)
+
+    def changed_since(self, prefix: str, at: float) -> Iterator[str]:
+        """Files below `prefix` that changed at that time or later; does not read them."""
+        yield from (key for key, facts in self._all(prefix) if facts.modified >= at)
 
     def folder(self, prefix: str) -> Folder:
         objects, folders = [], []
-        for name, is_folder in self._entries(prefix):
-            if is_folder:
+        for name, facts in self._entries(prefix):
+            if facts is None:
                 folders.append(f"{prefix}{name}/")
             elif (info := self.head(prefix + name)) is not None:
                 objects.append(info)
@@ -92,11 +136,11 @@ class FolderStore:
 
     def level(self, prefix: str) -> Level:
         entries = list(self._entries(prefix))
-        files = [prefix + name for name, is_folder in entries if not is_folder]
+        files = [prefix + name for name, facts in entries if facts is not None]
         unreadable: dict[str, str] = {}
         return Level(
             keys=tuple(key for key in files if refusal(key) is None),
-            folders=tuple(f"{prefix}{name}/" for name, is_folder in entries if is_folder),
+            folders=tuple(f"{prefix}{name}/" for name, facts in entries if facts is None),
             infos=lambda keys: readable(keys, self.head, unreadable),
             unreadable=unreadable,
             refused_keys=tuple(key for key in files if refusal(key) is not None),
@@ -118,6 +162,8 @@ class FolderStore:
         hasher, size = hashlib.sha256(), 0
         with self._opened(key) as fd, to.open("xb") as out:
             try:
+                if (stands := os.fstat(fd).st_size) > limit:
+                    raise ObjectTooLarge(f"object {key} is {stands} bytes; the limit here is {limit}")
                 while block := os.read(fd, _BLOCK):
                     size += len(block)
                     if size > limit:
@@ -134,9 +180,10 @@ class FolderStore:
     def put(
         self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
-        target = self._target(key)
+        self._check_target(key)
         temporary = self._tmp / secrets.token_hex(8)
-        try:
+        with contextlib.ExitStack() as held:
+            held.callback(temporary.unlink, missing_ok=True)
             with temporary.open("xb") as out:
                 digest = _write(out.fileno(), body)
                 for name, value in (metadata or {}).items():
@@ -150,15 +197,12 @@ class FolderStore:
                     if (there.version if there else None) != if_version:
                         found = f"version {there.version[:12]}" if there else "nothing"
                         raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found {found}")
-                _rename(temporary, target, key)
-            self._keep(key, target.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
-            written = target.lstat()
-        now = written
-        self._hashes.put(key, now.st_ino, now.st_size, now.st_ctime_ns, digest, now=time.time())
-        return _info(key, digest, now, dict(metadata or {}))
+                folder = held.enter_context(self._renamed(temporary, key))
+            self._keep(key, folder)
+            with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
+                written = os.stat(basename(key), dir_fd=folder, follow_symlinks=False)
+        facts = FileFacts.of(written)
+        return _info(key, self._unread(key, facts) or digest, facts, dict(metadata or {}))
 
     def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
         del key, seconds, write, save_as
@@ -166,33 +210,41 @@ class FolderStore:
 
     def copy(self, source: str, target: str) -> None:
         """A hard link: staged files are never written to again, so sharing the content is safe."""
-        temporary, to = self._tmp / secrets.token_hex(8), self._target(target)
+        self._check_target(target)
+        self._check_target(source)
+        temporary = self._tmp / secrets.token_hex(8)
         try:
-            os.link(self._target(source), temporary, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
+            with opened(self._top(source), dirname(source), PASSAGE) as folder:
+                os.link(basename(source), temporary, src_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
             raise ObjectMissing(f"object {source} is not there") from None
         try:
             if not stat.S_ISREG(temporary.lstat().st_mode):
                 raise ObjectMissing(f"object {source} is a link or a special file, which cannot be copied")
-            _rename(temporary, to, target)
+            with self._renamed(temporary, target) as folder:
+                self._keep(target, folder)
         finally:
             # Renaming onto another link of the same file does nothing and would leave this one behind.
             temporary.unlink(missing_ok=True)
-        self._keep(target, to.parent)
 
     def delete(self, key: str) -> None:
         self.delete_all([key])
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        changed = {folder: None for key in keys if (folder := self._unlink(key)) is not None}
-        for folder in changed:
-            sync_folder(folder)
+        folders: dict[str, list[str]] = {}
+        for key in keys:
+            self._check_target(key)
+            folders.setdefault(dirname(key), []).append(basename(key))
+        for folder, names in folders.items():
+            self._unlink(folder, names)
 
     def delete_prefix(self, prefix: str) -> int:
         keys = list(self.keys(prefix))
         self.delete_all(keys)
         if prefix.endswith("/") and prefix.startswith((WORK, OUTPUTS)):
-            self._prune(self._path(prefix.rstrip("/")))
+            self._prune(prefix.rstrip("/"))
         return len(keys)
 
     def complete(self, key: str) -> bool:
@@ -205,11 +257,21 @@ class FolderStore:
                 return not key.startswith(INBOX) or _finished(fd, os.fstat(fd))
         except ObjectMissing:
             return False
-        except OSError:
+        except (ObjectRefused, OSError):
+            return True
+
+    def exists(self, key: str) -> bool:
+        """Whether a file is there, complete or not."""
+        try:
+            with self._opened(key):
+                return True
+        except ObjectMissing:
+            return False
+        except (ObjectRefused, OSError):
             return True
 
     def close(self) -> None:
-        self._hashes.close()
+        self._known.close()
 
     def _collect_temporary(self) -> None:
         """Delete half-written files of dead processes; those of live processes are younger."""
@@ -218,38 +280,28 @@ class FolderStore:
                 if time.time() - path.lstat().st_ctime > _ABANDONED_SECONDS:
                     path.unlink()
 
-    def _path(self, key: str) -> Path:
-        return self.root / check_key(key)
+    def _top(self, key: str) -> Path:
+        """The folder that a key is a path below."""
+        return self._data if key.startswith(ACCESS) else self.root
 
-    def _target(self, key: str) -> Path:
-        """The path to write or remove a key: below the bucket, through no link, with a valid file name."""
-        path = self._path(key)
-        if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in path.parts):
-            raise KeyRefused(f"key {key[:80]!r}… has a part of more than {_MAX_NAME_BYTES} bytes; shorten it")
-        if not self._unlinked(key.rpartition("/")[0]):
-            raise KeyRefused(f"key {key!r} leads through a link, which is not followed; make it a real folder")
-        return path
-
-    def _unlinked(self, folder: str) -> bool:
-        """Whether no part of a folder's path is a link; True if it does not exist yet."""
-        return os.path.realpath(self.root / folder) == f"{self._real}/{folder}".rstrip("/")
+    def _check_target(self, key: str) -> None:
+        """Raise KeyRefused for a key that can have no file."""
+        if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in check_key(key).split("/")):
+            raise KeyRefused(f"key {key[:80]!r}… has a part of more than {MAX_NAME_BYTES} bytes; shorten it")
 
     @contextlib.contextmanager
     def _opened(self, key: str) -> Iterator[int]:
         """A descriptor of the object: a regular file, reached through no link."""
+        if refusal(key) is not None:
+            raise ObjectMissing(f"object {key!r} is not there: no such key can be")
         try:
-            fd = os.open(self._path(key), _OPEN)
-        except KeyRefused:
-            raise ObjectMissing(f"object {key!r} is not there: no such key can be") from None
+            with opened(self._top(key), dirname(key), PASSAGE) as folder:
+                fd = _open_file(folder, key)
         except OSError as error:
             if error.errno in _NOT_AN_OBJECT:
                 raise ObjectMissing(f"object {key} is not there ({os.strerror(error.errno)})") from None
             raise
         try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode) or not _is_at(fd, f"{self._real}/{key}"):
-                raise ObjectMissing(
-                    f"object {key} is a link or a special file, which is not read; drop the file itself"
-                )
             yield fd
         finally:
             os.close(fd)
@@ -259,52 +311,73 @@ class FolderStore:
             before = os.fstat(fd)
             if key.startswith(INBOX) and not _finished(fd, before):
                 return None
-            facts = (before.st_ino, before.st_size, before.st_ctime_ns)
-            digest = self._hashes.get(key, *facts)
-            if digest is None:
-                digest = _hash(fd)
-                after = os.fstat(fd)
-                if (after.st_ino, after.st_size, after.st_ctime_ns) != facts:
+            facts = FileFacts.of(before)
+            known = self._known.get_all([key]).get(key)
+            if known is not None and known.facts == facts:
+                version = known.version
+            else:
+                version = self._unread(key, facts) or self._hash(key, fd)
+                if FileFacts.of(os.fstat(fd)) != facts:
                     continue
-                self._hashes.put(key, *facts, digest, now=time.time())
             metadata = _metadata(fd) if key.startswith(INBOX) else {}
-            return _info(key, digest, before, metadata)
+            if known is None or known.facts != facts:
+                self._known.put(key, Known(facts, version, metadata), now=time.time())
+            return _info(key, version, facts, metadata)
         return None
 
-    def _entries(self, prefix: str) -> list[tuple[str, bool]]:
-        """Names in one folder, in key order: files and real folders, nothing unfinished."""
-        found: list[tuple[str, bool]] = []
-        if not self._unlinked(prefix.removesuffix("/")):
-            return found
+    def _unread(self, key: str, facts: FileFacts) -> str | None:
+        """The version of a file that is too large for any job: not its content's, which nobody will read."""
+        if self._largest is None or facts.size <= self._largest or not key.startswith(_SENDERS):
+            return None
+        return f"unread-{facts.size}-{facts.written_ns}"
+
+    def _hash(self, key: str, fd: int) -> str:
+        hasher, at = hashlib.sha256(), 0
+        while block := os.pread(fd, _BLOCK, at):
+            if self._interrupted.is_set() and key.startswith(_SENDERS):
+                raise StoreUnavailable(f"object {key} was not read to its end: this process is stopping")
+            hasher.update(block)
+            at += len(block)
+        return hasher.hexdigest()
+
+    def _entries(self, prefix: str) -> list[tuple[str, FileFacts | None]]:
+        """Names in one folder, in key order: files with what is known of them, and real folders (None); nothing
+        unfinished."""
+        found: list[tuple[str, FileFacts | None]] = []
         try:
-            with os.scandir(self.root / prefix) as entries:
+            with opened(self._top(prefix), prefix.removesuffix("/"), FOLDER) as fd, os.scandir(fd) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         if not entry.name.startswith("."):
-                            found.append((entry.name, True))
+                            found.append((entry.name, None))
                     elif entry.is_file(follow_symlinks=False) and not is_unfinished(entry.name):
-                        found.append((entry.name, False))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return []
+                        with contextlib.suppress(FileNotFoundError):
+                            found.append((entry.name, FileFacts.of(entry.stat(follow_symlinks=False))))
         except PermissionError as error:  # the folder's owner is to blame, not the disk
             raise ObjectRefused(f"folder {prefix} cannot be listed; check its permissions") from error
-        return sorted(found, key=lambda e: e[0] + "/" if e[1] else e[0])
+        except ValueError:
+            return []
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
+            return []
+        return sorted(found, key=lambda e: e[0] + "/" if e[1] is None else e[0])
 
-    def _all(self, prefix: str) -> Iterator[str]:
+    def _all(self, prefix: str) -> Iterator[tuple[str, FileFacts]]:
         folder = prefix[: prefix.rfind("/") + 1]
-        yield from (key for key in self._walk(folder) if key.startswith(prefix))
+        yield from ((key, facts) for key, facts in self._walk(folder) if key.startswith(prefix))
 
-    def _walk(self, prefix: str) -> Iterator[str]:
+    def _walk(self, prefix: str) -> Iterator[tuple[str, FileFacts]]:
         """Every file below, in key order, however deep. A folder too deep for any valid key is returned in place of
         its content."""
         levels = [(prefix, iter(self._entries(prefix)))]
         while levels:
             at, entries = levels[-1]
-            name, is_folder = next(entries, (None, False))
-            if name is None:
+            name, facts = next(entries, ("", None))
+            if not name:
                 levels.pop()
-            elif not is_folder or too_deep(at + name):
-                yield at + name
+            elif facts is not None or too_deep(at + name):
+                yield at + name, facts or FileFacts(0, 0, 0, 0)
             else:
                 levels.append((f"{at}{name}/", iter(self._entries(f"{at}{name}/"))))
 
@@ -319,7 +392,28 @@ class FolderStore:
         finally:
             os.close(fd)
 
-    def _keep(self, key: str, folder: Path) -> None:
+    @contextlib.contextmanager
+    def _renamed(self, temporary: Path, key: str) -> Iterator[int]:
+        """Rename a file to its key, into a folder that may be missing or removed at this very moment; its folder."""
+        with contextlib.ExitStack() as held:
+            for _ in range(20):
+                try:
+                    folder = held.enter_context(opened(self._top(key), dirname(key), FOLDER, make=True))
+                    os.rename(temporary, basename(key), dst_dir_fd=folder)
+                    break
+                except FileNotFoundError:
+                    held.close()
+                except (FileExistsError, NotADirectoryError, IsADirectoryError):
+                    raise KeyRefused(
+                        f"cannot write {key}: in a folder bucket a name is an object or a folder, not both; remove one"
+                    ) from None
+                except OSError as error:
+                    raise _refused(key, error) from None
+            else:
+                raise FileNotFoundError(f"cannot write {key}: its folder is removed again and again")
+            yield folder
+
+    def _keep(self, key: str, folder: int) -> None:
         """Sync a new name and its parent folders to disk.
 
         Not for staged files: a job whose staged files are lost runs again, and nothing else is lost with them.
@@ -329,34 +423,79 @@ class FolderStore:
         sync_folder(folder)
         if len(self._on_disk) > _KNOWN_FOLDERS:
             self._on_disk.clear()
-        while folder != self.root and folder not in self._on_disk:
-            sync_folder(folder.parent)
-            self._on_disk.add(folder)
-            folder = folder.parent
+        path = dirname(key)
+        while path and path not in self._on_disk:
+            self._sync(dirname(path), self._top(key))
+            self._on_disk.add(path)
+            path = dirname(path)
 
-    def _unlink(self, key: str) -> Path | None:
-        """Remove a file; returns the folder to sync, if any."""
-        path = self._target(key)
-        folder: Path | None = path.parent
+    def _sync(self, path: str, top: Path) -> None:
+        """Sync a folder's listing to disk; does nothing if the folder is gone."""
         try:
-            path.unlink()
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            folder = None
-        self._hashes.forget(key)
-        if key.startswith((WORK, OUTPUTS)):
-            folder = self._prune(path.parent)
-        return None if key.startswith(WORK) else folder
+            with opened(top, path) as folder:
+                sync_folder(folder)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
 
-    def _prune(self, folder: Path) -> Path:
+    def _unlink(self, folder: str, names: list[str]) -> None:
+        """Remove files of one folder, and the folder if it is ours and has become empty."""
+        keys = [f"{folder}/{name}" for name in names]
+        ours = keys[0].startswith((WORK, OUTPUTS))
+        try:
+            with opened(self._top(keys[0]), folder) as fd:
+                for name in names:
+                    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                        os.unlink(name, dir_fd=fd)
+                if not ours:
+                    sync_folder(fd)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise _refused(keys[0], error) from None
+        self._known.forget(keys)
+        if ours:
+            left = self._prune(folder)
+            if not left.startswith(WORK.rstrip("/")):
+                self._sync(left, self.root)
+
+    def _prune(self, folder: str) -> str:
         """Remove folders that became empty, up to the first level below the root; returns their parent folder."""
-        while len(folder.relative_to(self.root).parts) > 1:
+        while "/" in folder:
             try:
-                folder.rmdir()
+                with opened(self.root, dirname(folder), PASSAGE) as above:
+                    os.rmdir(basename(folder), dir_fd=above)
             except OSError:
                 return folder
             self._on_disk.discard(folder)
-            folder = folder.parent
+            folder = dirname(folder)
         return folder
+
+
+def sync_folder(folder: int) -> None:
+    os.fsync(folder)
+
+
+def _refused(key: str, error: OSError) -> Exception:
+    if error.errno in (errno.ELOOP, errno.EXDEV):
+        return KeyRefused(f"key {key!r} leads through a link, which is not followed; make it a real folder")
+    return error
+
+
+def _open_file(folder: int, key: str) -> int:
+    """A descriptor of a regular file in a folder. Anything else is not even opened: that could wake its other end."""
+    name = basename(key)
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        raise OSError(errno.ELOOP, "it is a link or a special file; drop the file itself")
+    fd = os.open(name, _OPEN, dir_fd=folder)
+    facts = os.fstat(fd)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(fd)
+        raise OSError(errno.ELOOP, "it is a link or a special file; drop the file itself")
+    if facts.st_nlink > 1 and key.startswith(_SENDERS) and facts.st_uid != os.fstat(folder).st_uid:
+        os.close(fd)
+        raise ObjectRefused(f"object {key} is another name (hard link) of somebody else's file; drop a copy of it")
+    return fd
 
 
 def too_deep(folder: str) -> bool:
@@ -369,14 +508,9 @@ def _pinned(key: str, version: str | None, digest: str) -> None:
         raise ObjectChanged(f"object {key} is no longer at version {version[:12]}; it was replaced")
 
 
-def _info(key: str, digest: str, facts: os.stat_result, metadata: dict[str, str]) -> ObjectInfo:
+def _info(key: str, version: str, facts: FileFacts, metadata: dict[str, str]) -> ObjectInfo:
     return ObjectInfo(
-        key=key,
-        version=digest,
-        digest=digest,
-        size=facts.st_size,
-        modified=facts.st_ctime,
-        metadata=metadata,
+        key=key, version=version, digest=version, size=facts.size, modified=facts.modified, metadata=metadata
     )
 
 
@@ -396,30 +530,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _rename(temporary: Path, target: Path, key: str) -> None:
-    """Rename into a folder that may be missing, or removed at this very moment."""
-    for _ in range(20):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary.rename(target)
-        except FileNotFoundError:
-            continue
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            raise KeyRefused(
-                f"cannot write {key}: in a folder bucket a name is an object or a folder, not both; remove one"
-            ) from None
-        return
-    raise FileNotFoundError(f"cannot write {key}: its folder is removed again and again")
-
-
-def _hash(fd: int) -> str:
-    hasher, at = hashlib.sha256(), 0
-    while block := os.pread(fd, _BLOCK, at):
-        hasher.update(block)
-        at += len(block)
-    return hasher.hexdigest()
 
 
 def _finished(fd: int, facts: os.stat_result) -> bool:
@@ -445,13 +555,3 @@ def _metadata(fd: int) -> dict[str, str]:
             if name.startswith(_XATTR):
                 found[name.removeprefix(_XATTR)] = os.getxattr(fd, name).decode()
     return found
-
-
-def _is_at(fd: int, path: str) -> bool:
-    """Whether the open file was reached at `path` through no link, according to the kernel if it knows."""
-    try:
-        real = str(Path(f"/proc/self/fd/{fd}").readlink())
-    except OSError:
-        return os.path.realpath(path) == path
-    # Replaced or deleted since it was opened: still the complete old object.
-    return real in (path, f"{path} (deleted)")

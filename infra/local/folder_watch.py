@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.errors import ObjectRefused
 from core.keys import is_unfinished, refusal
+from infra.local.beneath import opened
 from infra.local.folder import FolderStore, too_deep
 
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO = 0x4, 0x8, 0x40, 0x80
@@ -81,6 +83,8 @@ _RECHECK_SECONDS = 0.5
 _AT_ONCE = 200  # files per batch, so that a single file does not wait for ten thousand of another tenant
 _MOST_READS = 8
 _POLL_SECONDS = 2.0
+_TOPS = ("inbox", "configs")
+_DESCRIPTORS = Path("/proc/self/fd")  # what is open, by number
 
 
 class FolderWatch:
@@ -88,8 +92,7 @@ class FolderWatch:
 
     def __init__(self, store: FolderStore) -> None:
         self._store = store
-        self._tops = [store.root / "inbox", store.root / "configs"]
-        self._paths: dict[int, Path] = {}
+        self._folders: dict[int, str] = {}
         self._changed: dict[str, set[str]] = {}  # keys to check, by tenant
         self._unfinished: set[str] = set()
         self._recheck_at = 0.0
@@ -97,9 +100,9 @@ class FolderWatch:
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._inotify: Inotify | None = None
         with contextlib.suppress(OSError):
-            self._inotify = Inotify()
+            self._inotify = Inotify() if _DESCRIPTORS.is_dir() else None
         if self._inotify is not None:
-            for top in self._tops:
+            for top in _TOPS:
                 self._watch(top)
 
     def stop(self) -> None:
@@ -132,24 +135,27 @@ class FolderWatch:
             idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
         wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
+        appeared: set[str] = set()  # folders; one that is moved to and fro is looked at once
         # Read all pending events, since the kernel keeps only so many; but stop at some point if they keep coming.
         told = itertools.islice(iter(notifier.read, []), _MOST_READS)
         for event in itertools.chain.from_iterable(told):
             if event.mask & OVERFLOW:
                 changed.add(None)
                 continue
-            folder = self._paths.get(event.watch)
+            folder = self._folders.get(event.watch)
             if event.mask & IGNORED:
-                self._paths.pop(event.watch, None)
+                self._folders.pop(event.watch, None)
             elif folder is None or not event.name:
                 continue
             elif event.mask & ISDIR:
                 if event.mask & (CREATE | MOVED_TO):
-                    changed |= self._watch(folder / event.name)
+                    appeared.add(f"{folder}/{event.name}")
                 elif event.mask & (DELETE | MOVED_FROM):
                     changed.add(None)
             elif not is_unfinished(event.name):
-                changed.add(self._key(folder / event.name))
+                changed.add(f"{folder}/{event.name}")
+        for folder in appeared:
+            changed |= self._watch(folder)
         return self._finished(changed)
 
     def _finished(self, changed: set[str | None]) -> set[str | None]:
@@ -187,52 +193,41 @@ class FolderWatch:
         return found
 
     def _is_whole(self, key: str) -> bool:
-        return self._store.complete(key) or not (self._store.root / key).exists()
+        return self._store.complete(key) or not self._store.exists(key)
 
-    def _watch(self, top: Path) -> set[str | None]:
-        """Watch a folder and all below it; report its files, which may be older than the watch."""
+    def _watch(self, top: str) -> set[str | None]:
+        """Watch a folder and all below it; report its files, which may be older than the watch.
+
+        The folder is opened through no link, and what is watched and listed is what was opened: a path could lead
+        elsewhere a moment later.
+        """
         found: set[str | None] = set()
         folders = [top]
         while folders and self._inotify is not None:
             folder = folders.pop()
-            try:
-                if folder.is_symlink():
-                    continue
-                if too_deep(self._key(folder)):  # no key in it can be valid; its own is refused, with the reason
-                    found.add(self._key(folder))
-                    continue
-                self._paths[self._inotify.add(folder, _MASK)] = folder
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(folder / entry.name)
-                        elif not is_unfinished(entry.name):
-                            found.add(self._key(folder / entry.name))
-            except (FileNotFoundError, NotADirectoryError):
+            if too_deep(folder):  # no key in it can be valid; its own is refused, with the reason
+                found.add(folder)
                 continue
-            except OSError:
-                # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
-                found.add(None)
+            try:
+                with opened(self._store.root, folder) as fd:
+                    self._folders[self._inotify.add(_DESCRIPTORS / str(fd), _MASK)] = folder
+                    with os.scandir(fd) as entries:
+                        for entry in entries:
+                            if entry.is_dir(follow_symlinks=False):
+                                folders.append(f"{folder}/{entry.name}")
+                            elif not is_unfinished(entry.name):
+                                found.add(f"{folder}/{entry.name}")
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    # No watches left (fs.inotify.max_user_watches): the sweep finds what this misses.
+                    found.add(None)
         return found
-
-    def _key(self, path: Path) -> str:
-        return path.relative_to(self._store.root).as_posix()
 
     def _polled(self, idle_seconds: float) -> set[str | None]:
         wait_readable([self._wake_r], min(idle_seconds, _POLL_SECONDS))
         fresh = time.time() - 2 * _POLL_SECONDS
-        changed = {
-            self._key(Path(folder) / name)
-            for top in self._tops
-            for folder, _, names in os.walk(top)
-            for name in names
-            if not is_unfinished(name) and _changed_at(Path(folder) / name) > fresh
-        }
-        return self._finished(set(changed))
-
-
-def _changed_at(path: Path) -> float:
-    try:
-        return path.lstat().st_ctime
-    except FileNotFoundError:
-        return 0.0
+        changed: set[str | None] = set()
+        for folder in (folder for top in _TOPS for folder in self._store.level(f"{top}/").folders):
+            with contextlib.suppress(ObjectRefused):  # the sweep reports it
+                changed.update(self._store.changed_since(folder, fresh))
+        return self._finished(changed)

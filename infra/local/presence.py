@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from infra.local.disk import make_private_folder
+
 _EVERY_SECONDS = 5.0
 
 
@@ -47,7 +49,8 @@ class Presence:
     """Holds this process's lock below `folder` and checks whether other owners still hold theirs."""
 
     def __init__(self, folder: Path, owner: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder.parent)
+        make_private_folder(folder)
         self.owner = owner
         self._folder = folder
         self._path = folder / f"{owner}.lock"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from core.verdicts import FAULTS
-from infra.local.disk import make_folder
+from infra.local.disk import make_private_file, make_private_folder
 
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -65,6 +65,9 @@ CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, e
 -- The greatest fence of the rows of a tenant that were removed: what comes after them starts above it.
 CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID;
 
+-- Lines that a sweep found in order; whoever writes one of their rows, an older program too, removes the mark.
+CREATE TABLE IF NOT EXISTS marks (line TEXT PRIMARY KEY, planned_from BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
 
@@ -87,6 +90,9 @@ TRIGGERS = {
     "job_moved": "AFTER UPDATE OF tenant, workflow, state ON jobs"
     " WHEN old.state <> new.state OR old.tenant <> new.tenant OR old.workflow <> new.workflow"
     f" BEGIN {_ONE_LESS} {_ONE_MORE} END",
+    "line_unmarked_by_insert": "AFTER INSERT ON jobs BEGIN DELETE FROM marks WHERE line = new.line; END",
+    "line_unmarked_by_update": "AFTER UPDATE ON jobs BEGIN DELETE FROM marks WHERE line = old.line; END",
+    "line_unmarked_by_delete": "AFTER DELETE ON jobs BEGIN DELETE FROM marks WHERE line = old.line; END",
 }
 
 _FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
@@ -119,7 +125,8 @@ class Database:
 
     def __init__(self, path: Path, *, busy_seconds: float = 30.0) -> None:
         """`busy_seconds`: how long a call may wait for other writers."""
-        make_folder(path.parent)
+        make_private_folder(path.parent)
+        make_private_file(path)
         self.path = path
         self._busy_seconds = busy_seconds
         self.folder = path.parent

@@ -2,21 +2,23 @@
 
 import contextlib
 import itertools
+import random
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from sqlite3 import Connection, Row
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, dump_job, first, load_job
-from core.ports import Caps, Clock, JobQuery, NewerRow, Page, Pause, Refused, Tally
+from core.jobs import Job, State, dump_job, first, lease_owner, load_job
+from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
 
 _STATES = frozenset(State)
 _SET_BACK_SECONDS = 60.0
+_MARKED_SECONDS = 86400.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
 _MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
 _BATCH = 200
@@ -264,6 +266,23 @@ class SqliteJobTable:
                 "INSERT INTO generations (name, n) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET n = n + 1", (name,)
             )
 
+    def marked(self, lines: Collection[str]) -> dict[str, bytes]:
+        rows = self._db.read().execute(
+            f"SELECT line, planned_from FROM marks WHERE line IN ({','.join('?' * len(lines))}) AND until > ?",  # noqa: S608 - only marks
+            (*lines, self._clock.now()),
+        )
+        return dict(map(tuple, rows))
+
+    def mark(self, marks: Mapping[str, LineMark]) -> None:
+        now = self._clock.now()
+        with self._db.write() as db:
+            for line, mark in marks.items():
+                rows = db.execute("SELECT job_id, rev FROM jobs WHERE line = ?", (line,))
+                if {(job_id, rev) for job_id, rev in rows} == mark.rows:
+                    # Not all on the same day, so that no sweep plans everything again.
+                    until = now + _MARKED_SECONDS * (1 + random.random()) / 2  # noqa: S311 - no secret
+                    db.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (line, mark.planned_from, until))
+
     def wait(self, seconds: float) -> None:
         listener: bells.Listener | None = getattr(self._listeners, "here", None)
         if listener is None:
@@ -271,10 +290,10 @@ class SqliteJobTable:
         listener.wait(seconds)
 
     def _replace(self, db: Connection, old: Job, new: Job) -> Job | None:
-        written = replace(new, rev=old.rev + 1)
+        written, owner = replace(new, rev=old.rev + 1), lease_owner(old)
         changed = db.execute(
-            "UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ? WHERE job_id = ? AND rev = ?",
-            (*self._written(written), old.job_id, old.rev),
+            _REPLACE,
+            (*self._written(written), old.job_id, old.rev, owner, owner),
         ).rowcount
         return written if changed == 1 else None
 
@@ -287,6 +306,14 @@ class SqliteJobTable:
         )
         # As many readable rows as requested: unreadable ones would stay first forever.
         return tuple(itertools.islice(_readable(rows), limit))
+
+
+def _field(path: str) -> str:
+    return f"CASE WHEN json_valid(doc) THEN json_extract(doc, '$.{path}') END"
+
+
+_REPLACE = f"""UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ?
+  WHERE job_id = ? AND rev = ? AND (? IS NULL OR {_field("lease.owner")} = ?)"""  # noqa: S608 - from constants
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
@@ -325,10 +352,6 @@ def _filters(query: JobQuery) -> tuple[str, list[object]]:
     if query.ended_to is not None:
         add(f"{_field('ended_at')} < ?", query.ended_to)
     return "".join(f" AND {condition}" for condition in found), values
-
-
-def _field(path: str) -> str:
-    return f"CASE WHEN json_valid(doc) THEN json_extract(doc, '$.{path}') END"
 
 
 def _paused(db: Connection, job: Job) -> Refused | None:

@@ -17,7 +17,7 @@ import psycopg
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, dump_job, first, load_job
+from core.jobs import Job, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Tally
 from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
@@ -110,7 +110,7 @@ class PostgresJobTable:
 
     def replace(self, old: Job, new: Job) -> Job | None:
         written = replace(new, rev=old.rev + 1)
-        row = self._columns(written, _writer()) | {"old_rev": old.rev}
+        row = self._columns(written, _writer()) | {"old_rev": old.rev, "old_owner": lease_owner(old)}
 
         def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
             if db.execute(self._db.sql["replace_job"], row).rowcount == 1:

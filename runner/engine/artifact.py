@@ -214,7 +214,9 @@ class Artifact:
         table = books.source
         skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
-            skipped = "no column matches a declared field" if table.has_data else "it has no data rows"
+            skipped = table.skipped or (
+                "no column matches a declared field" if table.has_data else "it has no data rows"
+            )
         elif skipped is None and self._withheld:
             skipped = self._withheld
         elif skipped is None and books.skipped:
@@ -282,6 +284,11 @@ class Artifact:
                 if column.field.type in ("decimal", "money", "percent", "integer")
                 else None,
                 "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
+                **(
+                    {}
+                    if converter.dots_day_first in (None, converter.day_first)
+                    else {"dots_day_first": converter.dots_day_first}
+                ),
             }
             for n, column in enumerate(self.columns)
             if column.field is not None and (converter := stream.converters[n]) is not None

@@ -17,31 +17,12 @@ from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading import Block, Shown, blocks_of
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
-from runner.engine.structure import Column
 from runner.engine.survey import SurveyedInput
 from runner.engine.values import decisions
 from runner.engine.values.decisions import Around, Convention, ConventionChoice, Tally, add_values, fresh_tally, settle
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
-_SCALED: Final = frozenset({"money", "decimal", "integer"})
-_SCALE = re.compile(
-    r"\b(?:thousands?|tausend|tsd|milliers|millares|miles de|mila|тыс|teur|tusd|tchf|tgbp|keur|kusd|kgbp|kchf|"
-    r"millions?|mill|mio|mln|mn|meur|musd|millionen|millones|milioni|milhões|млн|billions?|mrd|bn|lakhs?|crores?)\b"
-    r"|[\u2018\u2019'(]000s?\b|\b000s\b|\b[tkm][$€£]|[$€£][kmb]\b|千円|万円|百万円|千元|万元|억원|천원|백만원",
-    re.IGNORECASE,
-)
-_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
-_MONEY = re.compile(
-    r"\b(?:USD|EUR|GBP|JPY|CNY|INR|AUD|CAD|CHF|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|TRY|BRL|MXN|ZAR|SGD|HKD)\b|[$€£¥₹₽₺]",
-    re.IGNORECASE,
-)
-_OF_HEADERS: Final = {
-    "scale_ignored": "the header counts in thousands, millions or the like; the numbers are kept as they are; to "
-    "settle it: say so in the name, the label or a synonym of the field",
-    "unit_mixed": "the header states another unit for this field than another table does; the numbers are kept, the "
-    "units are not; to settle it: make it a field of its own",
-}
 _NUMBERS: Final = frozenset({int, float, Shown})
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
@@ -64,12 +45,16 @@ def decide(
     tallied = [(table, _tally(table, by_name)) for table in tables]
     witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
+        if any(isinstance(tally, NumberTally) for tally in tallies.values()):
+            table.beside = table.source.texts_beside()
         others = [w for n, w in enumerate(witnesses) if n != at]
         elsewhere = _votes([v for w in others for v in w.values()])
         for field_name, index in table.fields.items():
             field = by_name[field_name]
             if index not in tallies:
                 continue
+            shown = _units(table.source, index)
+            table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
             votes = _votes([v for n, v in witnesses[at].items() if n != index])
             around = Around(
                 point=2 * votes.point or elsewhere.point,
@@ -79,44 +64,12 @@ def decide(
                 dotted=votes.dotted or elsewhere.dotted,
                 delimiter=delimiter if isinstance(delimiter, str) else None,
                 percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
-                units=_units(table.source, index),
+                units=_named(shown),
             )
             convention, choices = settled(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
-
-
-def report_headers(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
-    """Report headers that scale the numbers of a field, or that state different units for it in several tables.
-
-    A field whose own name, label or synonym says the same needs no report.
-    """
-    for field in (f for f in fields if f.type in _SCALED):
-        known = " ".join(name for name, _ in field.names)
-        placed = [(table, table.fields[field.name]) for table in tables if field.name in table.fields]
-        columns = [(t.source, t.source.columns[n]) for t, n in placed if n < len(t.source.columns)]
-        units: dict[str, tuple[SourceTable, Column]] = {}
-        told: list[tuple[str, SourceTable, Column]] = []
-        for source, column in columns:
-            if not column.generated and _SCALE.search(column.name) and not _SCALE.search(known):
-                told.append(("scale_ignored", source, column))
-            if (unit := unit_in(column.name)) is not None:
-                units.setdefault(unit, (source, column))
-        told += [("unit_mixed", *place) for place in list(units.values())[1:]]
-        for code, source, column in told:
-            findings.add(
-                code, "warning", _OF_HEADERS[code], place=source.place, row=max(source.table.header_rows, default=None),
-                column=column.index, field=field.name, rule="reading",
-            )  # fmt: skip
-
-
-def unit_in(header: str) -> str | None:
-    """The unit that a header states: `kg` in `Weight (kg)`, `eur` in `Amount EUR`; None if it states none."""
-    if found := _BRACKETS.search(header):
-        return found[1].strip().casefold()
-    found = _MONEY.search(header)
-    return found[0].casefold() if found else None
 
 
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
@@ -199,6 +152,15 @@ def _units(source: SourceTable, index: int) -> Counter[str]:
     if units["%"]:
         units[""] = max(0, others - units.total())
     return +units
+
+
+def _named(units: Counter[str]) -> Counter[str]:
+    """Units without the commas for numbers that are shown divided by a thousand."""
+    named: Counter[str] = Counter()
+    for unit, count in units.items():
+        if (name := unit.lstrip(",")) or not unit:
+            named[name] += count
+    return named
 
 
 def _numbers(values: Sequence[object]) -> int:

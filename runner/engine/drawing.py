@@ -319,6 +319,7 @@ _REASONS: Final = {
     "meaning": ("header means the same", "header means something else"),
     "other meaning": ("header means nothing else", "header means something else"),
     "other role": ("header names nobody else", "header names somebody whom the field does not"),
+    "contradiction": ("header contradicts nothing", "header states another unit, currency, number or the opposite"),
     "type": ("values are of type {}", "values are not of type {}"),
     "values": ("values of the kind {}", "values not of the kind {}"),
     "pattern": ("values match the pattern", "values do not match the pattern"),

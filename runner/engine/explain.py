@@ -123,6 +123,8 @@ def _transform(t: dict[str, Any]) -> str:
         how.append(f"decimal sign {t['decimal']}")
     if t["day_first"] is not None:
         how.append("day first" if t["day_first"] else "month first")
+    if "dots_day_first" in t:
+        how.append(f"dates with points {'day' if t['dots_day_first'] else 'month'} first")
     if t["rule"]:
         how.append(f"with {t['rule']}")
     return f"{t['field']}: {t['changed']} of {t['total']} values rewritten ({', '.join(how)})."

@@ -15,8 +15,8 @@ class Field:
 
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
-        "max", "max_length", "merged", "min", "min_length", "name", "number_format", "pattern", "required", "severity",
-        "synonyms", "type", "unique", "unit",
+        "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern", "required",
+        "severity", "synonyms", "type", "unique", "unit",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -25,6 +25,7 @@ class Field:
         self.label: str | None = spec.get("label")
         self.type: str = spec.get("type") or "text"
         self.required: bool = bool(spec.get("required"))
+        self.optional: bool = bool(spec.get("optional"))  # a file may lack its column
         self.unique: bool = bool(spec.get("unique"))
         self.synonyms: tuple[str, ...] = tuple(spec.get("synonyms") or ())
         pattern = spec.get("pattern")

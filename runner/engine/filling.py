@@ -103,3 +103,24 @@ def filled(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
     for at, value in covered.items():
         out[at] = value
     return out
+
+
+# What people write instead of the value above: ditto marks and words.
+DITTO: Final = frozenset({
+    '"', "''", "\u2033", "\u3003", "\u201d", "\u201e", '-"-', '- " -', '\u2014"\u2014', '\u2013"\u2013', "-\u201d-",
+    "-''-", '"-"', '" "', '" " "', "ditto", "Ditto", "DITTO", "do.", "Do.", "dto.", "Dto.", "dto", "idem", "Idem",
+    "id.", "dito", "Dito", "wie oben", "as above", "same as above",
+})  # fmt: skip
+
+QUOTES: Final = frozenset({'"', "''", "\u201d", "\u201e", '" "'})  # those that are values, too
+
+
+def without_dittos(column: list[Any], above: Any) -> list[Any]:
+    """The column with the value above for each ditto mark; `above`: the value before the first one."""
+    out: list[Any] = []
+    for value in column:
+        if value in DITTO and above is not None:
+            value = above  # noqa: PLW2901
+        above = value
+        out.append(value)
+    return out

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn, TextIO
 
-from runner.engine import conventions, drift
+from runner.engine import conventions, drift, scales
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
 from runner.engine.fields import ANY, Field
@@ -35,6 +35,7 @@ from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, re
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
+from runner.engine.selection import TableDoubt, keep_named, select
 from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
@@ -45,7 +46,6 @@ from runner.engine.survey import (
     SurveyedInput,
     compare_shapes,
     leave_out,
-    report_copies,
     survey,
 )
 from runner.engine.writing import NormalizedBook, SheetWriter
@@ -55,6 +55,7 @@ UNSAID: Final = 70
 Problem = tuple[str, str, dict[str, str | int]]  # code, message, where
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
+_FILES: Final = 10  # inputs without rows that a message names
 
 
 def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = None) -> int:
@@ -119,6 +120,8 @@ class EngineJob:
         manifest = order.manifest
         self.strict = manifest.get("on_rule_error") == "fail"
         self.split = manifest.get("on_error") == "split"
+        self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
+        self.min_rows = int(manifest.get("min_rows", 1))
         self.mending = Mending(self.findings)
         self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
         self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
@@ -162,6 +165,8 @@ class EngineJob:
         hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        if not tables:
+            self._stop_empty(package, sources, fields)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         asking = self._asking(fields, package)
         if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
@@ -191,6 +196,7 @@ class EngineJob:
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
+        self._stop_short(artifact, sources)
         self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
@@ -228,19 +234,18 @@ class EngineJob:
                 shapes=self.shapes,
             )  # fmt: skip
             self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
-            if not source.tables and not source.skipped:
-                self.findings.add("no_table", "error", f"{source.file.name} contains no table", rule="structure")
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
-        if not any(s.tables for s in sources) and any(s.skipped for s in sources):
-            self.findings.add(
-                "no_table", "error", "every sheet with a table was left out by a person", rule="structure"
-            )
+        if not self.min_rows or any(s.tables for s in sources):  # else empty_input says it
+            for source in (s for s in sources if not s.tables):
+                what = f"{source.file.name}: {source.why_empty()}"
+                self.findings.add("no_table", "error" if self.min_rows else "info", what, rule="structure")
         if self.order.mended:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
-        report_copies(sources, self.findings)
+        if named := self.reading.get("tables"):
+            keep_named([t for source in sources for t in source.tables], named, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -257,6 +262,8 @@ class EngineJob:
                     "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
+        if not self.reading.get("tables"):
+            wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
             one.report(
                 fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
@@ -288,12 +295,21 @@ class EngineJob:
                         filled=self._filled(fields),
                     )
                     for table in source.tables
-                    if table.has_data
+                    if table.has_data and not table.skipped
                 ]
         for one in mapped:
             one.recall_fields(fields)
             self.answers.apply(one, fields)
         return mapped
+
+    def _asked_for(self, table: MappedTable) -> bool | None:
+        """What somebody said about whether a table is to be used; None if nobody did."""
+        place = table.source.place
+        said = self.answers.uses(place.table)
+        if said is None and self.answers.skips(place.input, place.sheet) is False:
+            said = True
+        told = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
+        return said if said is not None else (True if told or place.sheet in self.reading.get("sheets", ()) else None)
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
@@ -308,6 +324,8 @@ class EngineJob:
     ) -> None:
         """End the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
+        if asking.is_wanted:
+            questions = [*asking.tables(self.doubts), *questions]
         if supposed := asking.supposed(questions, tables):
             guessed = Findings()
             self._decide(sources, supposed, fields, guessed)
@@ -415,6 +433,44 @@ class EngineJob:
             named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
         return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
 
+    def _stop_empty(self, package: RulePackage, sources: list[SurveyedInput], fields: list[Field]) -> None:
+        """Write the artifact and end the job: no table has rows, and the manifest expects some."""
+        if not self.min_rows:
+            return
+        stop = self._too_few(0, sources)
+        self._leave_all_out(sources)
+        columns, _ = lay_out(fields, [], policy="drop")
+        artifact = Artifact(
+            self.order, package=package, sources=sources, tables=[], columns=columns, findings=self.findings
+        )
+        artifact.write(self.times, artifact.summary())
+        raise stop
+
+    def _stop_short(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
+        """End the job with its artifact if there are fewer rows than the manifest expects."""
+        rows = artifact.rows + (rejected_rows(sources) if self.split else 0)
+        if rows < self.min_rows:
+            stop = self._too_few(rows, sources)
+            self._withhold(artifact, sources, "the file has too few rows")
+            raise stop
+
+    def _too_few(self, rows: int, sources: list[SurveyedInput]) -> EngineStop:
+        why = "; ".join(f"{s.file.name}: {s.why_empty()}" for s in sources[:_FILES] if not rows)
+        what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.min_rows:,}"
+        what += f" ({why})" if why else ""
+        self.findings.add("empty_input", "error", what, rule="min_rows")
+        remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
+        return EngineStop("empty_input", what, rule="min_rows", remedy=remedy)
+
+    def _withhold(self, artifact: Artifact, sources: list[SurveyedInput], why: str) -> None:
+        """Write the artifact of a job that ends without an output though its rows were read."""
+        for source in sources:
+            for books in source.books.values():
+                for table in books.tables:
+                    table.withhold()
+        artifact.withhold(why)
+        artifact.write(self.times, artifact.summary())
+
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
@@ -423,12 +479,7 @@ class EngineJob:
         if stop is None:
             return
         self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
-        for source in sources:
-            for books in source.books.values():
-                for table in books.tables:
-                    table.withhold()
-        artifact.withhold("too many rows have errors")
-        artifact.write(self.times, artifact.summary())
+        self._withhold(artifact, sources, "too many rows have errors")
         raise stop
 
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
@@ -447,7 +498,7 @@ class EngineJob:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
         self._decide(sources, tables, fields, self.findings)
-        conventions.report_headers(tables, fields, self.findings)
+        scales.report(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
     def _decide(
@@ -506,6 +557,8 @@ class EngineJob:
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
+                stream.report_blanked()
+                stream.report_unmapped({name for table in tables for name in table.fields})
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
         artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)

@@ -12,18 +12,19 @@ from runner.engine import a1
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
-from runner.engine.sources import SourceTable
+from runner.engine.sources import GROUP, SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
-# Kinds of rows inside a table that are not data: the words for one and for several, and how to keep them.
+# Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
 LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table")
 OUTSIDE: Final = "outside"
 _REASONS: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
     "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
-    "note": ("a note between data rows", "notes between data rows", ""),
+    "note": ("a note", "notes", '"reading": {"note_rows": "keep"}'),
     "repeated_header": ("a repeated header", "repeated headers", ""),
     "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
+    "title": ("a title", "titles", "move it below the header"),
 }
 _SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
 
@@ -76,6 +77,7 @@ class TableBooks:
         self.kinds["rejected"] = rejected
         self.kinds["skipped_table" if skipped else "data"] = source.taken - rejected if rejected else source.taken
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
+        self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
         self.top, self.bottom = (
             min([box.top, *rows]),
@@ -164,7 +166,6 @@ class SheetBooks:
         for table in self.tables:
             if not table.skipped:
                 _report_left_out(table, self._outside, findings)
-                self._report_around(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
         for one in self.beside:
@@ -183,20 +184,6 @@ class SheetBooks:
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
             place=self.place, row=entry.first, rule="structure", count=entry.rows,
         )  # fmt: skip
-
-    def _report_around(self, table: TableBooks, findings: Findings) -> None:
-        """Report titles and notes of several cells: those that fill half of the columns may be records."""
-        for kind, rows in table.around.items():
-            for first, last in rows:
-                if (most := self._most(first, last)) >= _SEVERAL:
-                    severity = "warning" if most * 2 >= len(table.source.table.columns) else "info"
-                    entry = LeftOut(first, last, kind, last - first + 1)
-                    verb = "holds" if entry.rows == 1 else "hold"
-                    what = f"{entry.words} {verb} several cells, taken for {kind if entry.rows > 1 else 'a ' + kind}"
-                    findings.add(
-                        "rows_outside", severity, f"{what}{'s' if entry.rows > 1 else ''} of the table; left out",
-                        place=table.source.place, row=first, rule="structure", count=entry.rows,
-                    )  # fmt: skip
 
     def _most(self, first: int, last: int) -> int:
         """The most cells in one row of a run; 0 if no row has several."""
@@ -338,10 +325,24 @@ def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None
 
 
 def _report_left_out(table: TableBooks, outside: RowSet, findings: Findings) -> None:
+    """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
     for kind, (one, more, settle) in _REASONS.items():
-        for entry in _entries([(run, kind) for run in table.kinds[kind]], table.rows - table.kinds[kind] | outside):
-            what = f"{entry.words} is left out: {one}" if entry.rows == 1 else f"{entry.words} are left out: {more}"
-            findings.add(
-                f"rows_{kind}", "info", f"{what}; to keep: {settle}" if settle else what,
-                place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
-            )  # fmt: skip
+        rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
+        for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
+            if proven and kind == "title":
+                continue  # every sheet with a title has one
+            for entry in _entries([(run, kind) for run in some], table.rows - some | outside):
+                noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+                said = f"{entry.words} {verb} left out: {noun}"
+                if kind == "group" and GROUP in table.source.added:
+                    said += "; in a column of the rows below"
+                elif settle:
+                    said += f"; to keep: {settle}"
+                if not proven:
+                    record = "a record" if entry.rows == 1 else "records"
+                    said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+                    said += f"; to settle it: {settle}" if settle else ""
+                findings.add(
+                    f"rows_{kind}" if proven else "rows_doubtful", "info" if proven else "warning", said,
+                    place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
+                )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import IO, Any, Final, NamedTuple, TextIO
 from runner.engine.fields import Field
 
 # Ends without a workbook whose artifact says why.
-EXPLAINED: Final = frozenset({"nothing_mapped", "rows_rejected", "drifted", "needs_review"})
+EXPLAINED: Final = frozenset({"nothing_mapped", "empty_input", "rows_rejected", "drifted", "needs_review"})
 _DEEP: Final = 12  # frames of a traceback that are reported
 
 

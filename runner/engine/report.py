@@ -76,8 +76,12 @@ def _verdict(artifact: dict[str, Any]) -> str:
     errors, warnings = summary["findings"]["error"], summary["findings"]["warning"]
     rejected = summary["left_out"].get("rejected", 0)
     rows = _many(summary["rows_out"], "row")
-    if not output["sheets"]:
+    if not output["sheets"] and "empty_input" in artifact["validation"]["by_code"]:
+        kind, said = "bad", "The file has too few rows of data: nothing was written."
+    elif not output["sheets"]:
         kind, said = "bad", "The file was not taken over: nothing was written."
+    elif not summary["rows_out"] and not rejected:
+        kind, said = "fair", "No rows of data were found: the output is empty."
     elif rejected:
         kind, said = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
     elif errors:
@@ -160,7 +164,8 @@ def _left_out(artifact: dict[str, Any]) -> str:
         if sheet.get("skipped"):
             rows.append(_row(f"{sheet['input']}, {sheet['name']}", "the whole sheet", sheet["skipped"], "-"))
     if not rows:
-        return "<h3>Left out</h3><p>Nothing: every row and column is in the output.</p>"
+        said = "Nothing: every row and column is in the output." if artifact["output"]["sheets"] else "No row was read."
+        return f"<h3>Left out</h3><p>{said}</p>"
     note = f"<p>{SHOWN} of {total} places are listed; artifact.json has them all.</p>" if total > SHOWN else ""
     return "<h3>Left out</h3>" + note + _table(("sheet", "what", "taken for", "table"), rows)
 

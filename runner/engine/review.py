@@ -17,6 +17,7 @@ from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.protocol import EngineStop, Order
+from runner.engine.selection import TableDoubt
 from runner.engine.sources import SourceTable
 from runner.engine.values.decisions import Convention, ConventionChoice
 
@@ -26,7 +27,8 @@ _CANDIDATES: Final = 12
 _ROWS_ABOVE: Final = 3  # rows that are offered as the header, beside the one in doubt
 _ROWS_BELOW: Final = 5
 AS_FOUND: Final = "yes"  # the header rows that were found are the header
-SKIP: Final = "skip"  # the sheet is left out
+SKIP: Final = "skip"  # the sheet or table is left out
+USE: Final = "use"  # the table holds records
 _LAST_ROW: Final = 1_048_576
 _SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
@@ -168,6 +170,15 @@ class Answers:
                 self._touched.add((input_name, sheet))
                 return bool(answer["skip"])
         return True if self._header_rows(input_name, sheet) == SKIP else None
+
+    def uses(self, table: str) -> bool | None:
+        """Whether a person said that a table holds records; None if nobody said anything about that."""
+        for n, answer in enumerate(self._answers):
+            if answer.get("id") == question_id("table", table) and answer.get("value") in (USE, SKIP):
+                self._used.add(n)
+                self._touched.add(table)
+                return bool(answer["value"] == USE)
+        return None
 
     def is_touched(self, table: SourceTable) -> bool:
         """Whether a person has decided something about a table or its sheet, and it was found as they say."""
@@ -421,6 +432,21 @@ class Asking:
         found += self._readings(tables, readings)
         unique = {q.id: q for q in found}
         return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+
+    def tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
+        """Whether tables hold records that may hold something else."""
+        labels = {USE: "yes: use it", SKIP: "no: leave it out"}
+        for table, is_used, message in doubts:
+            place, area = table.source.place, table.source.table.range.a1
+            chosen = USE if is_used else SKIP
+            yield Question(
+                question_id("table", place.table),
+                "table",
+                f"Does {area} of sheet “{place.sheet}” hold records? {message[:1].upper()}{message[1:]}.",
+                tuple(Candidate(o, labels[o]) for o in dict.fromkeys([chosen, *labels])),
+                chosen,
+                **self._place(table),
+            )
 
     def supposed(self, questions: Sequence[Question], tables: Sequence[MappedTable]) -> list[MappedTable]:
         """The tables with the likeliest answer to each question about a column that is no field yet.

@@ -18,6 +18,8 @@ _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # 
 GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
+_ABOVE, _BELOW = 12, 4  # rows around a table whose texts may be about it
+_FEW_CELLS: Final = 3  # of such a row
 
 
 class Rows(NamedTuple):
@@ -33,7 +35,7 @@ class Leaving(NamedTuple):
     """What the manifest asks for rows and columns that are not plain data."""
 
     groups: str = "drop"  # or keep, fill
-    totals: str = "drop"  # or keep
+    totals: str = "auto"  # or drop, keep
     hidden_rows: frozenset[int] = frozenset()
     hidden_columns: frozenset[int] = frozenset()
     added: tuple[str, ...] = ()  # columns added to every table: GROUP, those of PROVENANCE
@@ -73,6 +75,7 @@ class SourceTable:
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
         self.is_turned = False  # its first column has the names of the fields, so its header may be a record
+        self.dittos: frozenset[int] = frozenset()  # positions of columns with ditto marks that mean the value above
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)
 
@@ -117,6 +120,25 @@ class SourceTable:
             if full or (seen >= SAMPLED_ROWS and not unknown):
                 break
         return samples
+
+    def texts_beside(self) -> list[tuple[int, int, str]]:
+        """The texts of rows with few cells right above and below the table: row, column, text."""
+        top = min(self.table.header_rows, default=self.top)
+        near = ((top - _ABOVE, top - 1), (self.bottom + 1, self.bottom + _BELOW))
+        sheet = self.sheet
+        blocks = (
+            sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
+            if isinstance(sheet, SpooledSheet) and sheet.complete
+            else islice(blocks_of(sheet), 1)  # too long to read again
+        )
+        found: list[tuple[int, int, str]] = []
+        for block in blocks:
+            for cut in (block.within(first, last) for first, last in near):
+                for at, row in enumerate(cut.numbers):
+                    cells = [(n, column[at]) for n, column in enumerate(cut.columns, 1) if column[at] is not None]
+                    if len(cells) <= _FEW_CELLS:
+                        found += [(row, n, value) for n, value in cells if isinstance(value, str)]
+        return found
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None if it has none."""
@@ -168,18 +190,13 @@ def _is_blank(values: Iterable[Any]) -> bool:
 
 def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
     """Rows inside the table that are not data, by kind; each row has one kind."""
-    kinds = {
+    return {
         "header": frozenset(table.header_rows),
         "repeated_header": table.repeated,
         "group": table.groups if leaving.groups != "keep" else frozenset(),
         "total": table.totals if leaving.totals != "keep" else frozenset(),
         "note": table.asides,
     }
-    seen: frozenset[int] = frozenset()
-    for kind, rows in kinds.items():
-        kinds[kind] = rows - seen
-        seen |= rows
-    return kinds
 
 
 def _span(table: Table, kept: frozenset[int]) -> tuple[int, int]:
@@ -200,11 +217,15 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     if not todo:
         return
     captions = {t.id: CaptionColumn() for t in todo if t.added}
+    above: dict[tuple[str, int], Any] = {}  # the last value of columns with ditto marks
     for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return
         for table in todo:
             if (rows := table.cut(block)) is not None:
+                for at in table.dittos if rows.numbers else ():
+                    rows.columns[at] = filling.without_dittos(rows.columns[at], above.get((table.id, at)))
+                    above[table.id, at] = rows.columns[at][-1]
                 yield (
                     table,
                     rows._replace(columns=rows.columns + table.added_columns(rows, captions[table.id]))

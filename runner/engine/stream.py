@@ -1,6 +1,6 @@
 """Passes 3 to 5 over the chunks of a table: transform, validate, write."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import ne
 from time import perf_counter
@@ -14,6 +14,7 @@ from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.rejects import RowErrors
+from runner.engine.rules.call import Rule
 from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import RulePackage
@@ -84,6 +85,8 @@ class TableStream:
         self.rows = 0
         self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
+        self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
+        self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
@@ -134,6 +137,43 @@ class TableStream:
             place=source.place, rule="mapping", count=len(lost),
         )  # fmt: skip
 
+    def report_unmapped(self, elsewhere: Collection[str]) -> None:
+        """Report fields that got no column here, nor values from anywhere else; missing_field reports required ones.
+
+        `elsewhere`: fields that have a column in some table.
+        """
+        lacking = [
+            column.field
+            for n, column in enumerate(self._line.columns)
+            if column.field is not None and column.field.declared and self.sources[n] is None and not self.present[n]
+            and self.converters[n] is None and _given(column.field) is None
+            and not (column.field.required or column.field.optional)
+        ]  # fmt: skip
+        if lacking and self._table.is_mapped:
+            self._table.report_unmapped(lacking, self._line.findings, elsewhere)
+
+    def report_blanked(self) -> None:
+        """Report columns in which rules replaced values by blanks: a warning if no value is left, or none may be meant.
+
+        A function that ends without a `return` yields None just as one that means a blank.
+        """
+        for (n, rule), (row, count) in self._blanked.items():
+            field, loose = self._line.columns[n].field, rule.returns == "sometimes"
+            what = f"{rule.name} blanked {count:,} {'value' if count == 1 else 'values'}"
+            what += "" if self.present[n] else "; no value of the column is left"
+            what += "; it can end without a return; to settle it: return the value, or None for a blank" * loose
+            self._line.findings.add(
+                "transform_blanked", "info" if self.present[n] and not loose else "warning", what,
+                place=self._table.source.place, row=row, column=self._column(n), field=field.name if field else None,
+                rule=rule.name, file=rule.file, line=rule.line, count=count,
+            )  # fmt: skip
+
+    def _count_blanked(self, n: int, rule: Rule, before: list[Any], after: list[Any], origin: Origin) -> None:
+        gone = [i for i, v in enumerate(after) if v is None and before[i] is not None]
+        if gone:
+            seen = self._blanked.setdefault((n, rule), [origin.rows[gone[0]], 0])
+            seen[1] += len(gone)
+
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
         """Report cells that a spreadsheet cannot hold unchanged."""
         field = self._line.columns[n].field
@@ -170,6 +210,9 @@ class TableStream:
             self._compute(n, rows, out, bad, origin)
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
+        if self._line.package.files:
+            for n, values in enumerate(out):
+                self.present[n] += count - values.count(None)
         return out, bad
 
     def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
@@ -205,8 +248,10 @@ class TableStream:
         values, wrong = self._convert(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
-            values = self._cells(n, origin, {}).transform(rule, values)
-            values, wrong = self._convert(n, values, converter, origin)
+            made = self._cells(n, origin, {}).transform(rule, values)
+            made, wrong = self._convert(n, made, converter, origin)
+            self._count_blanked(n, rule, values, made, origin)
+            values = made
         return _with_default(field, values), wrong
 
     def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
@@ -219,6 +264,8 @@ class TableStream:
         rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
         values = cells.transform(rule, before if index is None else out[n])
         values, bad[n] = self._convert(n, values, converter, origin)
+        if index is not None:
+            self._count_blanked(n, rule, out[n], values, origin)
         out[n] = _with_default(field, values)
         self.changed[n] += sum(map(ne, before, out[n]))
         self.total[n] += count if index is None else 0
@@ -274,7 +321,9 @@ class TableStream:
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
+                before = out[n]
                 out[n], bad[n] = self._convert(n, changes[column.field.name], converter, origin)
+                self._count_blanked(n, self._line.package.hooks["after_transform"][0], before, out[n], origin)
 
     def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
         line = self._line

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import starmap, zip_longest
-from operator import eq
+from itertools import zip_longest
 from typing import Any, Final, Protocol
 
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.irregular import report_irregular
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
@@ -26,11 +26,12 @@ SPELLED: Final = {"header": 4.0}
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_UNMATCHED: Final = "no pattern in reading.sheets matches it"
+_SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
 _APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
-_COPIED: Final = 3  # rows that two tables do not share by chance
 _TURNED: Final = 200  # rows that are checked for names of fields
 
 
@@ -120,6 +121,29 @@ class SurveyedInput:
         stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
         return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
 
+    @property
+    def has_no_bytes(self) -> bool:
+        return self.file.path.stat().st_size == 0
+
+    def why_empty(self) -> str:
+        """Why there are no rows of data."""
+        if self.has_no_bytes:
+            return "the file has 0 bytes"
+        if self.skipped and not self.tables:
+            return "every sheet with a table was left out, by a person or by a hook"
+        if any(t.has_data for t in self.tables):
+            return "no row of its tables is a row of data"
+        if self.tables:
+            return "a header without rows below it"
+        unread = {row["skipped"] for row in self.sheets if "skipped" in row}
+        if self.spools or not unread:
+            return "it contains no table"
+        names = ", ".join(f"“{row['name'][:_SHOWN]}”" for row in self.sheets[:_SHEETS])
+        names += f" and {len(self.sheets) - _SHEETS} more" if len(self.sheets) > _SHEETS else ""
+        if unread == {_UNMATCHED}:
+            return f"no sheet matches reading.sheets; its sheets are {names}"
+        return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
+
     @contextmanager
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
@@ -186,6 +210,9 @@ def survey(
     shapes: SenderShapes | None = None,
 ) -> None:
     """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
+        source.format, source.reader = "empty", "none"
+        return
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
@@ -197,7 +224,7 @@ def survey(
             row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
-                row["skipped"] = "no pattern in reading.sheets matches it"
+                row["skipped"] = _UNMATCHED
             elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
                 row["skipped"] = "it is hidden"
                 place = FindingPlace(source.file.name, sheet.name, "")
@@ -222,7 +249,9 @@ def survey(
                         findings.chose(**choice._asdict(), place=table.place)
                     _report_turned(table, headings(), findings)
                     _report_hidden(table, sheet, findings)
-                    if source.format in TEXT_FORMATS:
+                    is_text = source.format in TEXT_FORMATS
+                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+                    if is_text:
                         _report_wide_rows(table, placed, findings)
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
@@ -241,10 +270,13 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
     """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
         said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
-        for row in remark.rows[:-1]:
-            findings.add(remark.code, "warning", said, place=place, row=row, rule="reading")
         rest = remark.count - len(remark.rows) + 1
-        findings.add(remark.code, "warning", said, place=place, row=remark.rows[-1], rule="reading", count=rest)
+        last = len(remark.rows) - 1
+        for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
+            findings.add(
+                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                count=rest if at == last else 1,
+            )  # fmt: skip
 
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
@@ -300,7 +332,8 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         cut = block.within(first, last)
         at = table.columns[0].index
         seen += cut.columns[at - 1] if at <= len(cut.columns) else []
-    listed = names.spelled(list(dict.fromkeys(v for v in seen if isinstance(v, str))))
+    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
+    listed = names.spelled(seen)
     beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
     if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
         table.is_turned = True
@@ -321,7 +354,7 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
     groups = reading.get("group_rows", "drop")
     return Leaving(
         groups=groups,
-        totals=reading.get("total_rows", "drop"),
+        totals=reading.get("total_rows", "auto"),
         hidden_rows=frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none,
         hidden_columns=frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none,
         added=((GROUP,) if groups == "fill" else ()) + (PROVENANCE if provenance else ()),
@@ -378,33 +411,6 @@ def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findi
             findings.add("table_unknown", "info", what, place=table.place, rule="structure")
 
 
-def report_copies(sources: Sequence[SurveyedInput], findings: Findings) -> None:
-    """Report tables with the headers and rows of another, as the copy of a sheet has them: their rows count twice."""
-    known: dict[tuple[tuple[str, ...], int], list[SourceTable]] = {}
-    for table in (t for source in sources for t in source.tables if t.has_data):
-        sheet, height = table.sheet, table.bottom - table.top + 1
-        if not isinstance(sheet, SpooledSheet) or not sheet.complete or height < _COPIED:
-            continue
-        alike = known.setdefault((tuple(c.name for c in table.columns), height), [])
-        first = next((t for t in alike if all(starmap(eq, zip_longest(_values(t), _values(table))))), None)
-        if first is None:
-            alike.append(table)
-            continue
-        said = f"the table has the same headers and rows as {first.id}, so they count twice; to settle it: name the "
-        said += 'sheets to read, "reading": {"sheets": ["Data"]}'
-        findings.add("table_repeated", "warning", said, place=table.place, rule="structure")
-
-
-def _values(table: SourceTable) -> Iterator[tuple[object, ...]]:
-    """The rows of a spooled table."""
-    if isinstance(table.sheet, SpooledSheet):
-        for block in table.sheet.some_blocks(lambda e: e.first <= table.bottom and table.top <= e.last):
-            cut = block.within(table.top, table.bottom)
-            blank: list[object] = [None] * len(cut.numbers)
-            held = [cut.columns[c.index - 1] if c.index <= len(cut.columns) else blank for c in table.columns]
-            yield from zip(*held, strict=True)
-
-
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
     """Apply the hooks that leave tables out."""
     seen = [
@@ -421,7 +427,8 @@ def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) ->
     ]
     skip = hooks.skipped_tables(seen)
     for source in sources:
-        source.skipped += [t for t in source.tables if t.id in skip]
+        skipped = [t for t in source.tables if t.id in skip]
+        source.skipped += skipped
         source.tables = [t for t in source.tables if t.id not in skip]
-        for table in source.skipped:
+        for table in skipped:
             findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")

@@ -79,6 +79,7 @@ CODES = frozenset(
     {
         "input_unreadable",
         "nothing_mapped",
+        "empty_input",
         "rows_rejected",
         "drifted",
         "mends",

@@ -29,6 +29,7 @@ from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 _CODES = {
     "input_unreadable": Verdict.INPUT_UNREADABLE,
     "nothing_mapped": Verdict.NOTHING_MAPPED,
+    "empty_input": Verdict.EMPTY_INPUT,
     "rows_rejected": Verdict.ROWS_REJECTED,
     "drifted": Verdict.DRIFTED,
     "mends": Verdict.MENDS,
@@ -37,7 +38,7 @@ _CODES = {
     "config_refused": Verdict.CONFIG_REFUSED,
     "out_of_memory": Verdict.MEMORY,
     "bad_output": Verdict.BAD_OUTPUT,  # from a box that verifies another's outputs
-    "engine_error": Verdict.RULE_ERROR,  # or the input's fault, if no rule was in the box
+    "engine_error": Verdict.RULE_ERROR,  # ours if no rule was in the box: a rule can break or forge it
 }
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
@@ -148,7 +149,7 @@ def _ending_reported(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Endi
     verdict = _CODES[error["code"]]
     suspicion = ""
     if error["code"] == "engine_error":
-        verdict = Verdict.INPUT_UNREADABLE if seen.trusted else verdict
+        verdict = Verdict.ENGINE_FAILED if seen.trusted else verdict
         suspicion = _suspicion(str(error["where"].get("exception", "")), trace)
     if error["code"] in {"engine_error", "rule_error"}:
         if seen.output_at_limit is not None:

@@ -2,14 +2,19 @@
 
 import os
 import socket
-from collections.abc import Callable
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from core.errors import KeyRefused, ObjectMissing
+from core.errors import KeyRefused, ObjectMissing, ObjectRefused
+from infra.local import folder
 from infra.local.folder import FolderStore
+from infra.local.sqlite import Database
 
 LIMIT = 1 << 20
 
@@ -98,6 +103,37 @@ class TestLinksAndSpecialFiles:
             server.bind("a.csv")
             self.assert_unseen(store, "inbox/acme/a.csv")
 
+    def test_a_file_of_somebody_else_under_a_second_name(
+        self, store: FolderStore, secret: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """A hard link; the kernel lets a sender make one of a file that it cannot read, unless told otherwise."""
+        (store.root / "inbox/acme/a.csv").hardlink_to(secret)
+        assert store.head("inbox/acme/a.csv") is not None, "their own file under a second name is theirs to drop"
+        store._known.forget(["inbox/acme/a.csv"])
+        fstat = os.fstat
+
+        def of_another(fd: int) -> os.stat_result:
+            facts = fstat(fd)
+            return facts if stat.S_ISDIR(facts.st_mode) else os.stat_result((*facts[:4], facts.st_uid + 1, *facts[5:]))
+
+        monkeypatch.setattr(folder.os, "fstat", of_another)
+        refused: dict[str, str] = {}
+        assert list(store.objects("inbox/", unreadable=refused)) == []
+        assert "drop a copy" in refused["inbox/acme/a.csv"]
+        with pytest.raises(ObjectRefused, match="hard link"):
+            store.read("inbox/acme/a.csv", limit=LIMIT)
+
+    def test_a_pipe_is_not_even_opened(self, store: FolderStore, monkeypatch: pytest.MonkeyPatch):
+        """Its writer would wake up, and be killed when nobody reads."""
+        os.mkfifo(store.root / "inbox/acme/a.csv")
+        opened, names = os.open, list[str]()
+        monkeypatch.setattr(
+            folder.os, "open", lambda path, *args, **kw: (names.append(str(path)), opened(path, *args, **kw))[1]
+        )
+        assert store.head("inbox/acme/a.csv") is None
+        assert not store.exists("inbox/acme/a.csv")
+        assert "a.csv" not in names
+
     def test_a_folder_with_a_files_name(self, store: FolderStore):
         (store.root / "inbox/acme/a.csv").mkdir()
         self.assert_unseen(store, "inbox/acme/a.csv")
@@ -133,6 +169,50 @@ class TestLinksAndSpecialFiles:
         with pytest.raises(KeyRefused, match="link"):
             act(store)
         assert secret.read_bytes() == b"not yours"
+
+
+class TestWhoMayRead:
+    """Under the usual umask of 022, which lets everybody read what is not said to be private."""
+
+    @pytest.fixture(autouse=True)
+    def _umask(self) -> Iterator[None]:
+        before = os.umask(0o022)
+        yield
+        os.umask(before)
+
+    def test_only_the_owner_enters_a_new_data_folder(self, tmp_path: Path):
+        data = tmp_path / "not/there/yet"
+        with closing(FolderStore(data)), closing(Database(data / "ade.sqlite")):
+            assert data.stat().st_mode & 0o777 == 0o700
+            assert data.parent.stat().st_mode & 0o777 == 0o755, "those above are not ours to close"
+
+    def test_a_data_folder_that_is_there_keeps_its_mode(self, tmp_path: Path):
+        (tmp_path / "data").mkdir(0o750)
+        with closing(FolderStore(tmp_path / "data")):
+            assert (tmp_path / "data").stat().st_mode & 0o777 == 0o750
+
+    def test_whoever_may_enter_it_reads_neither_tokens_nor_rows(self, tmp_path: Path):
+        data = tmp_path / "data"
+        data.mkdir(0o755)
+        with closing(FolderStore(data)) as store, closing(Database(data / "ade.sqlite")):
+            store.put("access/tokens.json", b"{}")
+            store.put("inbox/acme/a.csv", b"x")
+            store.head("inbox/acme/a.csv")
+            for name in ("access", "tmp", "locks"):
+                assert (data / name).stat().st_mode & 0o077 == 0, name
+            for path in data.glob("*.sqlite*"):
+                assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_a_second_connection_of_a_process_keeps_the_locks_of_the_first(tmp_path: Path):
+    """Else another process takes itself for the last one, and removes the log with what was not written back yet."""
+    path = tmp_path / "data/ade.sqlite"
+    with closing(Database(path)) as first:
+        first.read().execute("SELECT count(*) FROM jobs").fetchone()
+        Database(path).close()
+        other = f"import sqlite3; db = sqlite3.connect({str(path)!r}); db.execute('SELECT * FROM jobs'); db.close()"
+        subprocess.run([sys.executable, "-c", other], check=True)
+        assert path.with_name("ade.sqlite-wal").exists()
 
 
 FOREIGN = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import folder, folder_watch
+from infra.local import folder_watch
 from infra.local.folder import FolderStore
 from infra.local.folder_watch import _AT_ONCE, FolderWatch
 
@@ -165,7 +165,7 @@ def test_what_is_being_written_holds_up_nobody(store: FolderStore, watch: Folder
 
 def test_whether_a_file_is_whole_is_reported_without_reading_it(store: FolderStore, monkeypatch: pytest.MonkeyPatch):
     """Hashing what one tenant sent would keep everybody else's drops waiting."""
-    monkeypatch.setattr(folder, "_hash", lambda _: pytest.fail("its content was read"))
+    monkeypatch.setattr(store, "_hash", lambda *_: pytest.fail("its content was read"))
     with (store.root / "inbox/acme/a.csv").open("wb") as sender:
         sender.write(b"half")
         assert not store.complete("inbox/acme/a.csv")
@@ -210,12 +210,20 @@ def test_without_inotify_changes_are_found_by_looking(store: FolderStore, file: 
 
 
 def test_without_inotify_a_file_that_vanishes_while_looking_does_no_harm(
-    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+    store: FolderStore, file: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(folder_watch, "Inotify", lambda: (_ for _ in ()).throw(OSError("none")))
+    shutil.copy(file, store.root / "inbox/acme/gone.csv")
+    since = store.changed_since
+
+    def vanishing(prefix: str, at: float) -> Iterator[str]:
+        for key in since(prefix, at):
+            (store.root / key).unlink()
+            yield key
+
+    monkeypatch.setattr(store, "changed_since", vanishing)
     with closing(FolderWatch(store)) as watch:
-        monkeypatch.setattr("os.walk", lambda top: [(str(top), [], ["gone.csv"])])
-        assert next(watch.batches(idle_seconds=0)) <= {"inbox/gone.csv", "configs/gone.csv"}
+        assert next(watch.batches(idle_seconds=0)) == {"inbox/acme/gone.csv"}
 
 
 def test_stop_ends_a_waiting_watch(watch: FolderWatch):

@@ -7,10 +7,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.keys import MAX_KEY_BYTES
+from infra.local import folder
 from infra.local.folder import FolderStore
 from infra.local.folder_watch import FolderWatch
 from tests.support.world import World
@@ -72,7 +74,7 @@ def test_a_folder_without_end_keeps_no_other_tenant_waiting(world: World, pit: P
     report = world.intake.sweep()
     assert {job.tenant for job in report.recorded.created} == {"acme", "evil"}
     assert any("is longer than" in line for line in report.refused)
-    assert all(len(key.encode()) < MAX_KEY_BYTES + 300 for key in world.store._all("inbox/"))
+    assert all(len(key.encode()) < MAX_KEY_BYTES + 300 for key, _ in world.store._all("inbox/"))
 
 
 def test_a_folder_without_end_is_watched_as_far_as_keys_go(world: World, pit: Path):
@@ -109,14 +111,14 @@ def test_folders_that_we_may_not_list_keep_no_other_tenant_waiting(world: World,
         world.drop(tenant=tenant)
         (world.store.root / f"inbox/{tenant}/private").mkdir()
     world.drop(tenant="globex")
-    scandir = os.scandir
+    opened = folder.opened
 
-    def guarded(path: Path) -> object:
-        if Path(path).name == "private":
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return scandir(path)
+    def guarded(top: Path, path: str, *args: Any, **kwargs: Any) -> Any:
+        if path.endswith("/private"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(top, path, *args, **kwargs)
 
-    monkeypatch.setattr("infra.local.folder.os.scandir", guarded)
+    monkeypatch.setattr(folder, "opened", guarded)
     report = world.intake.sweep()
     assert "globex" in {job.tenant for job in report.recorded.created}
     assert all(any(f"inbox/{tenant}/private/" in line for line in report.failed) for tenant in hostile)

@@ -26,6 +26,27 @@ def started(table: JobTable, job: Job, caps: Caps = FREE) -> Job:
     return answer
 
 
+class TestOwners:
+    """A table that was restored from a backup counts fences and revs a second time: two runners may hold the same."""
+
+    def test_a_runner_writes_its_own_row(self, table: JobTable):
+        mine = started(table, added(table, "a"))
+        assert table.replace(mine, beat(mine, now=NOW + 1, lease_seconds=30)) is not None
+
+    def test_a_row_that_another_runner_holds_is_not_written(self, table: JobTable):
+        theirs = started(table, added(table, "a"))
+        mine = replace(theirs, lease=Lease(owner="r2", expires=NOW + 30))
+        assert table.replace(mine, beat(mine, now=NOW + 1, lease_seconds=30)) is None
+        assert table.replace(mine, move(mine, State.PUBLISHING, now=NOW)) is None
+        assert table.get(theirs.job_id) == theirs
+
+    def test_a_row_that_nobody_holds_any_more_is_not_written_by_a_former_holder(self, table: JobTable):
+        job = added(table, "a")
+        mine = replace(job, state=State.RUNNING, lease=Lease(owner="r2", expires=NOW + 30))
+        assert table.replace(mine, move(mine, State.PUBLISHING, now=NOW)) is None
+        assert table.get(job.job_id) == job
+
+
 class TestAdding:
     def test_a_new_job_is_made(self, table: JobTable):
         job, made = table.add(a_job("a"))

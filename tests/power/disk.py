@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _CALLS = (
-    "openat,write,pwrite64,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,"
+    "openat,openat2,write,pwrite64,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,"
     "fsync,fdatasync,ftruncate,close,lseek,dup,copy_file_range,sendfile,writev,pwritev,fallocate,mmap"
 )
 _LINE = re.compile(r"^\d+\s+(\w+)\((.*)\)\s+= (-?\d+|0x[0-9a-f]+)")
@@ -88,8 +88,8 @@ class Disk:
     def _call(self, name: str, rest: str, strings: list[bytes], result: int) -> bool:
         plain = [part.strip() for part in _STRING.sub("", rest).split(",")]
         match name:
-            case "openat":
-                return self._opened(strings[0], plain[2], result)
+            case "openat" | "openat2":
+                return self._opened(strings[0], plain[0], rest, result)
             case "close":
                 self._open.pop(int(plain[0]), None)
             case "write" if int(plain[0]) == 1:
@@ -110,11 +110,12 @@ class Disk:
                     there[0].pending = []
                 return True
             case "rename" | "renameat" | "renameat2" | "link" | "linkat":
-                return self._named(*strings[:2], moves=name.startswith("rename"))
+                at = (plain[0], plain[2]) if "at" in name else ("", "")
+                return self._named(*zip(strings[:2], at, strict=True), moves=name.startswith("rename"))
             case "unlink" | "unlinkat" | "rmdir":
-                return self._entered(strings[0], None)
+                return self._entered(strings[0], plain[0], None)
             case "mkdir" | "mkdirat":
-                return self._entered(strings[0], _Folder())
+                return self._entered(strings[0], plain[0], _Folder())
             case "mmap":
                 fd = int(plain[4]) if len(plain) > 4 and plain[4].isdigit() else -1
                 shared = "MAP_SHARED" in rest and "PROT_WRITE" in rest
@@ -126,9 +127,9 @@ class Disk:
     def _is_index(self, fd: int) -> bool:
         return self._open[fd][2] == "-shm"
 
-    def _opened(self, raw: bytes, flags: str, fd: int) -> bool:
+    def _opened(self, raw: bytes, at: str, flags: str, fd: int) -> bool:
+        found = self._find(raw, at)
         self._open.pop(fd, None)
-        found = self._find(raw)
         if found is None:
             return False
         folder, name = found
@@ -158,8 +159,8 @@ class Disk:
         file.pending.append((position, data))
         return True
 
-    def _named(self, source: bytes, target: bytes, *, moves: bool) -> bool:
-        a, b = self._find(source), self._find(target)
+    def _named(self, source: tuple[bytes, str], target: tuple[bytes, str], *, moves: bool) -> bool:
+        a, b = self._find(*source), self._find(*target)
         if a is None or b is None:
             return False
         there = a[0].entries()[a[1]]
@@ -173,25 +174,26 @@ class Disk:
             a[0].moved[id(removed)] = (b[0], added)
         return True
 
-    def _entered(self, raw: bytes, what: object) -> bool:
-        found = self._find(raw)
+    def _entered(self, raw: bytes, at: str, what: object) -> bool:
+        found = self._find(raw, at)
         if found is None:
             return False
         found[0].pending.append((found[1], what))
         return True
 
-    def _find(self, raw: bytes) -> tuple[_Folder, str] | None:
-        """The folder that a path stands in, and its name there; None where it is elsewhere."""
+    def _find(self, raw: bytes, at: str) -> tuple[_Folder, str] | None:
+        """The folder that a path stands in, and its name there; None where it is elsewhere. `at`: an open folder."""
         path = Path(raw.decode(errors="surrogateescape"))
-        if not path.is_relative_to(self.root):
-            return None
-        folder, parts = self.top, path.relative_to(self.root).parts
-        for part in parts[:-1]:
-            there = folder.entries().get(part)
-            if not isinstance(there, _Folder):
+        if path.is_absolute():
+            if not path.is_relative_to(self.root):
                 return None
-            folder = there
-        return folder, parts[-1] if parts else ""
+            folder, parts = self.top, path.relative_to(self.root).parts
+        else:
+            folder = self._open[int(at)][0] if at.isdigit() and int(at) in self._open else None
+            parts = path.parts
+        for part in parts[:-1]:
+            folder = folder.entries().get(part) if isinstance(folder, _Folder) else None
+        return (folder, parts[-1] if parts else "") if isinstance(folder, _Folder) else None
 
     # What a power loss leaves
 

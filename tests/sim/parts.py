@@ -242,7 +242,7 @@ class SimTable:
     def replace(self, old: Job, new: Job) -> Job | None:
         with self._r.lock:
             there = self._r.jobs.get(old.job_id)
-            if there is None or there.rev != old.rev:
+            if there is None or there.rev != old.rev or rules.lease_owner(old) not in (None, rules.lease_owner(there)):
                 return None
             new = replace(new, rev=old.rev + 1)
             self._r.write(there, new)

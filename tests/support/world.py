@@ -14,6 +14,7 @@ from core.ports import BoxOrder, BoxReport, Isolation, JobQuery, Killed, OnEvent
 from core.settings import Settings
 from core.verdicts import EXPLAINED, Verdict
 from handlers.intake import Intake
+from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
 from infra.telemetry import Telemetry
 from infra.wiring import Stack
@@ -175,7 +176,8 @@ class World:
     def new_intake(self) -> Intake:
         f = self.fragile
         settle = self.settings.settle_seconds
-        return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=settle, telemetry=f.telemetry)
+        marks = f.table if isinstance(self.table, SqliteJobTable) else None
+        return Intake(f.store, f.table, f.queue, self.clock, settle_seconds=settle, telemetry=f.telemetry, marks=marks)
 
     def runner(self) -> Runner:
         made = assemble(self.fragile, self.boxes, self.log, sweep=self.sweep, draw=self.draw)

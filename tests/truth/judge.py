@@ -35,7 +35,7 @@ MOVED = {"mapping_doubtful"}
 
 
 BESIDE = {"cells_beside"}
-SKIPPED = {"table_unmapped", "table_skipped", "no_table"}
+SKIPPED = {"table_unmapped", "table_skipped", "table_assumed", "table_repeated", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
     UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | FORM | MERGED | TIME | CENTURY | UNMAPPED | MOVED
@@ -293,7 +293,14 @@ class _Judge:
                 self._add("told", f"{self.case.left[sheet, number]} kept", f"{sheet}!{number}", None, values, code)
             else:
                 code = self._finding({"no_header", "header_assumed", "record_assumed"} | DIALECT, warning=True)
+                code = code or self._used_table()
                 self._add("told" if code else "silent", "row from nowhere", f"output row {g + 2}", None, values, code)
+
+    def _used_table(self) -> str:
+        """The warning that a table was used which may hold no records, or rows of another."""
+        codes = ("table_assumed", "table_repeated")
+        said = [f for f in self.found if f["code"] in codes and f["message"].startswith("the table is used")]
+        return str(said[0]["code"]) if said else ""
 
     def _tells(self) -> None:
         for tell in self.case.tells:

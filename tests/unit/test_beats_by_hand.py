@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.errors import RecordNewer, StoreUnavailable
-from core.jobs import State, move
+from core.jobs import State, dump_job, move
 from core.verdicts import Verdict
 from runner.leases import Beats, fenced
 from tests.unit.test_beats import Table, expires, held_jobs, make_beats
@@ -296,8 +296,25 @@ def test_the_thread_reads_what_is_held_and_rests_between_two_looks(world):
 
 def test_a_change_under_a_fence_is_made_only_while_the_job_runs_under_it(world):
     (held,) = held_jobs(world, make_beats(world))
-    change = fenced(held.fence, lambda job: replace(job, reason="changed"))
+    change = fenced(held, lambda job: replace(job, reason="changed"))
     assert change(held.job).reason == "changed"
     assert change(replace(held.job, fence=held.fence + 1)) is None
     assert change(replace(held.job, fence=held.fence - 1)) is None
     assert change(move(held.job, State.QUEUED, now=1.0)) is None
+    assert change(replace(held.job, lease=replace(held.job.lease, owner="another"))) is None
+
+
+def test_a_lease_that_another_runner_has_under_the_same_fence_is_lost(world):
+    """A table that was restored from a backup gives out the same fence twice."""
+    beats = make_beats(world)
+    (held,) = held_jobs(world, beats)
+    row = world.table.get(held.job.job_id)
+    assert beats.holds(row)
+    with world.table._db.write() as db:  # as a restored table does: the same rev, too
+        theirs = replace(row, lease=replace(row.lease, owner="another"))
+        db.execute("UPDATE jobs SET doc = ? WHERE job_id = ?", (dump_job(theirs), row.job_id))
+    world.clock.move(10)
+    beats.round()
+    assert held.killed is Verdict.LEASE_LOST
+    assert world.table.get(row.job_id) == theirs
+    assert not beats.holds(theirs)

@@ -230,7 +230,8 @@ def test_captions_and_totals_are_kept_where_the_manifest_says_so(tmp_path):
 
 def test_provenance_says_where_each_row_comes_from(tmp_path):
     rows = [["code", "n", "source_row"], [None], *([f"c{n}", n, "x"] for n in range(9))]
-    done = run_job(tmp_path, {"a": rows, "b": rows}, fields=FIELDS, output={"provenance": True})
+    more = [["code", "n", "source_row"], [None], *([f"d{n}", n, "x"] for n in range(9))]
+    done = run_job(tmp_path, {"a": rows, "b": more}, fields=FIELDS, output={"provenance": True})
     assert done.rows()[0] == ["code", "n", "source_row", "source_file", "source_sheet", "source_row_2"]
     assert done.rows()[1][-3:] == ["in.xlsx", "a", 3]
     assert done.column("source_row_2") == [*range(3, 12)] * 2

@@ -10,6 +10,7 @@ from runner.engine.rowsets import RowSet
 from runner.engine.sources import Leaving, SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
+from runner.engine.structure.tables import LeftRow, Proof, RowKind
 from tests.support.effort import examples
 
 WIDTH, HEIGHT = 9, 30
@@ -61,6 +62,9 @@ class Given:
         return Layout()
 
 
+KINDS = {"g": RowKind.GROUP, "t": RowKind.TOTAL, "n": RowKind.NOTE, "r": RowKind.REPEATED_HEADER}
+
+
 @st.composite
 def tables(draw):
     """Boxes that share no cell: beside and below each other."""
@@ -77,14 +81,16 @@ def tables(draw):
             rows = dict(zip(range(top + 1, bottom + 1), body, strict=True))
             inside = [n for n, kind in rows.items() if kind == "d"]
             data = CellRange(min(inside), left, max(inside), right) if inside else None
-            sets = {kind: frozenset(n for n, k in rows.items() if k == kind) for kind in "gtnr"}
+            proofs = st.sampled_from([None, Proof.ADDS_UP])
+            left_out = {n: LeftRow(KINDS[kind], draw(proofs)) for n, kind in rows.items() if kind != "d"}
             around = draw(st.sampled_from([((), ()), ((top - 1,), ()), ((), (bottom + 1, bottom + 2))]))
             made.append(
                 Table(
                     range=CellRange(top, left, bottom, right), header_rows=(top,), data_range=data, confidence=1.0,
                     columns=tuple(Column(n, f"c{n}") for n in range(left, right + 1)),
-                    groups=sets["g"], totals=sets["t"], asides=sets["n"], repeated=sets["r"],
-                    titles=tuple(n for n in around[0] if n > 0), notes=around[1],
+                    left_out=left_out
+                    | {n: LeftRow(RowKind.TITLE, Proof.ABOVE) for n in around[0] if n > 0}
+                    | {n: LeftRow(RowKind.NOTE, None) for n in around[1]},
                 )
             )  # fmt: skip
     return made
@@ -110,7 +116,8 @@ def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skip
             table.hidden.add(rows.hidden)
     mine = [(source, f"t{n}", n in skipped) for n, source in enumerate(sources)]
     books = SheetBooks(sheet, mine, FindingPlace("i", "s", ""))
-    books.report(Findings())
+    findings = Findings()
+    books.report(findings)
 
     rows = {row for row, _ in held}
     claimed = {row: {} for row in rows}
@@ -170,3 +177,11 @@ def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skip
     assert sum(one.cells for one in books.beside) == len(beside)
     for row, column in beside:
         assert any(b.top <= row <= b.bottom and b.left <= column <= b.right for b in books.beside)
+
+    unproven = {
+        (row, ref)
+        for n, (table, ref) in enumerate((table, f"t{n}") for n, table in enumerate(found))
+        for row, left in table.left_out.items()
+        if left.proof is None and n not in skipped and listed.get(row, {}).get(ref) == str(left.kind)
+    }
+    assert findings.by_code().get("rows_doubtful", 0) == len(unproven), "a row left out without a proof is a warning"

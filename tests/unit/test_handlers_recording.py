@@ -48,14 +48,14 @@ def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_reported(world
     done, due = record(recorder, job("q"), delay=3.0)
     (created,) = done.created
     assert done.queued == [created]
-    messages, _, waiting = due.take()
+    messages, _, waiting, _ = due.take()
     assert (messages, waiting) == ([(created, 3.0)], [])
     waits = job("w", subject="w.csv", state=State.AWAITING, announced=True)
     done, due = record(recorder, waits)
     assert due.take()[::2] == ([], done.created)
     again, due = record(recorder, waits)
     assert (again.created, again.met) == ([], done.created)
-    assert due.take() == ([], {}, []), "nothing has changed: nobody is told again"
+    assert due.take() == ([], {}, [], {}), "nothing has changed: nobody is told again"
 
 
 def test_a_row_that_waits_for_something_else_now_is_reported_again(world, recorder):

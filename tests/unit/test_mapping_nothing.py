@@ -58,7 +58,7 @@ def test_one_mapped_table_is_enough(tmp_path):
     sheets = {"a": [["salary", "n"], ["x", 1], ["y", 2], ["z", 3]], "b": STRANGE}
     done = run_job(tmp_path, sheets, fields=FIELDS)
     assert done.column("salary") == ["x", "y", "z"]
-    assert [f["code"] for f in done.findings] == ["table_unmapped"]
+    assert [f["code"] for f in done.findings] == ["table_unmapped", "field_unmapped"]
 
 
 def test_constant_and_computed_fields_need_no_column(tmp_path):

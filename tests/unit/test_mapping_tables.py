@@ -126,7 +126,7 @@ def test_sheets_append_and_unrelated_tables_are_left_out(tmp_path):
     body = [[f"p{n}", n] for n in range(6)]
     sheets = {
         "one": [["plan", "n"], *body],
-        "two": [["plan", "n"], *body],
+        "two": [["plan", "n"], *([f"q{n}", n] for n in range(6))],
         "legend": [["colour", "meaning"], ["red", "bad"], ["green", "good"]],
     }
     done = run_job(tmp_path, sheets, fields=[{"name": "plan"}])
@@ -135,7 +135,7 @@ def test_sheets_append_and_unrelated_tables_are_left_out(tmp_path):
 
 
 def test_a_file_without_a_table_is_a_finding_and_an_empty_output(tmp_path):
-    done = run_job(tmp_path, {"Empty": []}, fields=[{"name": "plan"}])
+    done = run_job(tmp_path, {"Empty": []}, fields=[{"name": "plan"}], min_rows=0)
     assert done.rows() == [["plan"]]
     assert [f["code"] for f in done.findings] == ["no_table"]
 

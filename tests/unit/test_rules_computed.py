@@ -189,7 +189,7 @@ def test_a_hook_gives_a_field_to_one_column_only(tmp_path):
     rows = [["code", "b", "c"], ["a", "x", "p"], ["b", "y", "q"]]
     hook = "def after_mapping(**given):\n    return {'mapping': {'B': 'plan', 'C': 'plan'}}\n"
     done = run_job(tmp_path, rows, fields=[{"name": "code"}, {"name": "plan"}], rules={"hooks/plan.py": hook})
-    assert done.artifact["validation"]["by_code"] == {"rule_error": 1}
+    assert done.artifact["validation"]["by_code"] == {"field_unmapped": 1, "rule_error": 1}
     assert done.rows()[1:] == [["a", "x", "p", None], ["b", "y", "q", None]]
 
 

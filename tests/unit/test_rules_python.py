@@ -218,7 +218,7 @@ def test_accumulate_sees_every_file_of_a_drop(tmp_path):
         "    state['rows'][input] = state['rows'].get(input, 0) + len(columns['code'])\n"
         "def finalize(*, state):\n    return {'sheets': {'Counts': [['file', 'rows'], *map(list, sorted(state['rows'].items()))]}}\n"
     )
-    files = {"a.xlsx": ROWS, "b.xlsx": ROWS[:3]}
+    files = {"a.xlsx": ROWS, "b.xlsx": [ROWS[0], ["x7", *ROWS[1][1:]], ["x8", *ROWS[2][1:]]]}
     done = run_job(tmp_path, fields=FIELD, files=files, rules={"hooks/count.py": source}, inputs={"per": "drop"})
     assert done.rows("Counts") == [["file", "rows"], ["a.xlsx", 3], ["b.xlsx", 2]]
     assert done.artifact["output"]["extra_sheets"] == [{"name": "Counts", "rows": 2}]

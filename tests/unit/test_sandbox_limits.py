@@ -53,7 +53,7 @@ def failed(code, message="m"):
         (Seen(end=failed("config_refused"), code=0), Verdict.CONFIG_REFUSED),
         (Seen(end=failed("out_of_memory"), code=0), Verdict.MEMORY),
         (Seen(end=failed("engine_error"), code=0), Verdict.RULE_ERROR),
-        (Seen(end=failed("engine_error"), code=0, trusted=True), Verdict.INPUT_UNREADABLE),
+        (Seen(end=failed("engine_error"), code=0, trusted=True), Verdict.ENGINE_FAILED),
     ],
 )
 def test_the_verdict_follows_from_what_was_seen(seen, verdict):

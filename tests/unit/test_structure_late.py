@@ -62,7 +62,7 @@ def test_every_total_of_a_long_sheet_is_left_out(words):
         return [*words, *[None] * (3 - len(words)), 10.5 * sum(range(max(2, n - EVERY + 1), n))]
 
     (table,) = find_tables(Rows(sheet(total)))
-    assert table.left_out == ODD
+    assert set(table.left_out) == ODD
 
 
 @pytest.mark.long
@@ -81,7 +81,7 @@ def test_a_header_written_again_on_every_page_is_no_data():
     fields = [Field({"name": name, "type": "string"}) for name in ("id", "name", "start", "pay")]
     found = tables(sheet(lambda n: HEADER), headings=DeclaredNames(NamedHeadings(fields)))
     headers = {n for table in found for n in table.header_rows}
-    assert headers | found[-1].left_out == {1, *ODD}
+    assert headers | set(found[-1].left_out) == {1, *ODD}
     assert all(table.data_range.top == table.header_rows[-1] + 1 for table in found)
 
 
@@ -90,7 +90,7 @@ def test_rules_count_to_the_last_row():
         return {"note": 20.0} if values[0] == "void" else {}
 
     table = only_table(sheet(lambda n: ["void", "x", date(2024, 1, 1), 0.5]), row_scores=scores)
-    assert table.left_out == ODD
+    assert set(table.left_out) == ODD
 
 
 def test_rules_can_keep_what_looks_like_a_total():

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.engine.fields import Field
 from runner.engine.values.dates import DateReader, from_number
-from runner.engine.values.decisions import decide_order
+from runner.engine.values.decisions import decide_order, tally_of
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
 
@@ -161,3 +162,18 @@ def test_iso_and_written_out_dates_round_trip(day):
 def test_any_text_is_a_date_nothing_or_bad(text):
     assert US.moment(text) is BAD or isinstance(US.moment(text), (datetime, type(None)))
     assert US.clock(text) is BAD or isinstance(US.clock(text), (time, type(None)))
+
+
+@pytest.mark.parametrize(
+    "text", ["12345.A1", "12345.6 kg", "11357.5(A)HS", "12345.", "12345..6", "1234567890 x", "260131 kg", "45000.5.1"]
+)
+def test_a_text_that_only_begins_like_a_day_number_counts_no_days(text):
+    tally = tally_of(Field({"name": "a", "type": "date"}), [text, "x"])
+    assert (tally.serials, tally.past_serials, tally.unix) == (0, 0, 0)
+
+
+def test_what_is_counted_as_a_day_number_is_what_the_converter_reads():
+    tally = tally_of(
+        Field({"name": "a", "type": "date"}), ["45123", "45123.5", "1769853600", "1769853600000", "260131"]
+    )
+    assert (tally.serials, tally.unix, tally.past_serials) == (2, 2, 1)

@@ -10,6 +10,7 @@ from runner.engine.reading.books import turned
 from runner.engine.sources import SourceTable, chunks, strands
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
+from runner.engine.structure.tables import LeftRow, Proof, RowKind
 
 
 class Rows:
@@ -91,7 +92,8 @@ def test_a_sheet_too_large_for_its_room_is_read_again_and_gives_the_room_back():
 def table(sheet, top, bottom, left, right, without=()):
     columns = tuple(Column(n, f"c{n}") for n in range(left, right + 1))
     box = CellRange(top, left, bottom, right)
-    found = Table(range=box, header_rows=(), data_range=box, columns=columns, confidence=1.0, totals=frozenset(without))
+    left_out = dict.fromkeys(without, LeftRow(RowKind.TOTAL, Proof.ADDS_UP))
+    found = Table(range=box, header_rows=(), data_range=box, columns=columns, confidence=1.0, left_out=left_out)
     return SourceTable(FindingPlace("i", "s", f"{top}-{left}"), sheet, found)
 
 

@@ -476,4 +476,4 @@ def test_refused_outputs_of_the_engine_alone_look_like_a_fault_of_the_engines(tm
     done = BoxReport(verdict=Verdict.OK, message="", outputs=outputs(tmp_path))
     found = verified(done, job, box, limits=limits, killed=lambda: None)
     assert ("artifact.json counts 3 rows" in found.suspicion) is trusted
-    assert found.verdict is Verdict.BAD_OUTPUT
+    assert found.verdict is (Verdict.ENGINE_FAILED if trusted else Verdict.BAD_OUTPUT)

@@ -1,4 +1,4 @@
-"""What a tenant's bytes bring about is never the runner's fault, and says nothing of the runner's host."""
+"""What a tenant's bytes bring about is never the runner's fault, unless the engine alone broke on them; and says nothing of its host."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from console.cli import checks
 from core.errors import PackageRefused
-from core.jobs import ObjectRef, State
+from core.jobs import End, ObjectRef, RetryPolicy, State, decide
 from core.packages import check_zip, read_member
 from core.ports import BoxReport
 from core.verdicts import FAULTS, Fault, Verdict
@@ -50,10 +50,15 @@ def test_what_a_box_says_of_its_end_is_bounded_and_shows_no_control_characters()
     assert event["error"]["message"].startswith("one\ntwo\\x1b[2J")
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_a_box_cannot_blame_the_runner(trusted):
+@pytest.mark.parametrize(("trusted", "fault"), [(True, Fault.OURS), (False, Fault.CONFIG)])
+def test_an_engine_that_breaks_is_ours_unless_a_rule_may_have_broken_it(trusted, fault):
     end = {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "the engine failed", "where": {}}}
-    assert FAULTS[judge(Seen(end=end, code=0, trusted=trusted), LIMITS).verdict] is not Fault.OURS
+    assert FAULTS[judge(Seen(end=end, code=0, trusted=trusted), LIMITS).verdict] is fault
+
+
+def test_an_engine_that_breaks_would_break_again():
+    policy = RetryPolicy(max_attempts=3)
+    assert decide(Verdict.ENGINE_FAILED, attempt=1, policy=policy, jitter=0.5) == End(State.FAILED)
 
 
 def packed(*names, method=zipfile.ZIP_DEFLATED) -> bytes:
@@ -167,13 +172,13 @@ def test_an_engine_that_breaks_says_where_and_nothing_of_the_values(monkeypatch,
 
 def test_a_likely_fault_of_the_engines_is_seen_by_the_operator_and_costs_one_attempt(world):
     what = "KeyError at engine/job.py:53"
-    said = BoxReport(verdict=Verdict.INPUT_UNREADABLE, message="the engine failed: KeyError", suspicion=what)
+    said = BoxReport(verdict=Verdict.ENGINE_FAILED, message="the engine failed: KeyError", suspicion=what)
     world.sandbox.run = lambda *_, **__: said
     world.intake.changed(world.drop())
     world.work_off(world.runner())
     (job,) = world.jobs()
-    assert (job.state, job.error.fault, job.attempts_total) == (State.FAILED, "input", 1)
-    assert not world.queue.dead(limit=10)
+    assert (job.state, job.error.fault, job.attempts_total) == (State.FAILED, "ours", 1)
+    assert len(world.queue.dead(limit=10)) == 1
     events = [json.loads(line) for line in world.log._stream.getvalue().splitlines()]
     (event,) = [event for event in events if event["event"] == "engine_fault_suspected"]
     assert (event["level"], event["what"], event["rules"], event["job_id"]) == ("error", what, False, job.job_id)

@@ -21,6 +21,8 @@ SELECT outcome, of_tenant, of_workflow, running FROM ade.admit_job(%(job_id)s, %
 -- replace_job --
 UPDATE ade.jobs SET state = %(state)s, wake_at = %(wake_at)s, resting = %(resting)s, rev = %(rev)s,
   writer = %(writer)s, doc = %(doc)s WHERE job_id = %(job_id)s AND rev = %(old_rev)s
+  AND CASE WHEN %(old_owner)s::text IS NULL THEN true
+    ELSE doc::jsonb #>> '{lease,owner}' = %(old_owner)s END
 
 -- written_by --
 SELECT 1 FROM ade.jobs WHERE job_id = %(job_id)s AND writer = %(writer)s

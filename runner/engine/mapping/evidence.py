@@ -17,8 +17,10 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import Field
-from runner.engine.mapping import knowledge
+from runner.engine.mapping import knowledge, odd_values
+from runner.engine.mapping.contrasts import FieldStated, is_qualified
 from runner.engine.mapping.headers import UNLIKE, FieldNames
+from runner.engine.mapping.profile import NAMES as LOOKS
 from runner.engine.mapping.profile import TRUTHS, by_number, chances, profile
 from runner.engine.mapping.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
@@ -56,7 +58,7 @@ NAMES: Final = (
     "foreign", "technical", "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near",
     "near_squared", "near_other", "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong",
     "type_weak", "type_against", "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
-    "other_role",
+    "other_role", "contrary",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
@@ -71,6 +73,7 @@ _RULES: Final = {
     "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
     "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
+    "contrary": "contradiction",
 }  # fmt: skip
 
 
@@ -83,6 +86,7 @@ class Sample:
         self.blank = 1 - len(self.texts) / len(values) if values else 1.0
         self._fits: dict[Any, float | None] = {}
         self._chances: dict[str, float] | None = None
+        self._profile: list[float] | None = None
         self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
@@ -96,9 +100,19 @@ class Sample:
         """How likely each class of values is, as log-odds against the average column."""
         if self._chances is None:
             size = len(self.texts)
-            seen = {} if size < FEWEST else chances(profile(self.texts, self.blank), model()["values"])
+            seen = {} if size < FEWEST else chances(self._profiled(), model()["values"])
             self._chances = {name: odds * size / (size + FEW) for name, odds in seen.items()}
         return self._chances
+
+    def shares(self) -> Mapping[str, float]:
+        """The shares of values by their looks; empty where there are too few."""
+        seen = self._profiled() if len(self.texts) >= odd_values.FEWEST else None
+        return dict(zip(LOOKS, seen, strict=True)) if seen else {}
+
+    def _profiled(self) -> list[float] | None:
+        if self._profile is None:
+            self._profile = profile(self.texts, self.blank)
+        return self._profile
 
     def _fit(self, field: Field) -> float | None:
         values = self.values[:TESTED]
@@ -300,6 +314,30 @@ class Weigher:
         """The fields one of whose names the column's header is."""
         return self._columns[at].named
 
+    def is_another_one(self, at: int, n: int) -> bool:
+        """Whether a column is the second of its kind and the field is not, or the other way round."""
+        headers = self._columns[at].column.headers
+        return bool(headers) and self._target.statements_of(n).is_another_one(headers[0])
+
+    def leaves_open(self, at: int, n: int, others: Sequence[str]) -> list[bool]:
+        """Whether a field does not say which of two opposite headers it is, for each of others."""
+        headers = self._columns[at].column.headers
+        if not headers or not is_qualified(headers[0]):
+            return [False] * len(others)
+        return [bool(other) and self._target.statements_of(n).leaves_open(headers[0], other) for other in others]
+
+    def contrary(self, at: int) -> Mapping[int, str]:
+        """The fields that a column would be like but for what its header contradicts them in."""
+        return self._columns[at].contrary
+
+    def odd_kind(self, sample: Sample, n: int) -> str:
+        """What a column's values plainly are, if a text field never has such values."""
+        target, field = self._target, self._target.fields[n]
+        free = field.type in _UNTESTED and not (field.allowed or field.lookup or field.pattern)
+        if not free or not (seen := sample.shares()):
+            return ""
+        return odd_values.odd_kind(field, target.classes[n], seen, is_known=bool(target.concepts[n]))
+
     def evidence(self, at: int, n: int) -> Evidence:
         """What a pair's log-odds are made of."""
         if (at, n) not in self._known:
@@ -372,6 +410,12 @@ class _Target:
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
         self.distinct = tuple(dict.fromkeys(self.declared))
         self.names = FieldNames(fields, wide=wide)
+        self._said: dict[int, FieldStated] = {}
+
+    def statements_of(self, n: int) -> FieldStated:
+        if n not in self._said:
+            self._said[n] = FieldStated(self.fields[n])
+        return self._said[n]
 
     def _declaration(self, n: int) -> object:
         """What its values are compared with; the same for fields that are declared alike."""
@@ -409,7 +453,7 @@ class _Against:
 
     def __init__(self, target: _Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
         self._target = target
-        self._column = column
+        self.column = column
         self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
         self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
         self._likely = likely
@@ -417,6 +461,7 @@ class _Against:
         self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
         self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
         self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
+        self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
         self._of_role = target.names.of_role(column.headers)
@@ -446,14 +491,14 @@ class _Against:
 
     def _values(self, n: int) -> dict[str, float]:
         if not self._target.tested[n]:
-            return self._target.values(n, self._column.sample)
+            return self._target.values(n, self.column.sample)
         if n not in self._of_values:
-            self._of_values[n] = self._target.values(n, self._column.sample)
+            self._of_values[n] = self._target.values(n, self.column.sample)
         return self._of_values[n]
 
     def _all_numbers(self, n: int) -> dict[str, float]:
         header = self.headers.get(n)
-        told = {} if header is None else self._target.names.numbers(self._column.headers, header)
+        told = {} if header is None else self._target.names.numbers(self.column.headers, header)
         values = self._values(self._target.declared[n])
         if n in self.named:
             return told | values
@@ -471,7 +516,16 @@ class _Against:
         if self._is_anothers(n, meant):
             told["other_role"] = 1.0
             told.pop("covers", None)  # of a header that has all words of the field, and this one
+        if n in self._about and self.column.headers:
+            self._contradict(n, told)
         return told
+
+    def _contradict(self, n: int, told: dict[str, float]) -> None:
+        """Count what the header says against the field, unless this very header was confirmed for it."""
+        how = "" if _is_confirmed(told) else self._target.statements_of(n).contradiction(self.column.headers[0])
+        if how:
+            told["contrary"] = 1.0
+            self.contrary[n] = how
 
     def _is_anothers(self, n: int, meant: Mapping[str, float]) -> bool:
         """Whether the header is like the field but for somebody's role, and neither plain nor confirmed as it is."""

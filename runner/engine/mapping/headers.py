@@ -15,7 +15,7 @@ from runner.engine.mapping.knowledge import (
     understood,
     unqualified,
 )
-from runner.engine.mapping.spelling import joined, normalized
+from runner.engine.mapping.spelling import joined, normalized, without_asides
 
 _PAIRS: Final = {
     ("mail",): ("email",),
@@ -32,7 +32,7 @@ _FILLERS: Final = frozenset(
     {"the", "of", "a", "an", "and", "for", "in", "on", "your", "please", "enter"}
     | {"de", "la", "le", "du", "des", "d", "del", "della", "di", "da", "do", "el", "van", "der", "am", "im"}
 )
-_GENERIC: Final = frozenset(
+GENERIC: Final = frozenset(
     {"count", "name", "date", "id", "number", "code", "type", "value", "amount", "status", "total"}
 )
 _Stems = Mapping[str, frozenset[int]]  # word -> the fields that have it
@@ -90,7 +90,7 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
     if joined(header) == joined(name):
         return EXACT
     bare = essence(header)
-    if bare and bare == right:
+    if bare and bare in (right, without_asides(right)):  # `Energy in kWh` is the energy_kwh
         return 0.97
     ours, theirs = bare_words(header), words(name)
     if not ours or not theirs:
@@ -189,7 +189,7 @@ def _rarity(fields: int) -> float:
 
 
 def _weight(word: str) -> float:
-    return 0.4 if word in _GENERIC else 1.0
+    return 0.4 if word in GENERIC else 1.0
 
 
 def _is_cut(a: str, b: str) -> bool:

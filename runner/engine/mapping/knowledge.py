@@ -82,7 +82,7 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         for phrase in concept["phrases"].split(", "):
             for word in phrase.split():
                 spellings.setdefault(word, (word,))
-    for word in " ".join((raw["qualifiers"], *raw["opposites"])).split():
+    for word in " ".join((raw["qualifiers"], *raw["opposites"])).replace("/", " ").split():
         if len(word) > 2:
             spellings.setdefault(word, (word,))
     return spellings
@@ -129,6 +129,17 @@ def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     return akin
 
 
+def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Word -> the words that contradict it; a `/` is between words that say the same."""
+    opposites: dict[str, frozenset[str]] = {}
+    for group in groups:
+        sides = [frozenset(side.split("/")) for side in group.split()]
+        everything = frozenset[str]().union(*sides)
+        for side in sides:
+            opposites |= {word: opposites.get(word, frozenset()) | (everything - side) for word in side}
+    return opposites
+
+
 @cache
 def _knowledge() -> _Knowledge:
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
@@ -165,8 +176,8 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["modifiers"].split()),
         {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
-        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).split()) - _USUAL,
-        _akin(raw["opposites"]),
+        frozenset(" ".join((raw["qualifiers"], raw["roles"], *raw["opposites"])).replace("/", " ").split()) - _USUAL,
+        _opposites(raw["opposites"]),
         {tail: (alone.get(tail) or spellings[tail]) for tail in map(normalized, raw["tails"].split())},
         frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
@@ -205,8 +216,12 @@ def qualifiers_of(words: frozenset[str]) -> frozenset[str]:
 
 def are_opposite(some: frozenset[str], others: frozenset[str]) -> bool:
     """Whether one says the opposite of the other: net and gross, planned and actual."""
-    opposites = _knowledge().opposites
-    return any(not others.isdisjoint(opposites.get(word, frozenset()) - {word}) for word in some - others)
+    opposites, similar = _knowledge().opposites, _knowledge().similar
+    return any(
+        not others.isdisjoint(opposites[word]) and others.isdisjoint(similar.get(word, ()))
+        for word in some - others
+        if word in opposites
+    )
 
 
 def unqualified(words: frozenset[str]) -> frozenset[str]:

@@ -10,11 +10,12 @@ nearest), and `tier`, the kind of evidence: `rule`, `name`, `confirmed`, `words`
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp
+from math import exp, log
 from typing import Final, NamedTuple
 
 from runner.engine.fields import Field
 from runner.engine.mapping.assign import Rank, assign
+from runner.engine.mapping.contrasts import CONTRARY
 from runner.engine.mapping.evidence import (
     EMPTY,
     PER_POINT,
@@ -24,6 +25,7 @@ from runner.engine.mapping.evidence import (
     Detected,
     Sample,
     Weigher,
+    model,
 )
 from runner.engine.mapping.headers import (
     FUZZY,
@@ -184,7 +186,9 @@ class _Chooser:
         apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
-            if self._ranks[column, field].group[0] >= _REST and (twins := self._equals(column, field, chosen)):
+            group = self._ranks[column, field].group[0]
+            twins = self._opposed(column, field, chosen) if group != _CONFIRMED else []
+            if twins or (group >= _REST and (twins := self._equals(column, field, chosen))):
                 self._twins[column] = (field, twins)
                 return False
             plain = self._evidence(column, field).plain
@@ -215,6 +219,14 @@ class _Chooser:
             if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= OPPOSED
         ]
         return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
+
+    def _opposed(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+        """Other columns without a field of which one is as much this field as this column: `Qty ordered` and `Qty
+        shipped` for `quantity`, which does not say which. A `Primary phone` is the phone, beside a `Secondary phone`.
+        """
+        headers = [one.headers[0] if one.headers and c not in chosen else "" for c, one in self._columns.items()]
+        open_to = self._weigher.leaves_open(column, field, headers)
+        return [c for c, found in zip(self._columns, open_to, strict=True) if found and c != column]
 
     def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
         """Whether each of two columns says something more than the field, and not the same, be it but a number."""
@@ -277,7 +289,7 @@ class _Chooser:
                 f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
             )
         else:
-            doubt = self._guess(column, mine, probability)
+            doubt = self._guess(column, mine, probability) or self._odd_values(column, mine)
         return MappingChoice(
             at, name, probability, self._weigher.contributions(at, mine), others, note, doubt, self._tier(at, mine)
         )
@@ -287,9 +299,12 @@ class _Chooser:
         one, name = self._evidence(column.position, field), self._fields[field].name
         if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
             return None
+        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
+        if self._weigher.is_another_one(column.position, field):
+            told = f"the column was taken for the field {name}, but only one of them is the second or a later one"
+            return Doubt("mapping_doubtful", told, name, {"probability in percent": round(100 * probability)}, settle)
         if probability >= SURE:
             return None
-        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         if not one.header:
             told = f"the column was taken for the field {name} because of its values; its header is not like it"
             return Doubt("mapping_doubtful", told, name, {"values": len(column.sample.values), "header": 0}, settle)
@@ -305,6 +320,22 @@ class _Chooser:
             name,
             {"probability in percent": round(100 * probability), "other words": other},
             settle,
+        )
+
+    def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
+        """Whether the values are plainly not what a text field of this name has: email addresses under `name`."""
+        one, mine = self._evidence(column.position, field), self._fields[field]
+        if one.rules > 0 or one.confirmed:
+            return None
+        kind = self._weigher.odd_kind(column.sample, field)
+        if not kind:
+            return None
+        return Doubt(
+            "mapping_doubtful",
+            f"the column was taken for the field {mine.name}, but most of its values are {kind}",
+            mine.name,
+            {"header": 1, "values": len(column.sample.values)},
+            f'a synonym for the right column, or a "pattern" on field {mine.name} that its values match',
         )
 
     def _rivals(self, column: int, field: int) -> list[int]:
@@ -350,6 +381,8 @@ class _Chooser:
         for n in sorted(self._weigher.named(at)):
             if n in self._given or (at, n) in self._ranks:
                 return self._named_in_vain(column, n)
+        if (contrary := self._contrary(column)) is not None:
+            return contrary
         if best is None:
             return "no field is like it", None
         n, chance = best
@@ -359,6 +392,27 @@ class _Chooser:
                 return self._named_in_vain(column, n)
             return f"{name} went to a column that fits better", None
         return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
+
+    def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
+        """Why a column does not get a field that no other column has, and that it would have got but for what its
+        header says."""
+        against = -model()["pair"]["contrary"]
+        least = log(self._threshold / (1 - self._threshold)) if self._threshold < 1 else _CEILING
+        found = [
+            (total, n, how)
+            for n, how in self._weigher.contrary(column.position).items()
+            if how in CONTRARY
+            and n not in self._owner
+            and n not in self._given
+            and (total := self._totals[column.position].get(n, -_CEILING) + against) >= least
+        ]
+        if not found:
+            return None
+        _, n, how = max(found)
+        name = self._fields[n].name
+        told = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
+        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
+        return told, Doubt("mapping_doubtful", told, name, {"like": 1, "contradicts": 1}, settle)
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
         """Why a column does not get the field that its header names."""

@@ -4,7 +4,9 @@ Also reports jobs that found none of their fields, or no column for a file of ru
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
@@ -13,6 +15,7 @@ from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
+from runner.engine.mapping.measures import is_unit
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
 from runner.engine.mapping.spelling import joined
@@ -128,6 +131,8 @@ class MappedTable:
         self.samples = samples
         self.left_out = False
         self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
+        self.beside: list[tuple[int, int, str]] = []  # texts above and below: row, column, text
+        self.units: dict[int, Counter[str]] = {}  # by column: what number formats and texts show beside its numbers
 
     @property
     def fields(self) -> dict[str, int]:
@@ -235,6 +240,32 @@ class MappedTable:
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
 
+    def report_unmapped(self, fields: Sequence[Field], findings: Findings, elsewhere: Collection[str]) -> None:
+        """Report these fields, which have no column in the table, each with the unused header that is most like it.
+
+        `elsewhere`: fields that other tables have. Tables often differ by a column, but here it may have another name.
+        """
+        rows = self.source.table.header_rows
+        free = [c.position for c in self.choices if c.field is None and not self.source.columns[c.position].generated]
+        for field in fields:
+            near = _most_like(field, [(n, self.source.columns[n].name) for n in free[:_COMPARED]])
+            where = " in this table" if field.name in elsewhere else ""
+            what = f"no column was found for the field {field.name}, which comes out empty{where}"
+            if free:
+                listed = [near] if near is not None else free[:_NAMED]
+                what += f"; columns without a field: {', '.join(map(self.letters, listed))}"
+                what += f" and {len(free) - len(listed)} more" if len(listed) < len(free) else ""
+                what += f'; to settle it: "synonyms": [the header of its column] on field {field.name}, or'
+            else:
+                what += "; to settle it:"
+            what += f' "optional": true on field {field.name}'
+            severity = "info" if where and not free else "warning"
+            findings.add(
+                "field_unmapped", severity, what, place=self.source.place, field=field.name, rule="mapping",
+                row=rows[-1] if rows and near is not None else None,
+                column=None if near is None else self.source.columns[near].index,
+            )  # fmt: skip
+
     def _report(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
@@ -289,8 +320,11 @@ def map_table(
     fields = [f for f in fields if f.name != filled]
     samples = source.samples()
     letters = _letters_named(fields) if source.table.generated_header else frozenset()
+    stacked = [c.parts for c in source.columns if len(c.parts) > 1 and not c.generated]
+    units = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)  # a row of units is under the names
     columns = [
-        ColumnIn(n, _headers(c, letters), Sample(samples[n]), a1.letters(c.index)) for n, c in enumerate(source.columns)
+        ColumnIn(n, _headers(c, letters, units=units), Sample(samples[n]), a1.letters(c.index))
+        for n, c in enumerate(source.columns)
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
@@ -306,11 +340,14 @@ def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
     return frozenset(spelled)
 
 
-def _headers(column: Column, named: frozenset[str]) -> tuple[str, ...]:
+def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
     if column.generated:
         letters = a1.letters(column.index)
         return (letters, column.name) if letters in named else ()
-    leaf = column.parts[-1] if column.parts else column.name
+    parts = column.parts
+    leaf = parts[-1] if parts else column.name
+    if units and len(parts) > 1:
+        return f"{' '.join(parts[:-1])} ({leaf})", parts[-2]
     return (column.name,) if leaf == column.name else (column.name, leaf)
 
 
@@ -452,13 +489,21 @@ def _column(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool
 
 def _nearest(header: str, fields: Sequence[Field]) -> str | None:
     """The field whose names have the most words or letters in common with a header."""
-    from difflib import SequenceMatcher  # noqa: PLC0415  # only on the way out
+    found = max(((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None)
+    return found[1] if found is not None and found[0] else None
 
-    best, nearest = 0.0, None
-    for field in fields[:_COMPARED]:
-        for name, _ in field.names:
-            letters = SequenceMatcher(None, joined(header)[:_LONGEST], joined(name)[:_LONGEST]).ratio()
-            alike = max(likeness(header, name), letters if letters >= _SIMILAR else 0.0)
-            if alike > best:
-                best, nearest = alike, field.name
-    return nearest
+
+def _most_like(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
+    """The column whose header has the most words or letters in common with a field's names."""
+    found = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
+    return found[1] if found is not None and found[0] else None
+
+
+def _alike(header: str, field: Field) -> float:
+    from difflib import SequenceMatcher  # noqa: PLC0415  # only for what has no column
+
+    best = 0.0
+    for name, _ in field.names:
+        letters = SequenceMatcher(None, joined(header)[:_LONGEST], joined(name)[:_LONGEST]).ratio()
+        best = max(best, likeness(header, name), letters if letters >= _SIMILAR else 0.0)
+    return best

@@ -6,7 +6,7 @@ strings in `SharedStrings`.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import islice, zip_longest
@@ -108,7 +108,9 @@ class Block(NamedTuple):
     columns: list[list[Value]]
 
     def within(self, first: int, last: int) -> "Block":
-        """The rows from `first` to `last`."""
+        """The rows from `first` to `last`; the block itself if that is all of them."""
+        if self.numbers and first <= self.numbers[0] and self.numbers[-1] <= last:
+            return self
         start, end = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
         return Block(self.numbers[start:end], [column[start:end] for column in self.columns])
 
@@ -143,6 +145,7 @@ class Layout:
     border_bottom: Marks = field(default_factory=dict)
     centred: Marks = field(default_factory=dict)
     indented: Marks = field(default_factory=dict)
+    struck: Marks = field(default_factory=dict)  # of all rows
     # column -> unit that a number format shows ("%", "€", "kg") -> first and last row of each run, of all rows
     units: dict[int, dict[str, "array[int]"]] = field(default_factory=dict)
     styled_rows: int = 0  # the style marks above cover rows up to this one; 0: the format stores no styles
@@ -229,6 +232,7 @@ class Remark:
     rows: tuple[int, ...]  # the first ones
     count: int
     settle: str | None = None
+    columns: tuple[int, ...] = ()  # of its cells, one for each row; empty: the whole rows
 
 
 @runtime_checkable
@@ -282,11 +286,13 @@ BLOCK = 2048  # rows: enough to work by column, few enough to stay in the CPU ca
 class RowBuilder:
     """Builds one row at a time from its cells, within the limits."""
 
-    def __init__(self, limits: ReadLimits) -> None:
+    def __init__(self, limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None) -> None:
+        """`on_twice` is called with the row and column of a cell that has two values."""
         self._limits = limits
         self._number = 0
         self._values: dict[int, Value] = {}
         self._slots = 0
+        self._on_twice = on_twice
 
     def next_row(self, number: int) -> Row | None:
         """Start a row; returns the previous one if it has any value."""
@@ -300,6 +306,8 @@ class RowBuilder:
         if not 0 < column <= self._limits.max_columns:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         if value or (value is not None and (value is not NO_CACHED_VALUE or column not in self._values)):
+            if self._on_twice and self._values.get(column, value) != value:
+                self._on_twice(self._number, column)
             self._values[column] = value  # of two cells with one address the later wins, unless it is blank
 
     def done(self) -> Row | None:
@@ -316,7 +324,9 @@ class RowBuilder:
         return self._number, values
 
 
-def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
+def ascending(
+    rows: Iterable[Row], limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None
+) -> Iterator[Row]:
     """Sort the rows of a sheet that stores them out of order; rows with one number are joined."""
     held: dict[int, list[Value]] = {}
     slots = 0
@@ -325,6 +335,10 @@ def ascending(rows: Iterable[Row], limits: ReadLimits) -> Iterator[Row]:
         if slots > limits.max_sorted_cells:
             raise errors.too_large("a sheet stores its rows out of order and is too large to sort")
         before = held.get(number)
+        if before is not None and on_twice:
+            for column, (old, new) in enumerate(zip(before, values, strict=False), 1):
+                if None not in (old, new) and old != new:
+                    on_twice(number, column)
         held[number] = values if before is None else _joined(before, values)
     yield from sorted(held.items())
 
@@ -386,6 +400,7 @@ def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
 
 _LISTED = 300_000  # strings kept unpacked; values that repeat come early in the part, so most lookups hit these
 _LISTED_CHARACTERS = 32 * 1024 * 1024
+_PLAIN = frozenset({str, type(None)})
 
 
 class SharedStrings:
@@ -396,6 +411,7 @@ class SharedStrings:
 
     def __init__(self, limits: ReadLimits) -> None:
         self.listed: list[str | None] = []
+        self.noted: dict[int, str] = {}  # texts with something to report about their cells
         self._packed = bytearray()
         self._ends = array("Q", [0])
         self._characters = 0  # in the list
@@ -405,6 +421,8 @@ class SharedStrings:
         return len(self.listed) + len(self._ends) - 1
 
     def extend(self, strings: list[str | None]) -> None:
+        if not _PLAIN.issuperset(map(type, strings)):
+            self.noted |= {at: one for at, one in enumerate(strings, len(self)) if one and one.__class__ is not str}
         if len(self.listed) < _LISTED and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
             self.listed += strings
             self._characters += sum(map(len, filter(None, strings)))
@@ -420,6 +438,8 @@ class SharedStrings:
         """Raises IndexError past the end; the caller must refuse negative indexes."""
         if index < len(self.listed):
             return self.listed[index]
+        if index in self.noted:
+            return self.noted[index]
         index -= len(self.listed)
         start, end = self._ends[index], self._ends[index + 1]
         return self._packed[start:end].decode() or None

@@ -24,6 +24,7 @@ from runner.engine.reading.books import (
     rows_of,
 )
 from runner.engine.reading.records import Dialect, Records, Trouble, Troubles, line_blocks
+from runner.engine.reading.reshaping import Reshaper, unquoted_blocks
 
 _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
@@ -32,11 +33,19 @@ _SAID: Final[dict[Trouble, str]] = {
     "open_quote": "a quote opens a field here and never closes it; it was read as a plain character",
     "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
     "undecodable": "some bytes are not valid {encoding}; they were read as {instead}",
+    "entities": "the row has HTML entities such as &amp; in its text; kept as they are",
+    "line_quoted": "the whole line is in quotes; it was read without them",
+    "line_joined": "a line break inside a value is not quoted; the line was joined with the next",
+    "delimiter_mixed": "the row has another delimiter than the others; it was split by its own",
     "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
 }
 _SETTLED: Final[dict[Trouble, str]] = {
     "undecodable": '"reading": {"encoding": "cp1252"}',
     "encoded_twice": "send the file as it was before that",
+    "entities": "export the text without entities",
+    "line_quoted": "quote values, not lines",
+    "line_joined": "quote values that contain line breaks",
+    "delimiter_mixed": "use one delimiter in the whole file",
 }
 _SHOWN: Final = {"\t": "tab", " ": "blank"}
 
@@ -58,6 +67,7 @@ class DelimitedSheet:
         self._dialect = dialect
         self._limits = limits
         self._troubles = Troubles()
+        self._reshaper = Reshaper(dialect, self._troubles)
 
     def layout(self) -> Layout:
         return Layout()
@@ -71,6 +81,7 @@ class DelimitedSheet:
         cells = first = 0
         for records in self._batches():
             widths = list(map(len, records))
+            self._reshaper.reshape(first + len(held), records, widths)
             cells += sum(widths)
             if max(widths) > limits.max_columns or cells > limits.max_cells:
                 raise _too_many(first + len(held), widths, cells, limits)
@@ -99,8 +110,10 @@ class DelimitedSheet:
         with _Text(self._file, self._encoding) as text:
             for _ in range(self._dialect.skip_lines):
                 text.readline()
-            records = Records(line_blocks(text), self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
+            lines = unquoted_blocks(line_blocks(text)) if self._dialect.in_quotes else line_blocks(text)
+            records = Records(lines, self._dialect, spoiled=_SPOILED.get(self._encoding.errors))
             self._troubles = records.troubles
+            self._reshaper = Reshaper(self._dialect, records.troubles)
             yield from filter(None, records.batches())
 
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from runner.engine.reading.records import Dialect, Records
+from runner.engine.reading.reshaping import whole_lines
 
 _DELIMITERS: Final = {",": 1.0, ";": 1.0, "\t": 1.0, "|": 1.0, " ": 0.4}  # how common each is
 _RARE: Final = dict.fromkeys("#^~:¦§\x1f\x1e\x01", 0.5)  # only if every line agrees
 _ROWS: Final = 400
 _HEAD: Final = 10
+_LONG: Final = 300  # characters in quotes that are looked for
 _INSIDE: Final = 0.1  # weight of a delimiter that the first line lacks while another splits every line
 _CLOSE: Final = 0.9  # a rival with this share of the best score makes the choice a guess
 _KNOWN = re.compile(
@@ -25,6 +27,7 @@ _KNOWN = re.compile(
     )?\s*""",
     re.VERBOSE,
 )
+_QUOTES: Final = ("open_quote", "stray_quote", "undecodable")
 _SEP_LINE = re.compile(r'\ufeff?"?sep=(.)"?[\r\n]*$', re.IGNORECASE)
 
 
@@ -40,6 +43,9 @@ def detect(
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
     if named and delimiter is None:
         delimiter = named[1]
+    if quote is None and (bare := whole_lines(sample)) is not None:
+        found = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
+        return replace(found, skip_lines=skip, in_quotes=True)
     tried = _tried(sample, name, delimiter, quote)
     best = max(tried, key=lambda one: one.score, default=None)
     is_guess = False
@@ -107,13 +113,16 @@ def _quotes(sample: list[str], delimiter: str) -> list[str]:
     if "'" not in text:
         return ['"']
     one = re.escape(delimiter)
-    doubles = len(re.findall(rf'(?:^|{one})[ \t]*"', text, re.MULTILINE))
-    opened = len(re.findall(rf"(?:^|{one})[ \t]*'", text, re.MULTILINE))
+    # A run of blanks is searched once, and not from each of them.
+    before = r"(?:^|(?<=[ \t]))" if delimiter in " \t" else rf"(?:^|{one})[ \t]*"
+    doubles = len(re.findall(rf'{before}"', text, re.MULTILINE))
+    opened = len(re.findall(rf"{before}'", text, re.MULTILINE))
     closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
     if not opened or not closed or doubles >= opened:
         return ['"']
-    wrapped = len(re.findall(rf"(?:^|{one})[ \t]*'[^\r\n]*?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
-    doubled = re.search(rf"(?:^|{one})[ \t]*'[^'\r\n]+''(?:[^']|'')*'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    most = f"{{0,{_LONG}}}"
+    wrapped = len(re.findall(rf"{before}'[^\r\n]{most}?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
+    doubled = re.search(rf"{before}'[^'\r\n]+''(?:[^']|''){most}'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
     if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
         return ["'"]
     return ['"', "'"]
@@ -145,7 +154,7 @@ def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int,
     """How many records are irregular, and the dialect with the width of most others."""
     records = Records([list(sample)], dialect, is_cut=is_cut)
     widths = [len(record) for batch in records.batches() for record in batch]
-    troubled = {row for kind, rows in records.troubles.rows.items() if kind != "encoded_twice" for row in rows}
+    troubled = {row for kind, rows in records.troubles.rows.items() if kind in _QUOTES for row in rows}
     regular = Counter(width for row, width in enumerate(widths, 1) if row not in troubled)
     if not regular:
         return len(troubled), dialect

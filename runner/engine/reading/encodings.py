@@ -159,7 +159,8 @@ _HANDFUL: Final = 8  # non-ASCII bytes
 _NEIGHBOURS: Final = (("cp1252", "cp1250"), ("cp850", "cp852"))
 _FEW_WIDE: Final = 30  # East Asian characters; fewer are valid in each other's encodings
 _MIN_WIDE: Final = 2
-_LINE: Final = re.compile(rb"[^\r\n]*[\x80-\xff][^\r\n]*")
+# Tried only where a line begins: a long line without such bytes would be searched from each of its bytes.
+_LINE: Final = re.compile(rb"(?<![^\r\n])[^\r\n\x80-\xff]*+[\x80-\xff][^\r\n]*")
 _MANY: Final = 20  # UTF-8 characters that outweigh as many invalid places
 _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _COMMON_SIGNS: Final = frozenset("€£°§©®™“”‘’–—…½¼²³\xa0•·«»±µ×")

@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from runner.engine.reading.books import Area, CellError, Layout, ReadLimits, Shown, Value
+from runner.engine.reading.runs import Look
 
 _DAY_MS = 86_400_000
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
@@ -162,6 +163,7 @@ class _Section:
     def __init__(self) -> None:
         self.parts: list[str | _Digit | None] = []  # literal text, a digit placeholder, or all digits
         self.condition: Callable[[int], bool] | None = None
+        self.bound = 0  # of the condition
 
     def show(self, number: int) -> str:
         """Fill the digits of a non-negative number into the placeholders, from the right."""
@@ -191,7 +193,8 @@ def shower_of(code: str) -> Shower | None:
     def show(number: int) -> str | None:
         return _show(sections, number)
 
-    return show if any(show(one) not in (None, str(one)) for one in _PROBES) else None
+    probes = {*_PROBES, *(section.bound for section in sections if section.condition)}
+    return show if any(show(one) not in (None, str(one)) for one in probes) else None
 
 
 def shown(show: Shower, number: Value) -> Value:
@@ -230,6 +233,7 @@ def _bracket(section: _Section, inside: str) -> bool:
     if found := _CONDITION.fullmatch(inside.strip()):
         compare, bound = _COMPARE[found[1]], float(found[2])
         section.condition = lambda number: compare(number, bound)
+        section.bound = int(bound)
     return not inside.startswith("$") or inside.startswith("$-")
 
 
@@ -303,11 +307,21 @@ class NumberFormat(NamedTuple):
 
 _LITERALS = re.compile(r'\[\$([^\]-]*)[^\]]*\]|"([^"]*)"?|\\(.)|([$\u00a2-\u00a5\u20a0-\u20cf])')
 _SKIPPED = re.compile(r"\[[^$\]][^\]]*\]|_.|\*.")
-_UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
+UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
+
+
+_MINUS = re.compile(r"[-\u2212]\s*[^\w\s]*\s*[0#?].*|\(\s*[^\w\s]*\s*[0#?][^()]*\)", re.DOTALL)
+MINUS: Final = "-"  # the "unit" of a format that shows positive numbers as negative ones
+
+
+_DIVIDED = re.compile(r"[0#?](,+)(?=[^0#?,]|$)")
 
 
 def unit_of_format(code: str) -> str:
-    """The sign or word that a format adds to a number, from its first section; empty if it adds none."""
+    """The sign or word that a format adds to a number, from its first section; empty if it adds none.
+
+    A comma at its start for each time that the number is shown divided by a thousand: `#,##0,"K"` has the unit `,K`.
+    """
     code = _SKIPPED.sub("", code[:MOST])
     literals: list[str] = []
 
@@ -317,9 +331,13 @@ def unit_of_format(code: str) -> str:
 
     first, _, rest = _LITERALS.sub(take, code).partition(";")
     del literals[first.count("\0") :]
+    left = iter(literals)
+    if _MINUS.fullmatch(re.sub("\0", lambda _: next(left, ""), first).strip()):
+        return MINUS
     if "%" in first:
         return "%"
-    return " ".join(_UNIT.findall(" ".join(literals)))[:20] if rest or literals else ""
+    divided = found[1] if (found := _DIVIDED.search(first)) else ""
+    return divided[:4] + (" ".join(UNIT.findall(" ".join(literals)))[:20] if rest or literals else "")
 
 
 def format_of(code: str) -> NumberFormat:
@@ -343,6 +361,7 @@ class CellStyle:
     border_bottom: bool = False
     centred: bool = False
     indented: bool = False
+    struck: bool = False
 
     @property
     def plain(self) -> bool:
@@ -350,6 +369,7 @@ class CellStyle:
 
 
 _PLAIN = CellStyle()
+_HINTS: Final = tuple(name for name in CellStyle.__slots__ if name != "struck")
 
 
 @dataclass(kw_only=True)
@@ -360,6 +380,7 @@ class Styles:
     looks: list[CellStyle] = field(default_factory=list)
     shows: dict[int, Shower] = field(default_factory=dict)  # for styles of kind SHOWN
     units: dict[int, str] = field(default_factory=dict)  # for styles whose format shows one
+    fonts: list[Look] = field(default_factory=list)  # how each font makes a run of a text look (.xls and .xlsb)
 
     def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
         """Add the next style; `number` is that of a format of the file or of a built-in one."""
@@ -415,6 +436,11 @@ def dated(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
     return date_value(serial, epoch_1904=epoch_1904)
 
 
+def font_look(flags: int, script: int) -> Look:
+    """How a font makes a run of a text look, from its flags and its script as .xls and .xlsb store them."""
+    return "struck" if flags & 8 else "raised" if script == 1 else "lowered" if script == 2 else ""
+
+
 class NumberReader:
     def __init__(self, styles: Styles, *, epoch_1904: bool) -> None:
         self._styles = styles
@@ -446,6 +472,7 @@ class Marker:
         self._limits = limits
         self.units = styles.units
         self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain}
+        self.is_any_struck = any(look.struck for look in self.marked.values())
 
     def row(self, number: int, *, hidden: bool) -> None:
         if hidden and number <= self._limits.max_rows:
@@ -458,9 +485,13 @@ class Marker:
         if unit and style in self.units:
             self.mark_units(column, style, row, row)
         look = self.marked.get(style)
-        if look is None or row > self._limits.layout_rows:
+        if look is None:
             return
-        for name in CellStyle.__slots__:
+        if look.struck:  # however far down: what is struck out may no longer count
+            self.layout.struck.setdefault(row, set()).add(column)
+        if row > self._limits.layout_rows:
+            return
+        for name in _HINTS:
             if getattr(look, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 

@@ -1,10 +1,11 @@
 """Reads .ods: cell values, the tables of content.xml as rows, and the book."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time, timedelta
 from functools import cached_property
+from types import MappingProxyType
 from typing import BinaryIO
 
 from runner.engine.reading import errors, number_formats
@@ -14,13 +15,15 @@ from runner.engine.reading.books import (
     CellError,
     Layout,
     ReadLimits,
+    Remark,
     Row,
     Sheet,
     Value,
     Visibility,
 )
 from runner.engine.reading.containers import Entry, ZipArchive
-from runner.engine.reading.number_formats import MOST, Shower, shown
+from runner.engine.reading.number_formats import MOST, Shower
+from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, shown
 from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
 
 _DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
@@ -48,7 +51,7 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
         if not attributes.get("value"):
             return text or None
         number = number_formats.number_from_text(attributes["value"])
-        return shown(_showing(text), number) if kind == "float" and type(number) is int else number
+        return number_formats.shown(_showing(text), number) if kind == "float" and type(number) is int else number
     if kind == "date":
         return number_formats.iso_value(attributes.get("date-value", "")) or text or None
     if kind == "time":
@@ -60,6 +63,24 @@ def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per ty
     if formula and _ERROR.fullmatch(text):
         return _error(text)
     return attributes.get("string-value") or text or None
+
+
+_NUMERAL = re.compile(r"[-+(]?[\d.,' \u00a0\u202f]*\d\)?")
+
+
+def _unit_shown(number: float, text: str) -> str:
+    """The unit that a cell shows beside its number; a comma for a number that is shown divided by a thousand."""
+    if (found := _NUMERAL.search(text)) is None:
+        return ""
+    rest = "" if len(found[0]) == len(text) else " ".join(_WORD.findall(text.replace(found[0], " ", 1)))
+    if abs(number) < 1000 or rest[:1] in ("E", "e"):
+        return rest
+    whole = sum(map(str.isdecimal, found[0]))
+    lost = len(str(int(abs(number)))) - whole
+    return "," * (lost // 3) + rest if lost >= 3 else rest
+
+
+_WORD = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]")
 
 
 def _showing(text: str) -> Shower:
@@ -135,6 +156,7 @@ class TablePlace:
 class Places:
     tables: list[TablePlace] = field(default_factory=list)
     hidden_styles: set[str] = field(default_factory=set)
+    looks: dict[str, Look] = field(default_factory=dict)  # of texts in a style
     epoch: int = 1900  # the epoch of day numbers
 
 
@@ -167,6 +189,8 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
             style = attributes.get("style:name", "")
         elif name == "style:table-properties" and attributes.get("table:display") == "false":
             places.hidden_styles.add(style)
+        elif name == "style:text-properties" and (look := _style_look(attributes)):
+            places.looks[style] = look
 
     def end(name: str) -> None:
         nonlocal depth, levels, aside
@@ -186,12 +210,32 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
     return places
 
 
+def _style_look(attributes: Attributes) -> Look:
+    """How the properties of a style make a text look."""
+    if (
+        attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none"))
+        != "none"
+    ):
+        return "struck"
+    position = attributes.get("style:text-position", "").split(" ")[0]
+    if position in ("super", "sub"):
+        return "raised" if position == "super" else "lowered"
+    shift = position.removesuffix("%").removeprefix("-")
+    if not shift.isdecimal() or int(shift) == 0:
+        return ""
+    return "lowered" if position[0] == "-" else "raised"
+
+
 class TableReader:
     """XML handlers for one table."""
 
-    def __init__(self, limits: ReadLimits) -> None:
+    def __init__(self, limits: ReadLimits, looks: Mapping[str, Look] = MappingProxyType({})) -> None:
         self.done: list[Row] = []
         self.layout = Layout()
+        self.notes = CellNotes()
+        self._looks = looks
+        self._nested: list[Look] = []  # of the open spans
+        self._cuts: list[tuple[int, Look]] = []  # where the look of the text changes
         self._limits = limits
         self._row = 0
         self._repeat = 1
@@ -224,6 +268,8 @@ class TableReader:
             self._spans = _count(attributes, "table:number-columns-repeated")
             self._cell = {_CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES}
             self._merge(attributes)
+            if self._looks and self._looks.get(attributes.get("table:style-name", "")) == "struck":
+                self.layout.struck.setdefault(self._row + 1, set()).add(self._column + 1)
         elif kind == "table-row":
             self._repeat = _count(attributes, "table:number-rows-repeated")
             self._column, self._values = 0, []
@@ -251,6 +297,22 @@ class TableReader:
             self._text.append("\t")
         elif kind == "line-break":
             self._text.append("\n")
+        elif kind == "span" and self._looks:
+            self._nested.append(self._looks.get(attributes.get("text:style-name", ""), ""))
+            self._cut()
+
+    def _cut(self) -> None:
+        """Start a run of the text with the look of the open spans."""
+        held = [look for look in self._nested if look]
+        self._cuts.append((len(self._text), "struck" if "struck" in held else held[-1] if held else ""))
+
+    def _shown(self) -> str:
+        if not any(look for _, look in self._cuts):
+            return "".join(self._text)
+        ends = [at for at, _ in self._cuts[1:]]
+        parts = zip(self._cuts, [*ends, len(self._text)], strict=True)
+        runs = [Run("".join(self._text[at:end]), look) for (at, look), end in parts]
+        return shown([Run("".join(self._text[: self._cuts[0][0]])), *runs])
 
     def _data(self, data: str) -> None:
         if self._in_paragraph and not self._aside:
@@ -265,6 +327,9 @@ class TableReader:
             self._end_cell()
         elif kind in _SHOWN and self._cell is not None:
             self._in_paragraph -= 1
+        elif kind == "span" and self._nested:
+            self._nested.pop()
+            self._cut()
         elif kind == "table-row":
             self._end_row()
         elif kind == "table-header-rows" and self.layout.print_title_rows:
@@ -273,9 +338,15 @@ class TableReader:
     def _end_cell(self) -> None:
         if self._cell is None:
             return
-        value = value_of(self._cell, "".join(self._text))
+        text = self._shown() if self._cuts else "".join(self._text)
+        value = value_of(self._cell, text)
         unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
+        if not unit and isinstance(value, int | float) and not isinstance(value, bool):
+            unit = _unit_shown(value, text[:MOST])
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
+        self._cuts, self._nested = [], []
+        if isinstance(value, str):
+            value = self._noted(value)
         start, self._column = self._column, self._column + self._spans
         if value is None:
             return
@@ -285,6 +356,13 @@ class TableReader:
         self._values += [value] * self._spans
         for column in range(start + 1, self._column + 1) if unit else ():
             self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
+
+    def _noted(self, text: str) -> str:
+        """The plain text, after what is to be reported about its cell was taken down."""
+        note = text.note if isinstance(text, Noted) else "encoded_twice" if may_be_twice(text) else None
+        if note is not None:
+            self.notes.add(note, self._row + 1, self._column + 1)
+        return str(text) if isinstance(text, Noted) else text
 
     def _end_row(self) -> None:
         first, self._row = self._row + 1, self._row + self._repeat
@@ -333,7 +411,16 @@ def is_opendocument(archive: ZipArchive) -> bool:
 
 
 class OdsSheet:
-    def __init__(self, archive: ZipArchive, entry: Entry, place: TablePlace, index: int, limits: ReadLimits) -> None:
+    def __init__(
+        self,
+        archive: ZipArchive,
+        entry: Entry,
+        place: TablePlace,
+        index: int,
+        limits: ReadLimits,
+        *,
+        looks: Mapping[str, Look],
+    ) -> None:
         self.name = place.name
         self.index = index
         self.visibility: Visibility = "visible"
@@ -341,16 +428,24 @@ class OdsSheet:
         self._entry = entry
         self._place = place
         self._limits = limits
+        self._looks = looks
+        self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        return read_table(self._pieces(), TableReader(self._limits))
+        reader = TableReader(self._limits, self._looks)
+        self._notes = reader.notes
+        return read_table(self._pieces(), reader)
+
+    def remarks(self) -> list[Remark]:
+        """What the cells of the last reading show besides their values."""
+        return self._notes.remarks()
 
     def layout(self) -> Layout:
         return self._layout
 
     @cached_property
     def _layout(self) -> Layout:
-        reader = TableReader(self._limits)
+        reader = TableReader(self._limits, self._looks)
         for _ in read_table(self._pieces(), reader):
             pass
         return reader.layout
@@ -374,7 +469,7 @@ def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
     places = find_tables(archive.stream(entry), limits)
     sheets: list[Sheet] = []
     for place in places.tables:
-        sheet = OdsSheet(archive, entry, place, len(sheets), limits)
+        sheet = OdsSheet(archive, entry, place, len(sheets), limits, looks=places.looks)
         sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
         sheets.append(sheet)
     return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from runner.engine.reading import errors
+from runner.engine.reading.runs import TWICE, may_be_twice
 
 MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field of several lines; beyond that its quote never closed
@@ -35,12 +36,14 @@ _FITTED_QUOTES: Final = 60
 _PATIENCE: Final = 2_000_000  # characters searched per file for the ends of fields with undoubled quotes
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may span
 
-Trouble = Literal["open_quote", "stray_quote", "undecodable", "encoded_twice"]
+Trouble = Literal[
+    "open_quote", "stray_quote", "undecodable", "encoded_twice", "entities", "line_quoted", "line_joined",
+    "delimiter_mixed",
+]  # fmt: skip
 
-# UTF-8 that was read as Windows-1252: an accented letter or a typographic sign became two or three characters.
-_TWICE: Final = re.compile(
-    "\u00c3[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
-    "|\u00e2\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
+_ENTITY: Final = re.compile(
+    "&(?:amp|lt|gt|quot|apos|nbsp|euro|pound|(?:[aeiouAEIOU](?:grave|acute|circ|uml)|[anoANO]tilde|[aA]ring|[cC]cedil"
+    "|[oO]slash|szlig|[aA][eE]lig|[nm]dash|[lr][sd]quo|hellip|#[0-9]{2,6}|#x[0-9a-fA-F]{2,5}));"
 )
 
 csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a field is bounded by its line and by MAX_FIELD
@@ -58,6 +61,7 @@ class Dialect:
     sure: bool = True  # False: another delimiter fits as well
     evidence: Mapping[str, int] = field(default_factory=dict)  # delimiter -> records of the usual width
     rival: str = ""
+    in_quotes: bool = False  # each line as a whole is in quotes
 
 
 @dataclass
@@ -128,14 +132,16 @@ class Records:
             if done < len(lines):
                 self._lines.extend(lines[done:])
                 records += self._one_by_one()
-            if ("\u00c3" in text or "\u00e2\u20ac" in text) and _TWICE.search(text):
-                self._note_twice(records)
+            if may_be_twice(text):
+                self._note("encoded_twice", TWICE, records)
+            if "&" in text and _ENTITY.search(text):
+                self._note("entities", _ENTITY, records)
             yield _unwrapped(records) if '="' in text else records
 
-    def _note_twice(self, records: list[list[str]]) -> None:
+    def _note(self, trouble: Trouble, pattern: re.Pattern[str], records: list[list[str]]) -> None:
         for row, record in enumerate(records, self._row - len(records) + 1):
-            if any(map(_TWICE.search, record)):
-                self.troubles.add("encoded_twice", row)
+            if any(map(pattern.search, record)):
+                self.troubles.add(trouble, row)
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
         """Take records while all quotes are regular; returns the number of lines taken."""

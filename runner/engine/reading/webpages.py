@@ -6,14 +6,15 @@ closed, in quadratic time on a page of such tags; here an unclosed tag ends with
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 
 from runner.engine.reading import errors
-from runner.engine.reading.books import Area, Book, Layout, ReadLimits, Row, Sheet, Value, Visibility
+from runner.engine.reading.books import Area, Book, Layout, ReadLimits, Remark, Row, Sheet, Value, Visibility
 from runner.engine.reading.delimited import encoding_choice
 from runner.engine.reading.encodings import detect
+from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, shown
 
 _NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
 _STOP = re.compile(r"""=\s*(["'])|>""")
@@ -71,7 +72,9 @@ def tokens(page: str) -> Iterator[Tag | str]:
             at = min(end + 1, len(page))
             if not closes and name in _RAW:
                 close = _RAW[name].search(page, at)
-                at = close.start() if close else len(page)
+                start, at = at, close.start() if close else len(page)
+                if name == "textarea":
+                    yield plain(page[start:at])
 
 
 def _after(page: str, mark: str, at: int) -> int:
@@ -95,15 +98,71 @@ _CELLS = ("td", "th")
 _SECTIONS = ("thead", "tbody", "tfoot")
 _LINES = frozenset({"p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre"})
 _BOLD = ("b", "strong")
+_LOOKS: Final[dict[str, Look]] = {
+    "sup": "raised", "sub": "lowered", "small": "small", "s": "struck", "strike": "struck", "del": "struck",
+}  # fmt: skip
+_UNSEEN: Final = frozenset({"rt", "rp", "datalist"})  # guides to pronunciation, proposals for an input
+_VOID: Final = frozenset({"br", "img", "input", "hr", "wbr", "col", "area", "link", "meta", "source", "embed", "param"})
+_VALUED: Final = frozenset({
+    "", "text", "number", "email", "tel", "url", "date", "datetime-local", "month", "week", "time", "search", "range",
+    "color",
+})  # fmt: skip
+_TICKED: Final = ("checkbox", "radio")
 _MOST_COLUMNS, _MOST_ROWS = 1_000, 65_534  # the largest spans of a cell, as in browsers
-_HIDDEN = "display:none"
 _BREAK = "\x00"  # never in a page's text
+
+
+Looks = Mapping[str, Look | Literal["hidden"]]  # of the classes of the page's own style sheets
+_SHEETS: Final = 50
+_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|<!--|-->")
+_MEDIA = re.compile(r"@[^{};]*+(?:;|\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\})")
+_RULE = re.compile(r"([^{}]*+)\{([^{}]*+)\}")
+_CLASS = re.compile(r"\s*[a-zA-Z]*\.([\w-]+)\s*")
+
+
+def _declared_look(style: str) -> Look | Literal["hidden"]:
+    """How the declarations of a style make a text look; nothing if they do not matter."""
+    style = "".join(style.lower().split())
+    if "display:none" in style or "visibility:hidden" in style or "visibility:collapse" in style:
+        return "hidden"
+    if "line-through" in style:
+        return "struck"
+    return "raised" if "vertical-align:super" in style else "lowered" if "vertical-align:sub" in style else ""
+
+
+def classes(page: str) -> Looks:
+    """The classes that the page's own style sheets hide, raise, lower or strike out."""
+    found: dict[str, Look | Literal["hidden"]] = {}
+    at = 0
+    for _ in range(_SHEETS):
+        opened = re.compile(r"<style\b[^<>]*>", re.IGNORECASE).search(page, at)
+        if opened is None:
+            break
+        close = _RAW["style"].search(page, opened.end())
+        at = close.start() if close else len(page)
+        rules = _MEDIA.sub("", _COMMENT.sub("", page[opened.end() : at]))
+        for selectors, declarations in _RULE.findall(rules):
+            if look := _declared_look(declarations):
+                found |= {one[1]: look for one in map(_CLASS.fullmatch, selectors.split(",")) if one}
+    return found
 
 
 class PageTable:
     """Builds one table from its tags, without nested tables."""
 
-    def __init__(self, limits: ReadLimits) -> None:
+    def __init__(self, limits: ReadLimits, styles: Looks | None = None) -> None:
+        self.notes = CellNotes()
+        self.is_hidden = False
+        self._styles = styles or {}
+        self._open: list[
+            tuple[str, Look | Literal["hidden"]]
+        ] = []  # elements of the open cell from the first with a look
+        self._look: Look | Literal["hidden"] = ""  # of the text here
+        self._options: list[tuple[bool, list[str]]] | None = None  # of the open select
+        self._controls = 0  # form controls in the open cell
+        self._instead = ""  # what an image shows
+        self._hidden_cells: dict[int, int] = {}
+        self._cells_of: dict[int, int] = {}
         self.name = ""
         self.rows: list[Row] = []
         self.layout = Layout()
@@ -114,7 +173,7 @@ class PageTable:
         self._column = 0  # column of the open cell; 0: none is open
         self._next = 1
         self._below: dict[int, int] = {}  # column -> last row covered by a cell from above
-        self._text: list[str] = []
+        self._text: list[Run] = []
         self._stored: str | None = None  # the number that Excel wrote beside the text of the open cell
         self._in_row = self._in_caption = False
         self._known: dict[str, str] = {}
@@ -135,24 +194,104 @@ class PageTable:
         elif name == "caption":
             self._end_caption()
             self._in_caption = not tag.closes and not self._column
-        elif name == "br" or name in _LINES:
-            self._text.append(_BREAK)
-        elif name in _BOLD and not tag.closes and self._column:
+        elif self._column or self._in_caption:
+            self._inside(tag)
+
+    def _inside(self, tag: Tag) -> None:
+        """An element inside a cell."""
+        name = tag.name
+        if name == "br" or name in _LINES:
+            self._put(_BREAK)
+        if name in _BOLD and not tag.closes and self._column:
             self._mark()
+        if name in ("select", "option", "input", "textarea", "img"):
+            self._control(tag)
+        if name in _VOID:
+            return
+        if tag.closes:
+            held = [at for at, (one, _) in enumerate(self._open) if one == name]
+            if held:
+                del self._open[held[-1] :]
+                self._look = self._nested_look()
+        elif self._open or name in _LOOKS or name in _UNSEEN or tag.attributes:
+            look = self.look_of(tag)
+            if look or self._open:
+                self._open.append((name, look))
+                self._look = self._nested_look()
+
+    def _nested_look(self) -> Look | Literal["hidden"]:
+        looks = [look for _, look in self._open if look]
+        for one in ("hidden", "struck"):
+            if one in looks:
+                return one
+        return looks[-1] if looks else ""
+
+    def look_of(self, tag: Tag) -> Look | Literal["hidden"]:
+        """How an element shows its text."""
+        if tag.name in _UNSEEN:
+            return "hidden"
+        look: Look | Literal["hidden"] = ""
+        if tag.attributes:
+            if "style" in tag.attributes:
+                look = _declared_look(tag.get("style") or "")
+            if not look and "hidden" in tag.attributes.lower() and tag.get("hidden") is not None:
+                look = "hidden"
+            if not look and self._styles and (names := tag.get("class")):
+                look = next((self._styles[one] for one in names.split() if one in self._styles), "")
+        return look or _LOOKS.get(tag.name, "")
+
+    def _control(self, tag: Tag) -> None:
+        """A form control, read as what it shows."""
+        if tag.name == "option" and self._options is not None and not tag.closes:
+            self._options.append((tag.get("selected") is not None, []))
+        elif tag.name == "select":
+            if tag.closes and self._options:
+                chosen = next((text for is_chosen, text in self._options if is_chosen), self._options[0][1])
+                self._options = None
+                self._put("".join(chosen))
+            else:
+                self._options = None if tag.closes else []
+                self._count_control()
+        elif tag.closes:
+            return
+        elif tag.name == "textarea":
+            self._count_control()
+        elif tag.name == "img":
+            self._instead = self._instead or tag.get("alt") or ""
+        elif (kind := (tag.get("type") or "").strip().lower()) in _VALUED and self.look_of(tag) != "hidden":
+            self._count_control()
+            self._put(tag.get("value") or "")
+        elif kind in _TICKED:
+            self._count_control()
+            self._put("false" if tag.get("checked") is None else "true")
+
+    def _count_control(self) -> None:
+        self._controls += 1
+        if self._controls > 1:
+            self._put(" ")
+
+    def _put(self, text: str) -> None:
+        if self._look != "hidden":
+            if self._options:
+                self._options[-1][1].append(text)
+            elif self._options is None:
+                self._text.append(Run(text, self._look))
 
     def text(self, text: str) -> None:
         if self._column or self._in_caption:
-            self._text.append(text.replace(_BREAK, ""))
+            self._put(text.replace(_BREAK, ""))
 
     def end(self) -> None:
         self._end_caption()
         self._end_row()
+        hidden = {at for at, count in self._hidden_cells.items() if count == self._cells_of[at]}
+        self.layout.hidden_columns |= hidden
 
     def _start_row(self, tag: Tag) -> None:
         self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
             raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
-        if _HIDDEN in (tag.get("style") or "").replace(" ", "").lower():
+        if tag.attributes and self.look_of(tag) == "hidden":
             self.layout.hidden_rows.add(self._row)
         self.layout.styled_rows = min(self._row, self._limits.layout_rows)
 
@@ -175,6 +314,13 @@ class PageTable:
         if tag.name == "th":
             self._mark()
         self._stored = tag.get("x:num") if "x:num" in tag.attributes else None
+        self._cells_of[self._column] = self._cells_of.get(self._column, 0) + 1
+        if tag.attributes:
+            look = self.look_of(tag)
+            if look == "hidden":
+                self._hidden_cells[self._column] = self._hidden_cells.get(self._column, 0) + 1
+            elif look:
+                self._open, self._look = [(tag.name, look)], look
 
     def _mark(self) -> None:
         if self._row <= self._limits.layout_rows:
@@ -182,13 +328,30 @@ class PageTable:
 
     def _end_cell(self) -> None:
         if self._column:
+            if self._instead and not any(text.strip() for text, _ in self._text):
+                self._text.append(Run(self._instead))
+                self.notes.add("image", self._row, self._column)
             if (text := _shown(self._text)) is not None:
+                self._note(text)
                 exact = _unrounded(self._stored, text) if self._stored else None
-                self._values[self._column] = self._known.setdefault(text, text) if exact is None else exact
+                self._values[self._column] = self._known.setdefault(text, str(text)) if exact is None else exact
             if len(self._known) > 10_000:
                 self._known.clear()
             self._column = 0
-        self._text = []
+        self._start_text()
+
+    def _start_text(self) -> None:
+        self._text, self._open, self._look, self._options = [], [], "", None
+        self._controls, self._instead = 0, ""
+
+    def _note(self, text: str) -> None:
+        """Take down what is to be reported about the open cell."""
+        if isinstance(text, Noted):
+            self.notes.add(text.note, self._row, self._column)
+        elif may_be_twice(text):
+            self.notes.add("encoded_twice", self._row, self._column)
+        if self._controls > 1:
+            self.notes.add("form", self._row, self._column)
 
     def _end_row(self) -> None:
         self._end_cell()
@@ -201,10 +364,11 @@ class PageTable:
     def _end_caption(self) -> None:
         if self._in_caption:
             self.name = self.name or (_shown(self._text) or "").replace("\n", " ")
-            self._in_caption, self._text = False, []
+            self._in_caption = False
+            self._start_text()
 
 
-def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTable]:
+def read_tables(found: Iterable[Tag | str], limits: ReadLimits, styles: Looks | None = None) -> list[PageTable]:
     """All tables, in the order of their opening tags; one without text has no rows."""
     tables: list[PageTable] = []
     opened: list[PageTable] = []
@@ -218,7 +382,8 @@ def read_tables(found: Iterable[Tag | str], limits: ReadLimits) -> list[PageTabl
             elif not token.closes:
                 if len(opened) >= limits.max_depth or len(tables) >= limits.max_page_tables:
                     raise errors.hostile(f"a web page with over {len(opened) or len(tables)} tables")
-                opened.append(PageTable(limits))
+                opened.append(PageTable(limits, styles))
+                opened[-1].is_hidden = opened[-1].look_of(token) == "hidden"
                 tables.append(opened[-1])
         elif opened:
             opened[-1].tag(token)
@@ -236,10 +401,12 @@ def _span(tag: Tag, name: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
-def _shown(parts: list[str]) -> str | None:
+def _shown(parts: Sequence[Run]) -> str | None:
     """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them."""
-    lines = [" ".join(line.split()) for line in "".join(parts).split(_BREAK)]
-    return "\n".join(line for line in lines if line) or None
+    text = shown(parts) if any(look for _, look in parts) else "".join([text for text, _ in parts])
+    lines = [" ".join(line.split()) for line in text.split(_BREAK)]
+    joined = "\n".join(line for line in lines if line)
+    return (Noted(joined, text.note) if isinstance(text, Noted) else joined) or None
 
 
 _FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
@@ -272,7 +439,7 @@ class PageSheet:
     def __init__(self, table: PageTable, index: int) -> None:
         self.name = table.name or f"Table {index + 1}"
         self.index = index
-        self.visibility: Visibility = "visible"
+        self.visibility: Visibility = "hidden" if table.is_hidden else "visible"
         self._table = table
 
     def rows(self) -> Iterator[Row]:
@@ -280,6 +447,10 @@ class PageSheet:
 
     def layout(self) -> Layout:
         return self._table.layout
+
+    def remarks(self) -> list[Remark]:
+        """What cells show besides their values."""
+        return self._table.notes.remarks()
 
 
 def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None) -> Book:
@@ -290,7 +461,7 @@ def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None
     encoding = detect(file, declared=declared or _named(file))
     file.seek(0)
     page = file.read().decode(encoding.name, "replace")
-    tables = read_tables(tokens(page.removeprefix("\ufeff")), limits)
+    tables = read_tables(tokens(page.removeprefix("\ufeff")), limits, classes(page))
     filled = [table for table in tables if table.rows]
     if not filled:
         what = "whose tables hold no text" if tables else "without a table"

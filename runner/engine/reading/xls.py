@@ -6,8 +6,8 @@ The workbook stream is kept in memory; rows are decoded on demand.
 import codecs
 import struct
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from runner.engine.reading.books import (
     ListedSheet,
     ReadingChoice,
     ReadLimits,
+    Remark,
     Row,
     RowBuilder,
     SharedStrings,
@@ -38,9 +39,11 @@ from runner.engine.reading.number_formats import (
     NumberFormat,
     NumberReader,
     Styles,
+    font_look,
     format_of,
     rk,
 )
+from runner.engine.reading.runs import CellNotes, Look, noted_twice, parted, shown
 
 BOF, EOF, CONTINUE = 0x0809, 0x000A, 0x003C
 BIFF5, BIFF8 = 0x0500, 0x0600
@@ -113,7 +116,8 @@ class SharedTexts:
     their width.
     """
 
-    def __init__(self, bodies: list[bytes], limits: ReadLimits) -> None:
+    def __init__(self, bodies: list[bytes], limits: ReadLimits, fonts: Sequence[Look] = ()) -> None:
+        self._fonts = fonts
         self._stream = b"".join(bodies)
         self._limits = limits
         ends = [0]
@@ -129,7 +133,7 @@ class SharedTexts:
             found.append(self._text() or None)
             if len(found) > self._limits.max_strings:
                 raise errors.too_large(f"it has more than {self._limits.max_strings} shared strings")
-        return found
+        return noted_twice(found)
 
     def _text(self) -> str:
         while self._next < len(self._ends) and self._ends[self._next] <= self._at:
@@ -145,8 +149,14 @@ class SharedTexts:
             extra = u16(self._stream, self._at) | u16(self._stream, self._at + 2) << 16
             self._at += 4
         characters = self._characters(count, wide=bool(flags & 1))
+        starts = [self._run(self._at + 4 * n) for n in range(runs)] if any(self._fonts) else []
         self._at += 4 * runs + extra
-        return characters
+        return shown(parted(characters, starts)) if any(look for _, look in starts) else characters
+
+    def _run(self, at: int) -> tuple[int, Look]:
+        font = u16(self._stream, at + 2)
+        font -= font > 4  # there is no font 4
+        return u16(self._stream, at), self._fonts[font] if font < len(self._fonts) else ""
 
     def _characters(self, count: int, *, wide: bool) -> str:
         parts: list[str] = []
@@ -210,7 +220,7 @@ class _Reader:
             self._record(kind, body)
             self._last = kind if kind != CONTINUE else self._last
         if self._texts:
-            self.found.strings.extend(SharedTexts(self._texts, self._limits).read())
+            self.found.strings.extend(SharedTexts(self._texts, self._limits, self.found.styles.fonts).read())
         for body in self._xfs:
             number = u16(body, 2)
             self.found.styles.add(number, self._formats, self._cell_style(body))
@@ -235,7 +245,9 @@ class _Reader:
         elif kind in (_FORMAT, _FORMAT_OLD):
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
-            self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, italic=bool(u16(body, 2) & 2)))
+            flags = u16(body, 2)
+            self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, italic=bool(flags & 2), struck=bool(flags & 8)))
+            self.found.styles.fonts.append(font_look(flags, u16(body, 8)))
             self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
@@ -270,7 +282,7 @@ class _Reader:
         font = u16(body, 0)
         font -= font > 4  # there is no font 4
         plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
-        style = CellStyle(bold=plain.bold, italic=plain.italic)
+        style = replace(plain)
         if len(body) >= 20:
             style.centred = body[6] & 7 in (2, 6)
             style.indented = body[8] & 15 > 0
@@ -315,10 +327,18 @@ class XlsSheet:
         self._shared = shared
         self._position = listed.position
         self._limits = limits
+        self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        rows = self._rows()
-        return rows if self._surveyed[1] else ascending(rows, self._limits)
+        self._notes = notes = CellNotes()
+        rows = self._rows(notes)
+        if not self._surveyed[1]:
+            rows = ascending(rows, self._limits, notes.twice)
+        return notes.take_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
+
+    def remarks(self) -> list[Remark]:
+        """What the cells of the last reading show besides their values."""
+        return self._notes.remarks()
 
     def layout(self) -> Layout:
         return self._surveyed[0]
@@ -336,8 +356,8 @@ class XlsSheet:
             raise errors.damaged("a sheet is not at its offset in the workbook")
         return found
 
-    def _rows(self) -> Iterator[Row]:
-        builder = RowBuilder(self._limits)
+    def _rows(self, notes: CellNotes) -> Iterator[Row]:
+        builder = RowBuilder(self._limits, notes.twice)
         cells = _Cells(self._shared)
         row = -1
         result: list[bytes] = []  # the text of a formula and its continuations

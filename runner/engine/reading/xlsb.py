@@ -1,8 +1,8 @@
 """Reads .xlsb, an .xlsx package with binary parts: records, shared parts, then rows."""
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import BinaryIO
 
@@ -14,6 +14,7 @@ from runner.engine.reading.books import (
     Layout,
     ListedSheet,
     ReadLimits,
+    Remark,
     Row,
     RowBuilder,
     SharedStrings,
@@ -31,9 +32,11 @@ from runner.engine.reading.number_formats import (
     NumberFormat,
     NumberReader,
     Styles,
+    font_look,
     format_of,
     rk,
 )
+from runner.engine.reading.runs import CellNotes, Look, noted_twice, parted, shown
 from runner.engine.reading.xlsx.markup import OoxmlPackage
 
 _U32 = struct.Struct("<I")
@@ -126,17 +129,26 @@ def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
     return contents
 
 
-def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[Look] = ()) -> SharedStrings:
     strings = SharedStrings(limits)
     batch: list[str | None] = []
     for kind, body in records(pieces, limits):
         if kind == _STRING:
-            batch.append(text(body, 1)[0] or None)
+            plain, end = text(body, 1)
+            batch.append((_rich(plain, body, end, fonts) if body[0] & 1 and any(fonts) else plain) or None)
             if len(batch) >= 1024:
-                strings.extend(batch)
+                strings.extend(noted_twice(batch))
                 batch = []
-    strings.extend(batch)
+    strings.extend(noted_twice(batch))
     return strings
+
+
+def _rich(plain: str, body: bytes, at: int, fonts: Sequence[Look]) -> str:
+    """What a text with runs of several fonts shows."""
+    count = min(u32(body, at), (len(body) - at - 4) // 4)
+    runs = [(_u16(body, at + 4 * n + 4), _u16(body, at + 4 * n + 6)) for n in range(count)]
+    starts = [(start, fonts[font] if font < len(fonts) else "") for start, font in runs]
+    return shown(parted(plain, starts)) if any(look for _, look in starts) else plain
 
 
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
@@ -151,7 +163,9 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
         if kind == _FORMAT:
             formats[_u16(body, 0)] = format_of(text(body, 2)[0])
         elif kind == _FONT:
-            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, italic=bool(_u16(body, 2) & 2)))
+            flags = _u16(body, 2)
+            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, italic=bool(flags & 2), struck=bool(flags & 8)))
+            styles.fonts.append(font_look(flags, _u16(body, 6)))
         elif kind == _FILL:
             fills.append(u32(body, 0) not in (0, 17))  # no pattern, or one that is never shown
         elif kind == _BORDER:
@@ -168,9 +182,8 @@ def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool], borders:
     font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
     plain = fonts[font] if font < len(fonts) else CellStyle()
     top, bottom = borders[border] if border < len(borders) else (False, False)
-    return CellStyle(
-        bold=plain.bold,
-        italic=plain.italic,
+    return replace(
+        plain,
         filled=fill < len(fills) and fills[fill],
         border_top=top,
         border_bottom=bottom,
@@ -220,7 +233,11 @@ class XlsbWorkbook:
         entry = self.package.related(self.relations, "sharedStrings")
         if entry is None:
             raise errors.damaged("the part with its shared strings is missing")
-        return read_strings(self.package.archive.stream(entry), self.package.limits)
+        return read_strings(self.package.archive.stream(entry), self.package.limits, self.styles.fonts)
+
+    def are_notes_expected(self) -> bool:
+        """Whether any text so far may be `Noted`."""
+        return "strings" in self.__dict__ and bool(self.strings.noted)
 
 
 class XlsbSheet:
@@ -230,10 +247,18 @@ class XlsbSheet:
         self.visibility = listed.visibility
         self._workbook = workbook
         self._relation = listed.part
+        self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        rows = self._rows()
-        return rows if self._surveyed[1] else ascending(rows, self._workbook.package.limits)
+        self._notes = notes = CellNotes()
+        rows = self._rows(notes)
+        if not self._surveyed[1]:
+            rows = ascending(rows, self._workbook.package.limits, notes.twice)
+        return notes.take_rows(rows, are_expected=self._workbook.are_notes_expected)
+
+    def remarks(self) -> list[Remark]:
+        """What the cells of the last reading show besides their values."""
+        return self._notes.remarks()
 
     def layout(self) -> Layout:
         return self._surveyed[0]
@@ -245,10 +270,10 @@ class XlsbSheet:
         package = self._workbook.package
         return records(package.archive.stream(entry), package.limits)
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self, notes: CellNotes) -> Iterator[Row]:
         book = self._workbook
         numbers = NumberReader(book.styles, epoch_1904=book.contents.epoch_1904)
-        builder = RowBuilder(book.package.limits)
+        builder = RowBuilder(book.package.limits, notes.twice)
         column = -1
 
         def strings() -> SharedStrings:
@@ -281,7 +306,7 @@ class XlsbSheet:
                 ordered = ordered and u32(body, 0) + 1 > row
                 row = u32(body, 0) + 1
                 marker.row(row, hidden=len(body) > 11 and bool(body[11] & 0x10))
-            elif _BLANK <= kind <= _LAST_CELL and (marker.units or row <= limits.layout_rows):
+            elif _BLANK <= kind <= _LAST_CELL and (marker.units or marker.is_any_struck or row <= limits.layout_rows):
                 marker.mark(row, u32(body, 0) + 1, u32(body, 4) & 0xFFFFFF)
             elif kind == _COLUMN and len(body) > 16 and body[16] & 1:
                 marker.hide_columns(u32(body, 0) + 1, u32(body, 4) + 1)

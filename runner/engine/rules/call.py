@@ -10,6 +10,7 @@ from typing import Any, Final
 from runner.engine.mapping.headers import distance
 from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
+from runner.engine.rules.returns import Returns
 
 _DIGITS: Final = re.compile(r"\d+")
 _LONG: Final = 8  # letters from which two differences still count as a typo
@@ -116,6 +117,9 @@ def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
     return EngineStop("rule_error", what, file=file, line=line, remedy=remedy)
 
 
+_NETWORK: Final = frozenset(
+    {"URLError", "gaierror", "ConnectionError", "ConnectError", "ConnectTimeout", "NewConnectionError", "MaxRetryError"}
+)
 _VARARGS: Final = 0x04
 _VARKEYS: Final = 0x08
 LOGGED_KINDS: Final = 5  # distinct failures of one rule in the log
@@ -148,6 +152,7 @@ class Rule:
         self.literals = literals
         self.raised = 0
         self._logged: set[tuple[str, int | None]] = set()
+        self.returns: Returns = "always"
         code: CodeType = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])
@@ -178,7 +183,7 @@ class Rule:
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
-            kind, line = type(error).__name__, _line_in(error.__traceback__, self.file)
+            kind, line = _named(error), _line_in(error.__traceback__, self.file)
             self._log(error, line, given)
         # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
@@ -201,6 +206,16 @@ class Rule:
     def literal(self, text: Any) -> str | None:
         """A rule's message if it is a literal in its source; one built at run time may contain data."""
         return text if isinstance(text, str) and text in self.literals else None
+
+
+def _named(error: BaseException) -> str:
+    """The exception's name; one that looks like a missing network says how to ask for it."""
+    kind = type(error).__name__
+    if kind not in _NETWORK:
+        return kind
+    return (
+        f"{kind}: rules have no network unless the manifest asks for runtime_network_access and the operator allows it"
+    )
 
 
 def _place(given: Mapping[str, Any]) -> str:

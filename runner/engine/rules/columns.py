@@ -16,6 +16,7 @@ from runner.engine.values.words import Bad
 _PLAIN: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}
 )
+LARGEST: Final = 1.7976931348623157e308  # what a number of a spreadsheet can be
 _GIVE_UP_AFTER: Final = 32  # consecutive failures after which a rule fails for the whole chunk
 SEVERITIES: Final = ("error", "warning", "info")
 
@@ -122,16 +123,20 @@ class Cells:
 
     def _transformed(self, rule: Rule, given: Any, n: int) -> Any:
         if isinstance(given, dict):
+            _known_keys(rule, given, "value", "warning")
             if given.get("warning") is not None:
                 self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
-            given = given.get("value")
+            given = given["value"]
+        elif given is None and rule.returns == "never":
+            raise _wrong(rule, "returned nothing: it has no return statement", "return the value, or None for a blank")
         return plain_value(rule, given)
 
     def _transformed_list(self, rule: Rule, given: Any, size: int, at: int) -> list[Any]:
         warnings: Any = ()
         if isinstance(given, dict):
+            _known_keys(rule, given, "values", "warnings")
             warnings = given.get("warnings") or ()
-            given = given.get("values")
+            given = given["values"]
         if not isinstance(given, (list, tuple)):
             raise _wrong(
                 rule,
@@ -141,7 +146,8 @@ class Cells:
         if len(given) != size:
             what = f"returned {len(given)} values for {size}"
             raise _wrong(rule, what, "return exactly one value per value given, None for a blank")
-        if not set(map(type, given)) <= _PLAIN:
+        kinds = set(map(type, given))
+        if not kinds <= _PLAIN or not kinds.isdisjoint((float, int)):
             given = [plain_value(rule, v) for v in given]
         for warning in warnings:
             self._issue(rule, warning, size, at, "warning")
@@ -160,7 +166,9 @@ class Cells:
             self._issue(rule, {"index": 0, **given} if isinstance(given, dict) else given, 1, n, "error")
 
     def _issues(self, rule: Rule, given: Any, size: int, at: int) -> None:
-        issues = given.get("issues", ()) if isinstance(given, dict) else given
+        if isinstance(given, dict) and given:
+            _known_keys(rule, given, "issues")
+        issues = given.get("issues") if isinstance(given, dict) else given
         if issues is None:
             return
         if not isinstance(issues, (list, tuple)):
@@ -194,18 +202,30 @@ class Cells:
 
 def plain_value(rule: Rule, value: Any) -> Any:
     """Check what a rule returned for a cell; anything but a cell value fails the rule."""
-    if type(value) in _PLAIN:
+    kind = type(value)
+    if (kind in (float, int) and not -LARGEST <= value <= LARGEST) or (kind is Decimal and not value.is_finite()):
+        raise _wrong(rule, "returned a number that is not finite or too large", "return None for a blank")
+    if kind in _PLAIN:
         return value
     if isinstance(value, Decimal):  # keeps digits that a float would lose
-        number = to_number(str(value)) if value.is_finite() else float(value)
-        return float(value) if isinstance(number, Bad) else number
+        number = to_number(str(value))
+        return plain_value(rule, float(value)) if isinstance(number, Bad) else number
     if isinstance(value, (datetime, date)):
         return value
     for kind in (int, float, str):
         if isinstance(value, kind):
-            return kind(value)
+            return plain_value(rule, kind(value))
     what = f"returned a value of type {type(value).__name__}"
     raise _wrong(rule, what, "return text, a number, a boolean, a date, a time or None")
+
+
+def _known_keys(rule: Rule, given: dict[Any, Any], wanted: str, *more: str) -> None:
+    """Fail a rule whose dict lacks the key that it is about, or has one that nobody reads: a typo would blank cells."""
+    keys = ", ".join((wanted, *more))
+    if wanted not in given:
+        raise _wrong(rule, f"returned a dict without {wanted}", f"its keys are {keys}")
+    if len(given) > sum(key in given for key in (wanted, *more)):
+        raise _wrong(rule, "returned a dict with an unknown key", f"its keys are {keys}")
 
 
 def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:

@@ -1,6 +1,7 @@
 """Calls hooks and row_types detectors, and validates their answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any, Final
 
 from runner.engine.findings import Findings
@@ -141,7 +142,14 @@ class Hooks:
                         f"{rule.name} returned a sheet of {len(rows)} rows ({rule.file}, line {rule.line})",
                         rule=rule.name, file=rule.file, line=rule.line, remedy="return totals, not the data again",
                     )  # fmt: skip
-                yield str(name), [list(r) for r in rows]
+                yield str(name), [self._finite(rule, r) for r in rows]
+
+    def _finite(self, rule: Rule, row: Sequence[Any]) -> list[Any]:
+        """The cells of a row; numbers that no cell can hold become blanks, and are reported."""
+        odd = [type(v) is float and not isfinite(v) for v in row]
+        if any(odd):
+            self.failed(RuleFailed(rule, "returned a sheet with numbers that are not finite", None, "use None instead"))
+        return [None if bad else v for v, bad in zip(row, odd, strict=True)]
 
 
 def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | None:

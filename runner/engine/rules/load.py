@@ -18,6 +18,7 @@ from runner.engine.rules.call import (
     log_traceback,
     meant,
 )
+from runner.engine.rules.returns import returns_of
 
 _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
 _TABLE: Final = ("input", "sheet", "table")
@@ -106,6 +107,8 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
         elif kind == "detect":
             package.detectors.append(rule)
         else:
+            if kind == "transform":
+                rule.returns = returns_of(SOURCES[file], name, rule.line)
             (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
     if part == "row_types" and path.stem not in ROW_LABELS:
         near = meant(path.stem, ROW_LABELS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.features import rises
-from runner.engine.structure.tables import BODY, Choice, Label
+from runner.engine.structure.tables import BODY, Choice, Label, LeftRow
 
 HEADER_GAP = 5  # blank rows that separate two header rows
 BODY_GAP = 8  # blank rows in a body after which differently shaped rows are another table
@@ -326,6 +326,7 @@ class Draft:
     form: bool = False  # labels with values of mixed kinds beside them: one record
     settled: bool = False  # the manifest sets its header rows
     choices: list[Choice] = field(default_factory=list)  # readings that were close
+    left_out: dict[int, LeftRow] = field(default_factory=dict)  # rows between and below that are no records, by number
 
 
 def cut(row: Row, left: int, right: int) -> Row | None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, labelling, shaping, shortcuts, totals
+from runner.engine.structure import features, labelling, remarks, shaping, shortcuts, totals
 from runner.engine.structure.bands import drafts
 from runner.engine.structure.facts import Row, row_of
 from runner.engine.structure.header_rows import Hints
@@ -56,15 +56,18 @@ def tables_in(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[T
     choices: list[Choice] = []
     if hints.fixed is not None:
         if (only := shortcuts.draft(kept, hints.fixed, classify)) is not None:
+            remarks.settle(only, (), hints)
             return [shape(only, hints)]
         choices.append(shortcuts.missing(hints.fixed))
     known, rest = shortcuts.take(kept, layout.declared_tables)
     one = shortcuts.find(rest, hints) if not known else None
     guessed = [one] if one else shaping.prune(drafts(rest, classify) if rest else [], hints, known)
-    for draft in (known + guessed)[:1]:
+    found = known + guessed
+    for draft in found[:1]:
         draft.choices += choices
-    found = [shape(draft, hints) for draft in known + guessed]
-    return sorted(found, key=lambda table: (table.range.top, table.range.left))
+    for draft in guessed:
+        remarks.settle(draft, [other for other in found if other is not draft], hints)
+    return sorted((shape(draft, hints) for draft in found), key=lambda table: (table.range.top, table.range.left))
 
 
 def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Points:
@@ -104,6 +107,7 @@ class TableDetector:
         options = reading or {}
         self._header = () if options.get("header") == "none" else tuple(options.get("header_rows") or ()) or None
         self._captions = str(options.get("group_rows") or "drop")
+        self._notes = str(options.get("note_rows") or "auto")
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
         self._ruled: set[int] = set()
@@ -235,7 +239,9 @@ class TableDetector:
         if not kept:
             return []
         names = self._headings
-        hints = Hints(self._scores, layout, frozenset(self._ruled), captions=self._captions, fixed=self._header)
+        hints = Hints(
+            self._scores, layout, frozenset(self._ruled), captions=self._captions, notes=self._notes, fixed=self._header
+        )  # fmt: skip
         if names is not None:
             hints = replace(hints, spelled=names.spelled, key=names.key)
 
@@ -280,8 +286,9 @@ def find_tables(
         detector = _fed(sheet, made())
     except OutOfOrder:
         detector = _fed(sheet, made())
-    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet))
-    if reading and reading.get("total_rows") == "keep":
+    asked = (reading or {}).get("total_rows")
+    tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
+    if asked == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]
     return tables
 

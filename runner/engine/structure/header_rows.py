@@ -187,9 +187,6 @@ MANY_VALUES = 6  # as many numbers do not increase by chance
 RISING = 0.9  # share of numbers or dates that increase from left to right: years, hours, classes
 
 
-_REMARK = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE)
-
-
 @dataclass(frozen=True, slots=True)
 class Hints:
     """Evidence about rows from outside the classifier: rules, declared names, the layout, the manifest."""
@@ -199,6 +196,7 @@ class Hints:
     ruled: frozenset[int] = frozenset()  # rows with points from a rule
     spelled: Spelled | None = None
     captions: str = "drop"  # what to do with captions: drop, keep or fill
+    notes: str = "auto"  # what to do with notes: auto, drop or keep
     fixed: tuple[int, ...] | None = None  # the manifest's header rows; empty: no header
     key: Callable[[str], bool] | None = None  # whether a column's name is that of a required or unique field
 
@@ -319,23 +317,6 @@ def _counts_up(row: Row) -> bool:
     values = [row.values[at] for at in row.filled if row.kinds[at] in kinds]
     years = all(row.marks[at] & Mark.YEAR for at in row.filled if row.kinds[at] == CellKind.NUMBER)
     return len(kinds) == 1 and (kinds == {CellKind.DATE} or years or len(values) >= MANY_VALUES or features.steady(row))
-
-
-def extend(draft: Draft, hints: Hints) -> None:
-    """Add rows right below to the body if they have a key and do not look like notes."""
-    if hints.key is None or not draft.band.head or not draft.band.body:
-        return
-    head = [draft.rows[at] for at in draft.band.head]
-    keys = hints.keys(columns(head, draft.left, draft.right, hints.layout.merged))
-    for at in range(draft.band.body[-1] + 1, len(draft.rows)):
-        row = draft.rows[at]
-        inside = all(draft.left <= one <= draft.right for one in row.filled)
-        if row.gap or not inside or keys.isdisjoint(row.filled) or draft.labels[at] is Label.HEADER:
-            return
-        if row.number in hints.ruled or any(row.marks[one] & _REMARK for one in row.filled):
-            return
-        draft.labels[at] = Label.DATA
-        draft.band.body.append(at)
 
 
 def _odds(draft: Draft, at: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from runner.engine.reading import Shown
 from runner.engine.structure.facts import LONE_NAMES
-from runner.engine.structure.tables import Choice, Clarity, RowScores, Table
+from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, RowScores, Suspicion, Table
 from runner.engine.structure.totals import SHORT, STARTS, in_column, opens, row_clarity
 
 FIRST = 100  # rows that are always kept
@@ -25,7 +25,7 @@ EARLY = 40  # rows that may contain a header that is repeated later
 Signature = tuple[Any, ...]  # the cells' types, or codes of what texts look like
 Codes = tuple[int, ...]
 
-_TEXT = 1
+_TEXT, _NUMBER = 1, 2
 _CODES: Mapping[type, int] = {
     type(None): 0, str: 1, int: 2, Shown: 2, float: 2, bool: 3, datetime: 4, date: 4, time: 4, timedelta: 4,
 }  # fmt: skip
@@ -203,7 +203,7 @@ class Late:
         self._headings = headings
         self._ask = ask  # rules, which see every row
         self._totals: set[int] = set()
-        self._suspected: set[int] = set()  # labelled as totals
+        self._suspected: dict[int, tuple[int, int]] = {}  # labelled as totals: cells, and those that are no numbers
         self._asides: set[int] = set()
         self._repeated: dict[int, Sequence[object]] = {}  # rows of declared names
         self._lone: dict[int, int] = {}  # rows with a single text -> its column
@@ -231,7 +231,8 @@ class Late:
             else:
                 (self._totals if best == "total" else self._asides).add(number)
         elif not scores and row_clarity(values, _FIRST)[0] is Clarity.PLAINLY:
-            self._suspected.add(number)
+            held = [value for value in values if value is not None]
+            self._suspected[number] = len(held), sum(1 for value in held if codes_of([value]) != (_NUMBER,))
 
     def _scan_lone(self, numbers: Sequence[int], columns: Sequence[Sequence[object]]) -> None:
         """Note rows with a single text; two columns without blanks rule them out."""
@@ -252,26 +253,25 @@ class Late:
         data = table.data_range
         if data is None:
             return table
-        if len(table.groups) >= _CAPTIONS and captions:  # a table divided by captions has more of them
-            inside = range(data.top, data.bottom + 1)
-            table = replace(
-                table, groups=table.groups.union(n for n, at in self._lone.items() if at in captions and n in inside)
-            )
-        if not (self._totals or self._suspected or self._asides or self._repeated):
-            return table
         inside = range(data.top, data.bottom + 1)
-        totals = table.totals.union(n for n in self._totals if n in inside)
-        asides = table.asides.union(n for n in self._asides if n in inside)
-        named = {n: values for n, values in self._repeated.items() if n in inside and n not in totals}
-        repeated = table.repeated.union(named) - totals
-        suspected = {n: Clarity.PLAINLY for n in self._suspected if n in inside} | dict(table.suspected)
+        away: dict[int, LeftRow] = {}
+        if len(table.groups) >= _CAPTIONS and captions:  # a table divided by captions has more of them
+            away = {n: LeftRow(RowKind.GROUP, Proof.HEADS) for n, at in self._lone.items() if at in captions}
+        away |= dict.fromkeys(self._asides, LeftRow(RowKind.NOTE, Proof.ASKED))
+        named = {n: values for n, values in self._repeated.items() if n in inside and n not in self._totals}
         other = [n for n, values in named.items() if not _is_header_of(table, values)]
+        away |= dict.fromkeys(named, LeftRow(RowKind.REPEATED_HEADER, Proof.REPEATS))
+        away |= dict.fromkeys(other, LeftRow(RowKind.REPEATED_HEADER, Proof.REPORTED))
+        away |= dict.fromkeys(self._totals, LeftRow(RowKind.TOTAL, Proof.ASKED))
+        suspected = {
+            n: Suspicion(Clarity.PLAINLY, full=others > 1 and cells >= len(table.columns))
+            for n, (cells, others) in self._suspected.items()
+            if n in inside
+        }
         return replace(
             table,
-            totals=totals,
-            asides=asides - totals - repeated,
-            repeated=repeated,
-            suspected=suspected,
+            left_out={**table.left_out, **{n: row for n, row in away.items() if n in inside}},
+            suspected=suspected | dict(table.suspected),
             choices=(*table.choices, *other_names(other)),
         )
 

@@ -2,16 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runner.engine.a1 import CellRange
-from runner.engine.structure import captions, header_rows
+from runner.engine.structure import captions, header_rows, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
-from runner.engine.structure.header_rows import Hints, behead, extend, settle
-from runner.engine.structure.tables import Clarity, Label, Table
-from runner.engine.structure.totals import EXACT, read, row_clarity
+from runner.engine.structure.header_rows import Hints, behead, settle
+from runner.engine.structure.tables import Label, LeftRow, Proof, RowKind, Table
 
 SURE = 0.8  # probability of a header above which its table is never a form
 SHARE = 0.5  # cells that a body without a header needs, relative to the largest table with one
@@ -27,7 +26,6 @@ def prune(found: Sequence[Draft], hints: Hints, known: Sequence[Draft] = ()) -> 
         if draft.form:
             behead(draft)
         settle(draft, hints)
-        extend(draft, hints)
     every = [*found, *known]
     headed = max((_cells(one) for one in every if one.band.head and one.band.body), default=0)
     tall = max((len(one.band.body) for one in every), default=0)
@@ -80,11 +78,10 @@ def _cells(draft: Draft) -> int:
     return sum(1 + row.skipped for row in own) * (draft.right - draft.left + 1)
 
 
-NEAR = 6  # title and note rows further away do not belong to the table
 EDGE = 5
-_HUGE = 1e300  # larger numbers are not part of a sum
 _LINE = re.compile(r"[\s:+|]*[-=_]{2,}[\s:+|]*").fullmatch
-ADDENDS = 3  # so many numbers do not add up by chance
+REPEATED = LeftRow(RowKind.REPEATED_HEADER, Proof.REPEATS)
+LINE = LeftRow(RowKind.NOTE, Proof.LINE)
 
 
 def shape(draft: Draft, hints: Hints) -> Table:
@@ -93,17 +90,19 @@ def shape(draft: Draft, hints: Hints) -> Table:
     head = [rows[at] for at in band.head]
     left, right = draft.left + 1, draft.right + 1
     columns = header_rows.columns(head, draft.left, draft.right, hints.layout.merged)
-    rules = frozenset(rows[at].number for at in band.body if _is_rule(rows[at]))
-    beside, doubts = captions.beside_records(draft, hints, rules)
-    rules |= beside
-    without = [at for at in band.body if rows[at].number not in rules]
-    plain = replace(draft, band=replace(band, body=without)) if rules else draft
+    away = draft.left_out | {rows[at].number: REPEATED for at in band.again}
+    away |= {rows[at].number: LINE for at in band.body if _is_rule(rows[at])}
+    beside, doubts = captions.beside_records(draft, hints, frozenset(away))
+    away |= dict.fromkeys(beside, LeftRow(RowKind.NOTE, Proof.DESCRIBES))
+    without = [at for at in band.body if rows[at].number not in away]
+    plain = replace(draft, band=replace(band, body=without)) if len(without) < len(band.body) else draft
     lone = captions.captions(plain, hints.ruled, hints.keys(columns))
-    groups = lone.sure | frozenset(lone.doubtful if hints.captions == "fill" else ())
-    totals = frozenset(rows[at].number for at in band.body if _spoken_total(draft, at, hints.ruled)) - groups
-    out = groups | totals | rules
-    suspected = {} if draft.declared else _suspected(plain, hints.ruled | out)
-    body = [at for at in band.body if rows[at].number not in out]
+    away |= dict.fromkeys(lone.sure, LeftRow(RowKind.GROUP, Proof.HEADS))
+    if hints.captions == "fill":
+        away |= dict.fromkeys(lone.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))
+    said = [rows[at].number for at in without if _spoken_total(draft, at, hints.ruled) and rows[at].number not in away]
+    away |= dict.fromkeys(said, LeftRow(RowKind.TOTAL, Proof.DECLARED if draft.declared else Proof.ASKED))
+    body = [at for at in band.body if rows[at].number not in away]
     first, last = rows[band.all[0]], rows[band.all[-1]]
     return Table(
         range=CellRange(first.number, left, last.number, right),
@@ -111,29 +110,16 @@ def shape(draft: Draft, hints: Hints) -> Table:
         data_range=CellRange(_top(rows, body[0]), left, rows[body[-1]].number, right) if body else None,
         columns=columns,
         confidence=_confidence(draft),
-        why=tuple(_why(draft, groups, totals)),
-        titles=_around(draft, band.all[0], -1, Label.TITLE),
-        notes=_around(draft, band.all[-1], 1, Label.NOTE),
-        groups=groups,
-        totals=totals,
-        asides=_asides(draft) | rules,
-        repeated=frozenset(rows[at].number for at in band.again),
+        why=tuple(_why(draft, away)),
+        left_out=away,
         choices=(*draft.choices, *doubts, *(captions.choices(lone) if hints.captions == "drop" else ())),
-        suspected={number: clarity for number, (clarity, _) in suspected.items()},
-        doubted=tuple(number for number, (_, doubted) in suspected.items() if doubted),
+        suspected={} if draft.declared else suspects.found(plain, hints.ruled | away.keys()),
     )
 
 
 def _top(rows: Sequence[Row], at: int) -> int:
     """The first data row: rows that were only counted are right above the first kept one."""
     return rows[at - 1].number + 1 if at and rows[at].skipped else rows[at].number
-
-
-def _asides(draft: Draft) -> frozenset[int]:
-    """Rows inside the table that are not part of it."""
-    band = draft.band
-    inside = set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again)
-    return frozenset(draft.rows[at].number for at in inside)
 
 
 def _spoken_total(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
@@ -149,79 +135,6 @@ def _is_rule(row: Row) -> bool:
     return all(map(_LINE, texts)) and any("---" in text for text in texts)
 
 
-def _suspected(draft: Draft, known: frozenset[int]) -> dict[int, tuple[Clarity, bool]]:
-    """Rows that may be totals: how clearly they are labelled, and whether to report one that does not add up."""
-    rows, body = draft.rows, draft.band.body
-    out: dict[int, tuple[Clarity, bool]] = {}
-    label = _label_column(draft)
-    for place, at in enumerate(body):
-        row = rows[at]
-        if row.number in known:
-            continue
-        clarity, _ = row_clarity(row.values[draft.left : draft.right + 1])
-        if clarity > Clarity.NOTHING:
-            out[row.number] = clarity, clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
-        elif place > 1 and label is not None and _ends(rows, body, place) and (
-            not _holds(row, label) or (place == len(body) - 1 > 2 and _outweighs(draft, at))
-        ):  # fmt: skip
-            out[row.number] = clarity, False
-    return out
-
-
-def _outweighs(draft: Draft, at: int) -> bool:
-    """Whether a row's numbers can be sums of the rows above: none is below the kept values of its column."""
-    row = draft.rows[at]
-    above = [draft.rows[one] for one in draft.band.body if one < at]
-    seen = 0
-    for column in row.filled:
-        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
-            own = _number(row.values[column], max)
-            others = [_number(one.values[column], min) for one in above if _holds(one, column)]
-            if own is None or len(others) < ADDENDS:
-                return False
-            low = sum(n for n in others if n is not None and n > 0)
-            if min((n for n in others if n is not None), default=0.0) >= 0 and own < low * (1 - EXACT):
-                return False
-            seen += 1
-    return seen > 0
-
-
-def _number(value: object, choose: Callable[[tuple[float, float]], float]) -> float | None:
-    """A cell's number; `choose` picks one if the text can be read in two ways."""
-    if isinstance(value, int | float):
-        return float(value) if -_HUGE < value < _HUGE else None
-    pair = read(value) if isinstance(value, str) else None
-    return None if pair is None else choose(pair)
-
-
-def _label_column(draft: Draft) -> int | None:
-    """The first column of mostly texts: it names the rows."""
-    own = [draft.rows[at] for at in draft.band.body[:200]]
-    for column in range(draft.left, draft.right + 1):
-        kinds = [row.kinds[column] for row in own if _holds(row, column)]
-        if len(kinds) * 3 >= len(own) * 2 and kinds.count(CellKind.TEXT) * 2 > len(kinds):
-            return column
-    return None
-
-
-def _holds(row: Row, column: int) -> bool:
-    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
-
-
-def _ends(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
-    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
-    if place == len(body) - 1:
-        return True
-    below = body[place + 1]
-    return rows[below].gap > 0 or (below > body[place] + 1 and _is_rule(rows[below - 1]))
-
-
-def _likeliest(draft: Draft, at: int) -> Label:
-    """The likeliest label of the row by itself."""
-    chances = draft.chances[at]
-    return max(Label, key=chances.__getitem__)
-
-
 def _confidence(draft: Draft) -> float:
     """The classifier's confidence in the header rows and in the two ends of the body."""
     band = draft.band
@@ -232,17 +145,10 @@ def _confidence(draft: Draft) -> float:
     return min(0.99, sum(parts) / len(parts) * (1.0 if head else 0.8))
 
 
-def _around(draft: Draft, start: int, step: int, label: Label) -> tuple[int, ...]:
-    out: list[int] = []
-    at = start + step
-    while 0 <= at < len(draft.rows) and draft.labels[at] is label and (draft.settled or len(out) < NEAR):
-        out.append(draft.rows[at].number)
-        at += step
-    return tuple(sorted(out))
-
-
-def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[str]:
+def _why(draft: Draft, away: Mapping[int, LeftRow]) -> list[str]:
     rows, band = draft.rows, draft.band
+    kinds = Counter(row.kind for row in away.values())
+    notes = [n for n, row in away.items() if row.kind is RowKind.NOTE and n > rows[band.all[-1]].number]
     out: list[str] = []
     if draft.declared:
         out.append("the file declares it as a table")
@@ -250,14 +156,14 @@ def _why(draft: Draft, groups: frozenset[int], totals: frozenset[int]) -> list[s
         out.append(_header_reason([rows[at] for at in band.head], [rows[at] for at in band.body[:8]]))
     else:
         out.append("no row above the data looks like a header; columns are named by their letters")
-    if titles := _around(draft, band.all[0], -1, Label.TITLE):
-        out.append(f"{_count(len(titles), 'title row')} above")
-    if notes := _around(draft, band.all[-1], 1, Label.NOTE):
-        out.append(f"ends before a note in row {notes[0]}")
-    if totals:
-        out.append(f"{_count(len(totals), 'row')} declared a total, left out")
-    if groups:
-        out.append(f"{_count(len(groups), 'group row')} left out")
+    if titles := kinds[RowKind.TITLE]:
+        out.append(f"{_count(titles, 'title row')} above")
+    if notes:
+        out.append(f"ends before a note in row {min(notes)}")
+    if totals := kinds[RowKind.TOTAL]:
+        out.append(f"{_count(totals, 'row')} declared a total, left out")
+    if groups := kinds[RowKind.GROUP]:
+        out.append(f"{_count(groups, 'group row')} left out")
     if draft.form:
         out.append("labels with values of mixed kinds beside them: a form without a header")
     if draft.beside:

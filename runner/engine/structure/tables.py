@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from runner.engine.a1 import CellRange
@@ -34,6 +34,52 @@ class Clarity(IntEnum):
     HINT = 1  # a word that may mean a total: "Mean Well PSU", "Balance", "All regions"
     NAMED = 2  # a total of something: "Total North", "Summe Nord"
     PLAINLY = 3  # only the word itself
+
+
+class RowKind(StrEnum):
+    """What a row of a table is, if it is no record; the words of `as` in artifact.json."""
+
+    TITLE = "title"
+    REPEATED_HEADER = "repeated_header"
+    GROUP = "group"
+    TOTAL = "total"
+    NOTE = "note"
+
+
+class Proof(StrEnum):
+    """Why a row cannot be a record. A row that is left out without one is reported as a warning (ledger.py)."""
+
+    ASKED = "the manifest or a rule says so"
+    DECLARED = "the file declares it"
+    REPEATS = "it repeats the header, or what is above the header"
+    ADDS_UP = "it is labelled and adds up, or adds up beyond chance"
+    HEADS = "it heads the rows below and is unlike the values of its column"
+    DESCRIBES = "it numbers the columns or states their types"
+    LINE = "it is a drawn line"
+    ABOVE = "it is above the header, and unlike the records"
+    REMARK = "it reads as a remark, and does not fit its column"
+    REPORTED = "a choice of the table reports it"
+
+
+class LeftRow(NamedTuple):
+    """A row that is not data, and the proof; None: it could be a record."""
+
+    kind: RowKind
+    proof: Proof | None
+
+
+class Suspicion(NamedTuple):
+    """Why a row may be a total."""
+
+    clarity: Clarity
+    full: bool = False  # it has all that the records have, names and dates too
+    lacks: int = 0  # columns that are blank here, and that all records fill
+    is_last: bool = False  # of the table, or above a blank row or a drawn line
+    named: bool = False  # it is reported if it does not add up, whatever its clarity
+    charge: bool = False  # it is called what footers add to a sum: shipping, taxes, a discount
+    is_part: bool = False  # it is called a part of the row above: of which women
+    tops: bool = False  # it is the first row, and as large as those below
+    heads: bool = False  # it is the sum of the rows below or above, as all others of its table's outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +139,7 @@ class Table:
     """One table of a sheet.
 
     Its data are the rows from `data_range.top` to `data_range.bottom` with a value in its columns, except those in
-    `groups`, `totals`, `asides` and `repeated`. `data_range` is None if a header has no data.
+    `left_out`. `data_range` is None if a header has no data.
     """
 
     range: CellRange
@@ -102,26 +148,47 @@ class Table:
     columns: tuple[Column, ...]
     confidence: float
     why: tuple[str, ...] = ()
-    titles: tuple[int, ...] = ()  # rows above that name the table
-    notes: tuple[int, ...] = ()  # rows below that comment on it
-    groups: frozenset[int] = field(default_factory=frozenset)  # captions between the data
-    totals: frozenset[int] = field(default_factory=frozenset)  # sums and means
-    asides: frozenset[int] = field(default_factory=frozenset)  # notes between the data
-    repeated: frozenset[int] = field(default_factory=frozenset)  # repeated headers
+    left_out: Mapping[int, LeftRow] = field(default_factory=dict)  # rows that are no records, around it and inside
     choices: tuple[Choice, ...] = ()  # readings of this table that were close
-    # Until totals are checked: rows that may be totals, by how clearly they are labelled, and those to report if not.
-    suspected: Mapping[int, Clarity] = field(default_factory=dict)
-    doubted: tuple[int, ...] = ()
+    suspected: Mapping[int, Suspicion] = field(default_factory=dict)  # until totals are checked: rows that may be some
     shape: RememberedShape | None = None  # what a memory said about it
 
     @property
     def generated_header(self) -> bool:
         return not self.header_rows
 
+    def rows_of(self, kind: RowKind) -> frozenset[int]:
+        return frozenset(number for number, row in self.left_out.items() if row.kind is kind)
+
     @property
-    def left_out(self) -> frozenset[int]:
-        """Rows inside `data_range` that are not data."""
-        return self.groups | self.totals | self.asides | self.repeated
+    def titles(self) -> tuple[int, ...]:
+        """Rows above that name the table."""
+        return tuple(sorted(self.rows_of(RowKind.TITLE)))
+
+    @property
+    def notes(self) -> tuple[int, ...]:
+        """Rows below that comment on it."""
+        return tuple(sorted(n for n in self.rows_of(RowKind.NOTE) if n > self.range.bottom))
+
+    @property
+    def asides(self) -> frozenset[int]:
+        """Notes between the data."""
+        return frozenset(n for n in self.rows_of(RowKind.NOTE) if n <= self.range.bottom)
+
+    @property
+    def groups(self) -> frozenset[int]:
+        """Captions between the data."""
+        return self.rows_of(RowKind.GROUP)
+
+    @property
+    def totals(self) -> frozenset[int]:
+        """Sums and means."""
+        return self.rows_of(RowKind.TOTAL)
+
+    @property
+    def repeated(self) -> frozenset[int]:
+        """Repeated headers."""
+        return self.rows_of(RowKind.REPEATED_HEADER)
 
     def as_dict(self) -> dict[str, object]:
         """The form of `ade scan` and the artifact: ranges and reasons, no cell values."""

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
-from runner.engine.structure.tables import Choice, Clarity, Table
+from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, Suspicion, Table
 
 TOTALS: Final = (
     # English, German, Dutch, the North
@@ -49,9 +49,22 @@ MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
     "gemiddelde", "średnia", "průměr", "priemer", "átlag", "среднее", "средно", "середнє", "genomsnitt", "gennemsnit",
     "gjennomsnitt", "keskiarvo", "ortalama", "μέσος όρος", "平均", "平均値", "平均值", "평균", "prosek", "prosjek",
+    "ø", "∅",
 )  # fmt: skip
 COUNTS: Final = ("count", "anzahl", "件数", "number of rows", "number of records", "records")
-BOUNDS: Final = ("min", "minimum", "max", "maximum")
+BOUNDS: Final = ("min", "minimum", "max", "maximum", "min.", "max.")
+SPREADS: Final = (
+    "sd",
+    "std",
+    "stdev",
+    "std dev",
+    "standard deviation",
+    "standardabweichung",
+    "median",
+    "variance",
+    "rsd",
+    "cv",
+)
 BEFORE: Final = ("sub", "sub-", "grand", "overall", "net", "sous-", "sous", "final", "running", "page", "group")
 AFTER: Final = (
     "general", "général", "geral", "generale", "complessivo", "amount", "sum", "all", "overall", "częściowa", "końcowa",
@@ -59,7 +72,7 @@ AFTER: Final = (
 )  # fmt: skip
 
 _EDGES: Final = " \t\u00a0:.;-–—=*()[]>"
-_WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS))
+_WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS, *SPREADS))
 _STRONG: Final = frozenset((*TOTALS, *MEANS))
 
 
@@ -68,6 +81,7 @@ class Sort(IntEnum):
     MEAN = 1
     COUNT = 2
     BOUND = 3
+    SPREAD = 4  # not computed, so it never adds up
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +93,7 @@ def label_clarity(text: str) -> tuple[Clarity, Sort]:
     core = _core(bare)
     if core in _WORDS:
         sort = _sort(core)
-        return (Clarity.HINT if sort is Sort.BOUND else Clarity.PLAINLY), sort  # Max is also a name
+        return (Clarity.HINT if sort in (Sort.BOUND, Sort.SPREAD) else Clarity.PLAINLY), sort  # Max is also a name
     words = bare.split(" ")
     for word in (words[0].strip(_EDGES), words[-1].strip(_EDGES), " ".join(words[:2])):
         if _core(word) in _STRONG and len(words) <= _MOST:
@@ -115,6 +129,8 @@ def _core(bare: str) -> str:
 def _sort(word: str) -> Sort:
     if word in MEANS:
         return Sort.MEAN
+    if word in SPREADS:
+        return Sort.SPREAD
     return Sort.COUNT if word in COUNTS else Sort.BOUND if word in BOUNDS else Sort.SUM
 
 
@@ -163,7 +179,13 @@ def in_column(column: Sequence[object]) -> bool:
     return not _SPELLINGS.isdisjoint(column)
 
 
-PLACES = 5  # rows listed in a message
+NAMED = 200  # runs of doubtful rows reported one by one
+SOME = 5  # cells from which a column is known to have numbers or not
+KEEP, DROP = '"reading": {"total_rows": "keep"}', '"reading": {"total_rows": "drop"}'
+LEVELS = 4  # of totals: of records, of groups, of groups of those, of all
+FOOTER = 3  # the most rows between two totals, or below the last one, that may be no records
+ADDENDS = 3  # so many numbers do not add up by chance
+PRECISE = 4  # digits of a sum that is no round number
 PENDING = 200  # the most totals above their rows that are checked at a time
 MOST, THOUSANDS = 6, 3  # digits: significant ones of a fraction, and between two separators
 EXACT = 1e-9  # relative error of sums of binary fractions
@@ -202,6 +224,9 @@ class Sum:
         self.low = min(self.low, other.low)
         self.high = max(self.high, other.high)
 
+    def negative(self) -> "Sum":
+        return Sum(self.count, -self.point, -self.comma, self.decimals, -self.high, -self.low)
+
 
 class Running:
     """Sums of all columns, and the number of rows in them."""
@@ -215,10 +240,11 @@ class Running:
         for at, one in columns.items():
             self.columns.setdefault(at, Sum()).add(one)
 
-    def joined(self, other: "Running") -> "Running":
+    def joined(self, other: "Running", sign: int = 1) -> "Running":
+        """This with another one added, or with sign -1 taken off."""
         out = Running()
         out.add(self.rows, self.columns)
-        out.add(other.rows, other.columns)
+        out.add(other.rows, {at: one if sign > 0 else one.negative() for at, one in other.columns.items()})
         return out
 
 
@@ -228,6 +254,7 @@ class Match(NamedTuple):
     hits: int = 0
     misses: int = 0
     large: bool = False  # one is too large to match by chance
+    parts: int = 0  # addends of the sum with the most
 
 
 NOTHING = Match()
@@ -238,34 +265,68 @@ class Suspect:
     """A row that may be a total."""
 
     number: int
-    clarity: Clarity
+    why: Suspicion
     sort: Sort
     sums: dict[int, Sum]
-    bare: bool = False  # it has nothing but numbers: no text, no date
+    only_numbers: bool = False  # no text, no date
+    is_mark: bool = False  # its label is one or more stars
     match: Match = NOTHING
+    is_part: bool = False  # it stands between two totals, the second of which is their sum: shipping, taxes
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
 
     @property
+    def clarity(self) -> Clarity:
+        return self.why.clarity
+
+    @property
     def adds_up(self) -> bool:
-        hits, misses, large = self.match
+        hits, misses, large, parts = self.match
+        if self.why.full:
+            return hits > 0 and not misses and large and parts > 1
         if self.clarity >= Clarity.NAMED:
             return hits > 0 and (large or hits > 1 or not misses)
-        return hits > 0 and hits >= 2 * misses and (large or hits > 1) and (not misses or self.clarity > 0)
+        if self.clarity is Clarity.NOTHING and misses:
+            return self.why.lacks > 0 and large and hits >= misses
+        return hits > 0 and hits >= 2 * misses and (large or hits > 1)
 
     @property
     def is_total(self) -> bool:
-        return self.clarity > Clarity.NOTHING and self.adds_up
+        return self.is_part or (self.adds_up and (self.clarity > Clarity.NOTHING or self._is_beyond_chance))
+
+    @property
+    def _is_beyond_chance(self) -> bool:
+        """Whether a row that lacks what all records have is the sum of so many that it is nothing else."""
+        hits, misses, _, parts = self.match
+        precise = any(_digits(one.point) >= PRECISE for one in self.sums.values())
+        is_bare = self.why.lacks > 0 and self.why.is_last
+        return is_bare and not misses and parts >= ADDENDS and (hits > 1 or precise)
+
+    @property
+    def may_be_part(self) -> bool:
+        """Whether it may stand in the footer of a table, and be no record: shipping, taxes, what was paid."""
+        return self.clarity < Clarity.NAMED and (self.why.charge or self.why.lacks > 0)
+
+    @property
+    def is_doubtful_beside_total(self) -> bool:
+        return self.why.charge or self.why.lacks > 1
 
 
 class TotalsCheck:
     """Reads the rows of one table and checks those that may be totals."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, drop: bool = False) -> None:
+        """`drop`: the manifest leaves out what may be a total, too."""
         self._table = table
-        self._suspected = set(table.suspected)
-        self._without = table.left_out
-        self._whole, self._since, self._block, self._totals, self._tail = (Running() for _ in range(5))
+        self._drop = drop
+        self._without = set(table.left_out)
+        self._whole, self._block, self._tail = (Running() for _ in range(3))
+        # Sums of what the next total of each level adds up: the records, their totals, the totals of those, and so on.
+        self._levels = [Running() for _ in range(LEVELS)]
         self._above: Running | None = None  # the last total, as another addend
+        self._parts: list[Suspect] = []  # rows right above that may be part of a footer
+        self._beside: dict[int, bool] = {}  # rows next to totals that may be part of a footer, and whether they say so
+        self._loose: list[int] = []  # the first rows since the last total that nothing speaks against
+        self._is_grand = False  # the last total was the sum of all rows
         self._judged: list[Suspect] = []
         self._open: list[Suspect] = []
         self._numeric: dict[int, bool] = {}
@@ -286,7 +347,7 @@ class TotalsCheck:
         """Runs of rows between suspects, left-out rows and blank rows; each of the former is a run of its own."""
         start = 0
         dense = not numbers or numbers[-1] - numbers[0] + 1 == len(numbers)
-        alone = self._suspected | self._without
+        alone = self._table.suspected.keys() | self._without
         for at, number in enumerate(numbers if not dense or not alone.isdisjoint(numbers) else ()):
             odd = number in alone
             if at > start and (odd or number != numbers[at - 1] + 1):
@@ -308,51 +369,92 @@ class TotalsCheck:
         self._last = last
         count = len(columns[0][1]) if columns else 0
         sums = {at: one for at, column in columns if (one := self._sum(at, column, single=count == 1)) is not None}
-        if first not in self._suspected:
+        why = self._table.suspected.get(first)
+        if why is None:
             self._add(count, sums)
+            self._parts = []
+            self._loose = (
+                [*self._loose, *range(first, last + 1)][: FOOTER + 1] if count <= FOOTER else [0] * (FOOTER + 1)
+            )
             self.first_data = self.first_data or first
             self.last_data = last
             return
-        clarity, sort = row_clarity([column[0] for _, column in columns])
-        filled = sum(1 for _, column in columns if column[0] is not None and column[0] != "")
-        known = self._table.suspected[first]
-        suspect = Suspect(first, known and max(clarity, known), sort, sums, bare=filled == len(sums))
-        self._judge(suspect)
+        values = [column[0] for _, column in columns]
+        clarity, sort = row_clarity(values)
+        filled = sum(1 for value in values if value is not None and value != "")
+        is_mark = any(isinstance(value, str) and _MARKS.fullmatch(value.strip()) for value in values)
+        if why.clarity:
+            why = why._replace(clarity=max(clarity, why.clarity))
+        if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity:
+            why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
+        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums), is_mark=is_mark))
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
         if not single and self._numeric.get(at) is False:
             return None
         found = summed(column)
-        if not single and at not in self._numeric and len(column) > PLACES:
+        if not single and at not in self._numeric and len(column) > SOME:
             self._numeric[at] = found is not None
         return found
 
     def _add(self, count: int, sums: Mapping[int, Sum]) -> None:
-        for running in (self._whole, self._since, self._block, self._tail):
+        for running in (self._whole, self._levels[0], self._block, self._tail):
             running.add(count, sums)
         for suspect in self._open:
             for running in suspect.below:
                 running.add(count, sums)
 
     def _judge(self, suspect: Suspect) -> None:
-        tries = [self._since, self._block, self._whole, self._totals]
-        if self._above is not None:
-            tries.append(self._above.joined(self._tail))
-        suspect.match = max((compared(suspect, one) for one in tries), key=_worth, default=NOTHING)
+        if suspect.why.heads or suspect.why.is_part:  # others count it already
+            self._judged.append(suspect)
+            return
+        if suspect.is_mark and any(one.is_mark and one.is_total for one in self._judged):
+            suspect.why = suspect.why._replace(clarity=Clarity.NAMED)  # stars mark totals here
+        matches = [compared(suspect, one) for one in (*self._levels, self._block, self._whole)]
+        footer = NOTHING
+        if self._above is not None:  # the last total with the rows since added, or taken off
+            footer = max((compared(suspect, self._above.joined(self._tail, sign)) for sign in (1, -1)), key=_worth)
+        level = max(range(len(matches)), key=lambda n: _worth(matches[n]))
+        suspect.match = max(matches[level], footer, key=_worth)
         self._close(last=False)
         self._judged.append(suspect)
-        if suspect.is_total:
-            self._totals.add(1, suspect.sums)
-            self._above = Running()
-            self._above.add(1, suspect.sums)
-            self._tail = Running()
-        else:
-            self._add(1, suspect.sums)
-            if suspect.clarity >= Clarity.NAMED and len(self._open) < PENDING:
-                suspect.below = [Running(), Running()]
-                self._open.append(suspect)
-        if suspect.is_total or suspect.clarity >= Clarity.NAMED:
-            self._since, self._block = Running(), Running()
+        if suspect.is_total or (suspect.clarity is Clarity.NOTHING and suspect.adds_up):
+            if suspect.match is footer and suspect.match is not matches[level]:
+                self._beside |= dict.fromkeys(self._few_loose(), False)
+            self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
+            self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS
+            self._pass(suspect, level if suspect.is_total and level < LEVELS - 1 else 0)
+            return
+        self._parts = [*self._parts, suspect] if suspect.may_be_part else []
+        if suspect.sort is Sort.SPREAD:
+            return
+        self._add(1, suspect.sums)
+        is_named = suspect.clarity >= Clarity.NAMED and not suspect.why.full
+        if (is_named or suspect.why.tops) and len(self._open) < PENDING:
+            suspect.below = [Running(), Running()]
+            self._open.append(suspect)
+        if is_named:
+            self._levels[0], self._block = Running(), Running()
+
+    def _few_loose(self) -> list[int]:
+        return self._loose if len(self._loose) <= FOOTER else []
+
+    def _settle_parts(self, *, is_footer: bool) -> None:
+        """Settle the rows right above a total: those of a footer are no records; others may be none."""
+        for part in self._parts:
+            part.is_part = is_footer
+        if not is_footer:
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+        self._parts, self._loose = [], []
+
+    def _pass(self, total: Suspect, level: int) -> None:
+        """Go on below a total of this level: it is one of the addends of the next higher one."""
+        for n in range(level + 1):
+            self._levels[n] = Running()
+        self._levels[level + 1].add(1, total.sums)
+        self._above = Running()
+        self._above.add(1, total.sums)
+        self._block, self._tail = Running(), Running()
 
     def _close(self, *, last: bool) -> None:
         """End the sums of rows below a total at the next one; those of all rows below it at the table's end."""
@@ -365,61 +467,90 @@ class TotalsCheck:
         """The table without its totals, and with the choices that were close."""
         self._close(last=True)
         table = self._table
-        totals = [one.number for one in self._judged if one.is_total]
-        words = [one.number for one in self._judged if one.clarity is Clarity.PLAINLY and not one.is_total]
-        words += [n for n in table.doubted if n not in totals and n not in words]
-        sums = [one.number for one in self._judged if one.clarity is Clarity.NOTHING and one.adds_up]
-        kept = [one.number for one in self._judged if not one.is_total]
+        found: dict[int, Proof | None] = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
+        rest = [one for one in self._judged if not one.is_total]
+        words = [one.number for one in rest if _is_only_labelled(one)]
+        parts = [one.number for one in rest if one.why.is_part]
+        sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
+        if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+        if self._is_grand:
+            self._beside |= dict.fromkeys(self._few_loose(), False)
+        beside = {number: says for number, says in self._beside.items() if number not in {*found, *words, *sums}}
+        choices = _choices(list(found), words, sums, [n for n, says in beside.items() if not says], parts)
+        found |= dict.fromkeys((n for n, says in beside.items() if says), None)
+        if self._drop:
+            found |= dict.fromkeys((*words, *sums, *beside, *parts), Proof.ASKED)
+            choices = [one for one in choices if one.sure]
+        kept = [one.number for one in rest if one.number not in found]
         edges = [n for n in (self.first_data, self.last_data, *kept) if n]
         box = table.data_range
         if box is not None:
             box = CellRange(min(edges), box.left, max(edges), box.right) if edges else None
         why = table.why
-        if totals:
-            why = (*why, f"{len(totals)} total row{'s' * (len(totals) > 1)} left out")
+        if found:
+            why = (*why, f"{len(found)} total row{'s' * (len(found) > 1)} left out")
         return replace(
             table,
             data_range=box,
-            totals=table.totals | frozenset(totals),
+            left_out={**table.left_out, **{n: LeftRow(RowKind.TOTAL, proof) for n, proof in found.items()}},
             why=why,
-            choices=(*table.choices, *_choices(totals, sorted(words), sums)),
+            choices=(*table.choices, *choices),
             suspected={},
-            doubted=(),
         )
 
 
-def _choices(totals: list[int], words: list[int], sums: list[int]) -> list[Choice]:
+def _is_only_labelled(suspect: Suspect) -> bool:
+    """Whether a row that does not add up is called a total, and has not all that a record has."""
+    return not suspect.why.full and (suspect.clarity is Clarity.PLAINLY or suspect.why.named)
+
+
+def _choices(totals: list[int], words: list[int], sums: list[int], beside: list[int], parts: list[int]) -> list[Choice]:
     out: list[Choice] = []
-    keep = '"reading": {"total_rows": "keep"}'
     if totals:
-        out.append(
-            Choice("total", "total", {"word": len(totals), "sum": len(totals)}, True, row=totals[0], settle=keep)
-        )
-    if words:
-        message = _named(
-            words, "is labelled as a total but does not add up", "are labelled as totals but do not add up"
-        )
-        out.append(Choice("total", "data", {"word": len(words), "sum": 0}, False, message, words[0], keep))
-    if sums:
-        message = _named(sums, "adds up but is not labelled as a total", "add up but are not labelled as totals")
-        out.append(Choice("total", "data", {"word": 0, "sum": len(sums)}, False, message, sums[0], keep))
+        evidence = {"word": len(totals), "sum": len(totals)}
+        out.append(Choice("total", "total", evidence, True, row=totals[0], settle=KEEP))
+    settle = f"{DROP} or {KEEP}"
+    for rows, one, many, word in (
+        (words, "is labelled as a total but does not add up", "are labelled as totals but do not add up", 1),
+        (sums, "adds up but is not labelled as a total", "add up but are not labelled as totals", 0),
+        (beside, "is next to a total and may be part of it", "are next to a total and may be part of it", 0),
+        (parts, "is called a part of the row above", "are called parts of the row above", 0),
+    ):
+        evidence = {"word": word * len(rows), "sum": len(rows) if rows is sums else 0}
+        runs = _runs(sorted(rows))
+        for first, last in runs[:NAMED]:
+            said = f"row {first} {one}" if first == last else f"rows {first} to {last} {many}"
+            out.append(Choice("total", "data", evidence, False, f"{said}; kept as data", first, settle))
+        if more := sum(last - first + 1 for first, last in runs[NAMED:]):
+            said = f"{more} more rows from row {runs[NAMED][0]} on {many}; kept as data"
+            out.append(Choice("total", "data", evidence, False, said, runs[NAMED][0], settle))
     return out
 
 
-def _named(rows: list[int], one: str, many: str) -> str:
-    if len(rows) == 1:
-        return f"row {rows[0]} {one}; kept as data"
-    more = f" and {len(rows) - PLACES} more" if len(rows) > PLACES else ""
-    return f"rows {', '.join(map(str, rows[:PLACES]))}{more} {many}; kept as data"
+def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each run of consecutive rows."""
+    out: list[tuple[int, int]] = []
+    for row in rows:
+        if out and out[-1][1] + 1 == row:
+            out[-1] = out[-1][0], row
+        else:
+            out.append((row, row))
+    return out
 
 
 def _worth(match: Match) -> tuple[bool, int, int]:
     return match.large, match.hits, -match.misses
 
 
+def _digits(number: float) -> int:
+    """The significant digits of a number, zeros at its end not counted."""
+    return len(f"{abs(number):.6f}".replace(".", "").strip("0"))
+
+
 def compared(suspect: Suspect, running: Running) -> Match:
     """Compare a row's numbers with the sums, means, counts or bounds of others."""
-    hits = misses = 0
+    hits = misses = parts = 0
     large = False
     for at, own in suspect.sums.items():
         other = running.columns.get(at)
@@ -430,24 +561,34 @@ def compared(suspect: Suspect, running: Running) -> Match:
             elif counted and running.rows > FEW_ROWS:  # the number of records in a column of texts: T,250,1234.50
                 hits, large = hits + 1, True
             continue
-        if other.count < 2 and suspect.clarity < Clarity.NAMED:
+        if _says_nothing(suspect, own, other):
             continue
-        if not own.point and not own.comma:
-            continue
-        if suspect.clarity is Clarity.NOTHING and own.point in (other.low, other.high):
-            continue  # one value again, beside others that hardly count
         if _fits(own, other, suspect.sort, strict=suspect.clarity is Clarity.NOTHING):
             hits += 1
+            parts = max(parts, other.count)
             by_chance = max(abs(own.point), abs(own.comma)) * 10 ** min(own.decimals, CENTS) < DIGITS
-            if by_chance and suspect.bare:
+            if by_chance and suspect.only_numbers and suspect.why.is_last:
                 by_chance = own.point in (other.low, other.high)  # one value, beside zeros
             large = large or (other.count > 1 and not by_chance)
         else:
             misses += 1
-    return Match(hits, misses, large)
+    return Match(hits, misses, large, parts)
+
+
+def _says_nothing(suspect: Suspect, own: Sum, other: Sum) -> bool:
+    """Whether a number is neither evidence for nor against a sum."""
+    if other.count < 2 and suspect.clarity < Clarity.NAMED:
+        return True
+    if not own.point and not own.comma:
+        return True
+    if own.point == other.low == other.high and other.count > 1:
+        return True  # the key of the group: an account, a year
+    return suspect.clarity is Clarity.NOTHING and own.point in (other.low, other.high)  # one value again
 
 
 def _fits(own: Sum, other: Sum, sort: Sort, *, strict: bool) -> bool:
+    if sort is Sort.SPREAD:
+        return False
     if sort is Sort.COUNT:
         return own.point == other.count
     if sort is Sort.BOUND:
@@ -537,9 +678,10 @@ def _decimals(text: str) -> int:
     return min(count, MOST) if count != THOUSANDS or "." in text else 0
 
 
-def settle(tables: Sequence[Table], blocks: Iterable[Block]) -> list[Table]:
+def settle(tables: Sequence[Table], blocks: Iterable[Block], *, drop: bool = False) -> list[Table]:
     """Decide the tables' totals by a second pass over the sheet's rows, if there are any suspects."""
-    looks = {at: TotalsCheck(table) for at, table in enumerate(tables) if table.suspected and table.data_range}
+    suspicious = [at for at, table in enumerate(tables) if table.suspected and table.data_range]
+    looks = {at: TotalsCheck(tables[at], drop=drop) for at in suspicious}
     if looks:
         bottom = max(table.data_range.bottom for at, table in enumerate(tables) if at in looks and table.data_range)
         for block in blocks:

@@ -47,6 +47,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
         "warning",
         "is written with an exponent, as spreadsheet programs shorten long numbers; digits are lost",
     ),
+    "weekday_contradicts": ("warning", "names a weekday that its date does not fall on; the date is kept"),
     "date_dropped": ("warning", "has a date, which a time field drops"),
     "zone_converted": ("info", "has a time zone; the times of this column are written in UTC"),
     "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
@@ -76,6 +77,7 @@ class Converter:
         self._in_percent = convention.in_percent
         self._cross_unclear = convention.cross_unclear
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
+        self.dots_day_first = convention.dots_day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
@@ -158,6 +160,8 @@ class Converter:
                 out = [v and self._clean(v) for v in out]
         else:
             out = self._clean_all(values)
+        if "E+" in "\n".join(filter(None, values)):
+            self.odd |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in out] if "" in out else out
 
     def _parser(self) -> Callable[[str], Any]:
@@ -177,12 +181,15 @@ class Converter:
             "enum": lambda text: (text if text in self._spelled else self._allowed.get(fold(text), text)) or None,
         }.get(self.kind, lambda text: text or None)
         told = self._read.told
+        is_dated = self.kind in ("date", "datetime")
 
         def read(text: str) -> Any:
             value = parse(clean(text))
             if self._learnt and type(value) is str and (means := self._learnt.get(fold(value))) is not None:
                 self.odd[text] = ("spelling_learnt",)
                 return means
+            if is_dated and isinstance(value, date) and dates.is_another_day(text, value):
+                told.append("weekday_contradicts")
             if told:
                 if value is not BAD:  # a text that cannot be read is only a type error
                     self.odd[text] = tuple(told)
@@ -221,12 +228,8 @@ class Converter:
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
         """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""
-        bare = text.strip()
-        negative = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
-        if negative:
-            bare = bare[1:-1]
-        signed = bare[-1:] in ("%", "\uff05")
-        plain = self._plain(bare[:-1] if signed else bare)
+        bare, signed, negative = numbers.without_percent(text)
+        plain = self._plain(bare)
         if not isinstance(plain, str):
             return BAD if signed and plain is None else plain
         if negative:

@@ -96,6 +96,37 @@ def _months() -> dict[str, int]:
 
 MONTHS: Final = _months()
 WEEKDAYS: Final = frozenset(map(folded, _WEEKDAYS.split()))
+# One line per language, from Monday on; a word that stands for two days in two languages counts as both.
+_WEEKS: Final = (
+    "monday tuesday wednesday thursday friday saturday sunday", "mon tue wed thu fri sat sun",
+    "mon tues wed thurs fri sat sun", "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+    "montag dienstag mittwoch donnerstag freitag sonnabend sonntag", "mo di mi do fr sa so",
+    "lundi mardi mercredi jeudi vendredi samedi dimanche", "lun mar mer jeu ven sam dim",
+    "lunes martes miercoles jueves viernes sabado domingo", "lun mar mie jue vie sab dom",
+    "lunedi martedi mercoledi giovedi venerdi sabato domenica", "lun mar mer gio ven sab dom",
+    "segunda terca quarta quinta sexta sabado domingo", "seg ter qua qui sex sab dom",
+    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag", "ma di wo do vr za zo",
+    "poniedziałek wtorek sroda czwartek piatek sobota niedziela", "pon wt sr czw pt sob nd",
+    "mandag tisdag onsdag torsdag fredag lordag sondag", "man tis ons tor fre lor son",
+    "mandag tirsdag onsdag torsdag fredag lørdag søndag", "man tir ons tor fre lør søn",
+    "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai", "ma ti ke to pe la su",
+    "pondeli utery streda ctvrtek patek sobota nedele", "po ut st ct pa so ne",
+    "понедельник вторник среда четверг пятница суббота воскресенье", "пн вт ср чт пт сб вс",
+)  # fmt: skip
+DAYS: Final = {
+    name: {week.split().index(name) for week in _WEEKS if name in week.split()}
+    for week in _WEEKS
+    for name in week.split()
+}
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def is_another_day(text: str, day: date) -> bool:
+    """Whether a text names a weekday that the day does not fall on."""
+    named = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
+    return bool(named) and not any(day.weekday() in days for days in named)
+
+
 # The last year before each era of the Japanese calendar, and how many years it counted.
 ERAS: Final = {"令和": (2018, 99), "平成": (1988, 31), "昭和": (1925, 64), "大正": (1911, 15), "明治": (1867, 45)}
 ERAS_SHORT: Final = {"r": "令和", "h": "平成", "s": "昭和"}

@@ -127,9 +127,9 @@ def _settle_numbers(
     if field.type == "percent" and field.unit is None:
         in_percent, choice = decide_unit(tally, field.name, around)
         choices.append(choice)
-    if field.type == "money":
-        choices.append(currencies_told(tally, field.name, around.units))
-    elif field.type != "percent":
+    if field.type != "percent":
+        choices.append(currencies_told(tally, field.name, around.units if field.type == "money" else {}))
+    if field.type not in ("money", "percent"):
         choices.append(_units_told(around.units, field.name))
     return Convention(decimal=decimal, in_percent=in_percent), choices
 
@@ -147,12 +147,11 @@ def fresh_tally(field: Field) -> Tally | None:
     if field.type in _DATES:
         return DateTally(cleaner(field.clean))
     if field.type == "boolean":
-        return TruthTally()
-    return (
-        NumberTally(cleaner(field.clean), sizes=field.type == "percent", every=field.type == "money")
-        if field.type in NUMERIC
-        else None
-    )
+        return TruthTally(cleaner(field.clean))
+    if field.type not in NUMERIC:
+        return None
+    percent = field.type == "percent"
+    return NumberTally(cleaner(field.clean), percents=percent, sizes=percent, every=field.type == "money")
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:

@@ -166,6 +166,16 @@ def quick(text: str, decimal: str) -> float | None:
     return None
 
 
+def without_percent(text: str) -> tuple[str, bool, bool]:
+    """The number in a text, whether it has a percent sign, and whether brackets around both make it negative."""
+    bare = text.strip()
+    bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
+    if bracketed:
+        bare = bare[1:-1]
+    signed = bare[-1:] in ("%", "\uff05")
+    return bare[:-1] if signed else bare, signed, bracketed
+
+
 _SHORTENED: Final = re.compile(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
 
 

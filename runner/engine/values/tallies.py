@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Final
 
-from runner.engine.values.dates import COMPACT_DATES, FIRST_SERIAL, PLAUSIBLE_SERIALS, Numbers, is_unix
-from runner.engine.values.numbers import MAX_TEXT, take_apart
+from runner.engine.values.dates import COMPACT_DATES, FIRST_SERIAL, PLAUSIBLE_SERIALS, Numbers, folded, is_unix
+from runner.engine.values.numbers import MAX_TEXT, take_apart, without_percent
 from runner.engine.values.words import BOOLEANS
 
 _SEPARATOR: Final = "\x1f"
@@ -21,7 +21,9 @@ _ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2
 _SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
 _YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
 _ZONED = re.compile(r"(?:[zZ]|(?<![AaPp])[A-Z]{3,4}|[-+][0-9]{2}(?::?[0-9]{2})?|(?:UTC|GMT)[-+][0-9]|\])\s*$")
-_WEEKDAY = re.compile(r"\s*[^\W\d_]{2,}\.?,?\s+(?=[0-9])")
+_WEEKDAY = re.compile(r"[^\W\d_]{2,14}(?:-feira)?\.?,?\s+(?=[0-9])")
+# Day numbers, dates without separators and Unix times: the whole text, as 12345.6 kg counts nothing.
+_COUNT = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
 
 
 Clean = Callable[[str], str]
@@ -32,8 +34,12 @@ _UNIFORM: Final = 500  # texts that all show the same
 class NumberTally:
     """How often a column's texts prove a decimal point, a decimal comma, or neither."""
 
-    def __init__(self, clean: Clean = str.strip, *, sizes: bool = False, every: bool = False) -> None:
+    def __init__(
+        self, clean: Clean = str.strip, *, percents: bool = True, sizes: bool = False, every: bool = False
+    ) -> None:
+        """`percents`: numbers with a percent sign count; a field of another type does not take them."""
         self._clean = clean
+        self._percents = percents
         self._every = every or sizes  # whether rare values matter: a currency, a size
         self.sizes = sizes  # whether numbers are also counted by size, for percentages
         self.point = 0  # texts that only fit a decimal point
@@ -57,22 +63,30 @@ class NumberTally:
     def open(self) -> int:
         return self.open_dot + self.open_comma
 
-    def add(self, texts: Iterable[str]) -> None:
+    def add(self, texts: Sequence[str]) -> None:
         if self.sizes:
             self._shapes.update(texts)
         else:
-            self._shapes.update(_SEPARATOR.join(texts).translate(_LEVELLED).split(_SEPARATOR))
+            shapes = _SEPARATOR.join(texts).translate(_LEVELLED).split(_SEPARATOR)
+            if len(shapes) != len(texts):  # a text with the separator in it
+                shapes = [text.translate(_LEVELLED) for text in texts]
+            self._shapes.update(shapes)
         if len(self._shapes) > _HELD:
             self.settle()
 
     def signature(self) -> Signature:
-        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0
+        return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
+
+    @property
+    def has_currency(self) -> bool:
+        return not self.currencies.keys() <= {""}
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one decimal sign, or on none, that sampling the rest suffices."""
         most, least = max(self.point, self.comma), min(self.point, self.comma)
         bare = not (most or self.open) and self.numbers >= _UNIFORM
-        return not self._every and not least and (most >= _UNIFORM or bare)
+        every = self._every or self.has_currency
+        return not every and not least and (most >= _UNIFORM or bare)
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Add cells that are already numbers: only their size counts."""
@@ -91,8 +105,8 @@ class NumberTally:
         if not bare:
             return
         self.texts += count
-        percent = bare[-1] in "%\uff05"
-        found = take_apart(bare[:-1] if percent else bare) if len(bare) <= MAX_TEXT else None
+        number, percent, _ = without_percent(bare) if self._percents else (bare, False, False)
+        found = take_apart(number) if len(bare) <= MAX_TEXT else None
         if found is None:
             return
         self.numbers += count
@@ -128,10 +142,8 @@ class NumberTally:
 
 
 _STORED: Final = 3  # dates whose days are all up to the twelfth
-_PAST_SERIALS: Final = (6, 7)  # digits
 _LIKELY_SERIALS: Final = range(21_916, 49_310)  # 1960 to 2034
 _FEW_SERIALS: Final = 3
-_FIVE_DIGITS: Final = 5
 
 
 class OrderCount:
@@ -194,17 +206,20 @@ class DateTally:
         return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Add cells that are already numbers, or texts of digits: what may they count?"""
+        """Add cells that are already numbers: what may they count?"""
         for value in values:
-            if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
-                self.serials += 1
-                self._serials.add(value)
-            elif PLAUSIBLE_SERIALS <= value < COMPACT_DATES:
-                self.past_serials += 1
-            elif is_unix(value):
-                self.unix += 1
-                if len(self._unix) < _HELD:
-                    self._unix.add(int(value))
+            self._number(value, 1)
+
+    def _number(self, value: float, count: int) -> None:
+        if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
+            self.serials += count
+            self._serials.add(value)
+        elif PLAUSIBLE_SERIALS <= value < COMPACT_DATES:
+            self.past_serials += count
+        elif is_unix(value):
+            self.unix += count
+            if len(self._unix) < _HELD:
+                self._unix.add(int(value))
 
     def numbers(self) -> Numbers:
         """What the numbers of the column are."""
@@ -241,12 +256,17 @@ class DateTally:
         clean = self._clean
         for raw, count in self._texts.items():
             self._seen += count
-            text = clean(raw)
-            start = text[:12]
+            text = clean(raw).strip()
+            if len(text) <= MAX_TEXT and _COUNT.fullmatch(text):
+                self._number(float(text), count)
+                continue
             if ":" in text:
                 zoned = _ZONED.search(text) is not None
                 self.zoned += count if zoned else 0
                 self.unzoned += 0 if zoned else count
+            if not text.isascii():
+                text = folded(text[:MAX_TEXT])
+            start = text[:12]
             if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
                 start = text[weekday.end() : weekday.end() + 12]
             starts[start] = starts.get(start, 0) + count
@@ -261,18 +281,7 @@ class DateTally:
             elif found := _YEAR_FIRST.match(start):
                 self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
                 self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
-            elif (digits := start.partition(".")[0]).isdecimal() and digits.isascii() and digits[0] != "0":
-                self._digits(start, digits, count)
         return self
-
-    def _digits(self, start: str, digits: str, count: int) -> None:
-        if len(digits) in _PAST_SERIALS:
-            self.past_serials += count
-        elif len(digits) == _FIVE_DIGITS:
-            self.serials += count
-            self._serials.add(float(start) if start.count(".") == 1 and start[-1] != "." else int(digits))
-        elif len(digits) in (10, 12):  # the beginning of thirteen
-            self.add_numbers([int(digits) * 10 if len(digits) > 10 else int(digits)])
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
@@ -309,7 +318,8 @@ def _is_minute(number: int) -> bool:
 class TruthTally:
     """Which words for true and false a column has."""
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = str.strip) -> None:
+        self._clean = clean
         self._texts: set[str] = set()
 
     def add(self, texts: Iterable[str]) -> None:
@@ -327,6 +337,6 @@ class TruthTally:
 
     def cross_unclear(self) -> bool:
         """An x means true; beside other words for true, and none for false, it may mean false."""
-        words = {text.strip().casefold() for text in self._texts}
+        words = {self._clean(text).strip().casefold() for text in self._texts}
         truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
         return "x" in words and truths == {True}

@@ -1,5 +1,31 @@
 """The families of cases; importing this registers them all."""
 
-from tests.truth.families import books, dates, delimited, encodings, exports, numbers, odd, plain, rows, shapes, texts
+from tests.truth.families import (
+    books,
+    dates,
+    delimited,
+    encodings,
+    exports,
+    numbers,
+    odd,
+    plain,
+    rows,
+    shapes,
+    sheets,
+    texts,
+)
 
-__all__ = ["books", "dates", "delimited", "encodings", "exports", "numbers", "odd", "plain", "rows", "shapes", "texts"]
+__all__ = [
+    "books",
+    "dates",
+    "delimited",
+    "encodings",
+    "exports",
+    "numbers",
+    "odd",
+    "plain",
+    "rows",
+    "shapes",
+    "sheets",
+    "texts",
+]

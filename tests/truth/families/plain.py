@@ -136,7 +136,7 @@ def exact_among_near(rng: Random) -> Case:
         columns[-1].declared = False
     made = content(rng, columns, size(rng))
     case = either(rng, made)
-    case.fields = made.fields + [c.as_field() for c in absent]
+    case.fields = made.fields + [{**c.as_field(), "optional": True} for c in absent]
     for table in case.tables:
         for column in columns:
             if not column.declared and column.head != column.name:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from runner.engine.reading import errors, number_formats
 from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, RowBuilder, SharedStrings, Value
-from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated, shown
+from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated
+from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, noted_twice, shown
 from runner.engine.reading.xlsx.markup import (
     XML_BLANKS,
     Attributes,
@@ -25,6 +26,14 @@ _SEPARATOR = "\x1f"  # never in XML text
 _MEMO = 50_000  # dates, booleans and errors repeat; limits the cache
 _EXACT = 1e15  # whole numbers below this are exact in a double
 _POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strings
+
+
+def look_of(name: str, attributes: Attributes) -> Look:
+    """How a property of a run makes it look; nothing if it does not matter."""
+    value = attributes.get("val", "")
+    if name == "vertAlign":
+        return "raised" if value == "superscript" else "lowered" if value == "subscript" else ""
+    return "struck" if name == "strike" and value not in ("0", "false") else ""
 
 
 class Stored(NamedTuple):
@@ -53,7 +62,16 @@ class StringMemo(dict[str, Value]):
 class CellReader:
     """Converts (type, style, text, formula) to a value with the book's strings, styles and epoch."""
 
-    def __init__(self, strings: Callable[[], SharedStrings], styles: Styles, *, epoch_1904: bool) -> None:
+    def __init__(
+        self,
+        strings: Callable[[], SharedStrings],
+        styles: Styles,
+        *,
+        epoch_1904: bool,
+        notes: CellNotes | None = None,
+    ) -> None:
+        self.notes = notes or CellNotes()
+        self.has_noted = False  # a text stored in a cell is `Noted`
         self._load_strings = strings
         self._loaded: SharedStrings | None = None
         self._styles = styles
@@ -65,6 +83,10 @@ class CellReader:
             "d": StringMemo(number_formats.iso_value),
             **{kind: StringMemo(partial(self._dated, kind)) for kind in NumberKind},
         }
+
+    def are_notes_expected(self) -> bool:
+        """Whether any value so far may be `Noted`."""
+        return self.has_noted or (self._loaded is not None and bool(self._loaded.noted))
 
     def counts(self, style: int) -> bool:
         """Whether a number in this style is a plain number, not a date or a time."""
@@ -81,9 +103,12 @@ class CellReader:
         joined = _SEPARATOR.join(texts)
         if "&" in joined:
             texts = list(map(without_entities, texts))
-        if kind in ("str", "inlineStr"):
-            return _texts(texts, joined, strip=stored.strip)
         found: list[Value] | None = None
+        if kind in ("str", "inlineStr"):
+            found = _texts(texts, joined, strip=stored.strip)
+            if may_be_twice(joined):
+                self.has_noted, found = True, list(noted_twice(found))
+            return found
         if kind == "s":
             found = self._shared(texts)
         elif kind in self._memos:
@@ -116,11 +141,19 @@ class CellReader:
         if kind == "s":
             return self._shared_at(text.strip())
         if kind in ("str", "inlineStr"):
-            return unescaped(text)
+            return self._noted(text)
         if kind in ("b", "e", "d"):
             return self._memos[kind][text]
         number = self._styles.kind(style)
         return number_formats.number_from_text(text) if number is NumberKind.NUMBER else self._memo(number, style)[text]
+
+    def _noted(self, text: str) -> Value:
+        """The text; remembers if there is something to report about it."""
+        note = text.note if isinstance(text, Noted) else "encoded_twice" if may_be_twice(text) else None
+        if note is None:
+            return unescaped(text)
+        self.has_noted = True
+        return Noted(unescaped(text), note)
 
     def _shared(self, texts: Sequence[str]) -> list[Value] | None:
         strings = self._strings()
@@ -183,7 +216,7 @@ def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
 
 
 def _shown(show: Shower, text: str) -> Value:
-    return shown(show, number_formats.number_from_text(text))
+    return number_formats.shown(show, number_formats.number_from_text(text))
 
 
 def _boolean(text: str) -> Value:
@@ -207,12 +240,13 @@ class SheetData:
         self.row = after
         self._unnumbered = False
         self._column = 0
-        self._builder = RowBuilder(limits)
+        self._builder = RowBuilder(limits, cells.notes.twice)
         self._kind = ""
         self._style = 0
         self._formula = False
         self._held: str | None = None  # the stored value
-        self._inline: str | None = None  # the text stored in the cell itself
+        self._inline: list[Run] = []  # the text stored in the cell itself
+        self._look: Look = ""
         self._text: list[str] = []
         self._keep = False
         self._strip = False
@@ -247,6 +281,8 @@ class SheetData:
             self._text = []
         elif name == "rPh":
             self._phonetic = True
+        else:
+            self._look = "" if name in ("r", "is") else look_of(name, attributes) or self._look
 
     def _start_row(self, row: int) -> None:
         self.row = row
@@ -264,7 +300,8 @@ class SheetData:
         self._kind = attributes.get("t", "")
         self._style = number(attributes, "s")
         self._formula = False
-        self._held = self._inline = None
+        self._held = None
+        self._inline = []
 
     def text(self, data: str) -> None:
         if self._keep:
@@ -279,11 +316,11 @@ class SheetData:
                 if name == "v":
                     self._held = text
                 else:
-                    self._inline = (self._inline or "") + (text.strip(XML_BLANKS) if self._strip else text)
+                    self._inline.append(Run(text.strip(XML_BLANKS) if self._strip else text, self._look))
             self._keep = False
         elif name == "c" and self._in_data:
             inline = self._kind == "inlineStr" or self._held is None
-            stored = self._inline if inline and self._inline is not None else self._held
+            stored = shown(self._inline) if inline and self._inline else self._held
             value = self._cells.value(self._kind, self._style, stored, formula=self._formula)
             self._builder.put(self._column, value)
         elif name == "row" and self._in_data:

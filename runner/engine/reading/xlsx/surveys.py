@@ -125,7 +125,7 @@ class Surveyor(_Looks):
         styled = first < self.limits.layout_rows
         if styled:
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
-        if (styled and self.marker.marked) or (self.marker.units and not are_units_known):
+        if (styled and self.marker.marked) or self.marker.is_any_struck or (self.marker.units and not are_units_known):
             self._styles(chunk, are_units_known=are_units_known)
 
     def _numbered(self, chunk: str) -> list[int]:

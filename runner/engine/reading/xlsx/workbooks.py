@@ -1,6 +1,7 @@
 """Opens .xlsx and .xlsm: the shared parts (strings, styles, declared tables), then each sheet's rows."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import BinaryIO, TypeVar
@@ -15,6 +16,7 @@ from runner.engine.reading.books import (
     ListedSheet,
     OutOfOrder,
     ReadLimits,
+    Remark,
     Row,
     SharedStrings,
     Sheet,
@@ -25,7 +27,8 @@ from runner.engine.reading.books import (
     turned,
 )
 from runner.engine.reading.number_formats import CellStyle, NumberFormat, Styles, format_of
-from runner.engine.reading.xlsx.careful import CellReader, careful_rows
+from runner.engine.reading.runs import CellNotes, Look, Run, may_be_twice, noted_twice, shown
+from runner.engine.reading.xlsx.careful import CellReader, careful_rows, look_of
 from runner.engine.reading.xlsx.markup import (
     XML_BLANKS,
     Attributes,
@@ -96,36 +99,43 @@ def _quick(chunk: str) -> list[str | None] | None:
         found = [without_entities(one) if one and "&" in one else one for one in found]
     if "_x" in chunk:
         found = [unescaped(one) if one and "_x" in one else one for one in found]
-    return found
+    return noted_twice(found) if may_be_twice(chunk) else found
 
 
 def _parsed(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
-    runs: list[str] = []
+    runs: list[Run] = []
     batch: list[str | None] = []
     phonetic = keep = False
+    look: Look = ""
     for event in events(pieces, what=_WHAT, limits=limits):
         name = event[1]
         if event[0] == "start":
             if name == "si":
                 runs.clear()
+                look = ""
+            elif name == "r":
+                look = ""
             elif name == "rPh":
                 phonetic = True
             elif name == "t":
                 keep = event[2].get("xml:space") == "preserve"
+            else:
+                look = look_of(name, event[2]) or look
         elif name == "t":
             if not phonetic:
-                runs.append(event[2] if keep else event[2].strip(XML_BLANKS))
+                runs.append(Run(unescaped(event[2] if keep else event[2].strip(XML_BLANKS)), look))
         elif name == "rPh":
             phonetic = False
         elif name == "si":
-            batch.append(unescaped("".join(runs)) or None)
+            batch.append(shown(runs) or None)
             if len(batch) >= 1024:
-                yield batch
+                yield noted_twice(batch)
                 batch = []
-    yield batch
+    yield noted_twice(batch)
 
 
 _T = TypeVar("_T")
+_FONT_MARKS = {"b": "bold", "i": "italic", "strike": "struck"}
 
 
 class StylesReader:
@@ -133,7 +143,7 @@ class StylesReader:
 
     def __init__(self) -> None:
         self._formats: dict[int, NumberFormat] = {}
-        self._fonts: list[tuple[bool, bool]] = []
+        self._fonts: list[CellStyle] = []
         self._fills: list[bool] = []
         self._borders: list[tuple[bool, bool]] = []
         self._section = ""
@@ -170,10 +180,9 @@ class StylesReader:
 
     def _font(self, name: str, attributes: Attributes, depth: int) -> None:
         if depth == 3:
-            self._fonts.append((False, False))
-        elif name in ("b", "i") and self._fonts and attributes.get("val", "1") not in ("0", "false"):
-            bold, italic = self._fonts[-1]
-            self._fonts[-1] = (bold or name == "b", italic or name == "i")
+            self._fonts.append(CellStyle())
+        elif name in _FONT_MARKS and self._fonts and attributes.get("val", "1") not in ("0", "false"):
+            setattr(self._fonts[-1], _FONT_MARKS[name], True)
 
     def _fill(self, name: str, attributes: Attributes, depth: int) -> None:
         if depth == 3:
@@ -193,11 +202,10 @@ class StylesReader:
     def _format(self, name: str, attributes: Attributes) -> None:
         if name == "xf":
             identity = number(attributes, "numFmtId")
-            bold, italic = _at(self._fonts, number(attributes, "fontId"), (False, False))
+            font = _at(self._fonts, number(attributes, "fontId"), CellStyle())
             top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
-            look = CellStyle(
-                bold=bold,
-                italic=italic,
+            look = replace(
+                font,
                 filled=_at(self._fills, number(attributes, "fillId"), False),
                 border_top=top,
                 border_bottom=bottom,
@@ -351,6 +359,7 @@ class XlsxSheet:
         self.visibility = listed.visibility
         self._workbook = workbook
         self._listed = listed
+        self._notes = CellNotes()
 
     @property
     def workbook(self) -> Workbook:
@@ -366,16 +375,25 @@ class XlsxSheet:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
-        book, limits = self._workbook, self._workbook.package.limits
-        cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904)
+        book = self._workbook
+        self._notes = CellNotes()
+        cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904, notes=self._notes)
+        return self._notes.take(self._read(cells), are_expected=cells.are_notes_expected)
+
+    def remarks(self) -> list[Remark]:
+        """What the cells of the last reading show besides their values."""
+        return self._notes.remarks()
+
+    def _read(self, cells: CellReader) -> Iterator[Block]:
+        limits, notes = self._workbook.package.limits, self._notes
         opened = self._opened()
         if not opened.plain:
             rows = careful_rows(opened.whole(), cells, limits)
-            return turned(rows if self._survey.ordered else ascending(rows, limits))
+            return turned(rows if self._survey.ordered else ascending(rows, limits, notes.twice))
         if "_survey" not in self.__dict__:
             return gathered(self._surveyed(opened, cells))
         blocks = quick_blocks(opened, cells, limits)
-        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits))
+        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.twice))
 
     def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
         """Read and survey in one pass."""

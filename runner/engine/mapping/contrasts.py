@@ -1,0 +1,216 @@
+"""Whether a header contradicts a field: another unit or currency, another number or year, the opposite.
+
+Words in common do not make up for a contradiction: `Weight (lb)` is not `weight_kg`, `Phone 2` not `phone_1`, `Budget
+2023` not `budget_2024`, `Inactive` not `active`. What the header does not say contradicts nothing, and a field says
+what any of its names says.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from runner.engine.fields import Field
+from runner.engine.mapping.headers import GENERIC, words
+from runner.engine.mapping.knowledge import (
+    are_opposite,
+    concept,
+    concepts_of,
+    qualifiers_of,
+    taken_apart,
+    understood,
+    unqualified,
+)
+from runner.engine.mapping.measures import NOTHING, PERCENT, Measure, measure, measure_of
+from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
+from runner.engine.values.dates import MONTHS
+
+UNIT: Final = "unit"
+CURRENCY: Final = "currency"
+NUMBER: Final = "number"
+OPPOSITE: Final = "opposite"
+ANOTHER: Final = "another"
+CONTRARY: Final = {  # what is worth a report; a column of another thing is just another column
+    UNIT: "states another unit",
+    CURRENCY: "states another currency",
+    NUMBER: "has another number, year, month or letter",
+    OPPOSITE: "says the opposite",
+}
+_YEARS: Final = range(1900, 2100)
+_LATER: Final = frozenset({"2", "3", "02", "03"})  # of more than one; a `Zip4` or `ICD-10` is the only one
+_RANKS: Final = {"primary": 1, "secondary": 2}
+_THINGS: Final = frozenset(
+    {"company", "country", "city", "state", "region", "street", "department", "bank", "school", "project", "product"}
+)
+_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+class _Contrasts(NamedTuple):
+    ordinals: Mapping[str, int]
+    negations: frozenset[str]
+    of_truths: frozenset[str]  # of a yes or no also those that mean other things elsewhere: a number, a step
+    negating: tuple[str, ...]  # what words start with
+    languages: frozenset[str]
+
+
+@cache
+def _contrasts() -> _Contrasts:
+    raw: dict[str, Any] = json.loads((Path(__file__).parent / "contrasts.json").read_bytes())
+    negations = frozenset(raw["negations"].split())
+    return _Contrasts(
+        {spelled: int(number) for number, text in raw["ordinals"].items() for spelled in text.split()},
+        negations,
+        negations | frozenset(raw["negations_of_truths"].split()),
+        tuple(raw["negating"].split()),
+        frozenset(raw["languages"].split()),
+    )
+
+
+class Stated(NamedTuple):
+    """What a text says that another may contradict."""
+
+    tokens: tuple[str, ...]
+    words: frozenset[str]
+    order: tuple[str, ...]  # the words as they follow each other
+    plain: frozenset[str]  # word by word, whatever several of them mean together
+    measure: Measure
+    numbers: frozenset[int]
+    years: frozenset[int]
+    months: frozenset[int]
+
+
+@lru_cache(maxsize=4096)
+def stated(text: str) -> Stated:
+    tokens = tuple(normalized(text).split())
+    numbers, years = set[int](), set[int]()
+    for token in tokens:
+        if (known := _contrasts().ordinals.get(token)) is not None:
+            numbers.add(known)
+        elif not token.isalpha() and not (measure(token).units and len(tokens) > 1):
+            previous = ""
+            for part in LETTERS_OR_DIGITS.findall(token):
+                if part.isdecimal() and len(part) <= 4:
+                    number = int(part) + (2000 if previous == "fy" and len(part) == 2 else 0)
+                    (years if number in _YEARS else numbers).add(number)
+                previous = part
+    said = words(text)
+    if not numbers:
+        numbers.update(number for word, number in _RANKS.items() if word in said)
+    months = frozenset(MONTHS[token] for token in tokens if len(token) > 2 and token in MONTHS)
+    plain = frozenset(word for token in tokens for word in taken_apart(token)[0])
+    return Stated(
+        tokens, said, understood(text).words, plain, measure(text), frozenset(numbers), frozenset(years), months
+    )
+
+
+class FieldStated:
+    """What a field's names say together."""
+
+    def __init__(self, field: Field) -> None:
+        names = [name for name, _ in field.names]
+        said = self._names = [stated(name) for name in names]
+        self.is_truth = field.type == "boolean"
+        self.is_money = field.type == "money"
+        self.words = frozenset[str]().union(*(one.words for one in said))
+        self.plain = frozenset[str]().union(*(one.plain for one in said))
+        self.tokens = frozenset(token for one in said for token in one.tokens)
+        self.ends = frozenset(one.tokens[-1] for one in said if one.tokens)
+        self.numbers = frozenset[int]().union(*(one.numbers for one in said))
+        self.years = frozenset[int]().union(*(one.years for one in said))
+        self.months = frozenset[int]().union(*(one.months for one in said))
+        self.measure = measure_of(names)
+        if field.type == "percent" and not self.measure.currencies:
+            self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
+
+    def contradiction(self, header: str) -> str:
+        """What a header contradicts it in; empty if in nothing."""
+        one = stated(header)
+        if one.measure is not NOTHING:
+            if differs := one.measure.contradicts(self.measure):
+                return differs
+            if self.is_money and PERCENT in one.measure.units and not one.measure.currencies:
+                return UNIT
+        if self._is_numbered_otherwise(one):
+            return NUMBER
+        if self._is_opposite(one):
+            return OPPOSITE
+        return ANOTHER if self._is_of_another(one) else ""
+
+    def is_another_one(self, header: str) -> bool:
+        """Whether the header has an ordinal above one and the field has no number, or the other way round."""
+        one = stated(header)
+        return (_is_second(one) and not self.numbers) or (not one.numbers and any(map(_is_second, self._names)))
+
+    def leaves_open(self, header: str, other: str) -> bool:
+        """Whether two headers have the same words but for opposite ones, and the field has neither: `Qty ordered` and
+        `Qty shipped` for `quantity`. Of a primary and a secondary one, the primary one is meant.
+        """
+        ours, theirs = stated(header).plain, stated(other).plain
+        left, right = ours - theirs, theirs - ours
+        if not (ours & theirs and are_opposite(left, right)):
+            return False
+        return bool(unqualified(left)) and (left | right).isdisjoint(self.plain | self.words)
+
+    def _is_numbered_otherwise(self, one: Stated) -> bool:
+        pairs = ((one.numbers, self.numbers), (one.years, self.years), (one.months, self.months))
+        if any(ours and theirs and ours.isdisjoint(theirs) for ours, theirs in pairs):
+            return True
+        last = one.tokens[-1] if len(one.tokens) > 1 else ""
+        return last not in self.ends and any(
+            last in kind and not self.ends.isdisjoint(kind) for kind in (_LETTERS, _contrasts().languages)
+        )
+
+    def _is_of_another(self, one: Stated) -> bool:
+        """Whether the header names something of the field's subject whose name or the like it is: `Employee firm name`
+        for `employee_name`. A customer's company is the customer.
+        """
+        found = [word for word in one.order[:-1] if word in _THINGS]
+        thing = one.order[-2] if len(one.order) > 2 else ""
+        if (
+            found != [thing]
+            or thing in self.words
+            or not all(name.order[-1:] == one.order[-1:] for name in self._names)
+        ):
+            return False
+        subjects = {name.order[-2] for name in self._names if len(name.order) > 1}
+        if not subjects or not subjects <= set(one.order[:-2]):
+            return False
+        kinds = {concept(name).values for subject in subjects for name, _ in concepts_of(subject)}
+        return not (thing == "company" and "company" in kinds)
+
+    def _is_opposite(self, one: Stated) -> bool:
+        negations = _contrasts().of_truths if self.is_truth else _contrasts().negations
+        ours = any(t in negations for t in one.tokens) or _negates(one.tokens, self.words)
+        theirs = not negations.isdisjoint(self.tokens) or _negates(self.tokens, one.words)
+        if ours or theirs:
+            return ours != theirs
+        return are_opposite(one.words, self.words) or are_opposite(one.plain, self.plain | self.words)
+
+
+def _is_second(one: Stated) -> bool:
+    """Whether a text names the second of its kind, or a later one: `Phone 2`, `Second address`, `email2`."""
+    last = LETTERS_OR_DIGITS.findall(one.tokens[-1])[-1] if one.tokens else ""
+    ordinals = {int(last)} if last in _LATER else {_contrasts().ordinals.get(t, 0) for t in one.tokens}
+    return max(ordinals | {_RANKS.get(w, 0) for w in one.words}) > 1 and not measure(one.tokens[-1]).units
+
+
+def is_qualified(header: str) -> bool:
+    """Whether a header has a word that tells it from another column of its kind."""
+    return bool(qualifiers_of(stated(header).plain))
+
+
+@lru_cache(maxsize=4096)
+def _negated(token: str) -> frozenset[str]:
+    """What a word is the opposite of by how it starts: `inactive`, `unbezahlt`, `nonmember`."""
+    found = frozenset[str]()
+    for start in _contrasts().negating:
+        base = token[len(start) :] if token.startswith(start) else ""
+        if len(base) > (3 if token.isascii() else 1) and base not in GENERIC:
+            meant, known = taken_apart(base)
+            found |= {base, *(meant if known == len(base) else ())}
+    return found
+
+
+def _negates(tokens: Iterable[str], others: frozenset[str]) -> bool:
+    return any(not others.isdisjoint(_negated(token)) for token in tokens)

@@ -1,0 +1,224 @@
+"""Units, currencies and scales that a text states: `Weight (lb)`, `price_eur`, `Budget in TEUR`.
+
+`measures.json` has their spellings, as headers are normalized, with `_` between words. Those in `short` are other words
+too, and count only where a unit is written: at the end, at the end of brackets, behind "in" or "per".
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from runner.engine.mapping.spelling import normalized
+
+_LONGEST: Final = 200  # characters of a text that are read
+_WORDS: Final = 4  # of the longest spelling
+_SHORT_TEXT: Final = 16  # characters of a unit
+_BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,40})[)\]]")
+_POWER: Final = re.compile(r"\b10\s?(?:(?:\^|\*\*)\s?([3-9])|([\u00b3\u2074-\u2079]))")
+_TIMES: Final = re.compile(r"[x\u00d7*] ?(?=1[., ]?000)", re.IGNORECASE)
+_RAISED: Final = {"\u00b3": "3"} | {chr(0x2070 + n): str(n) for n in range(4, 10)}
+_EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+")
+_PREFIXES: Final = {"t": 3, "k": 3, "mil": 3, "m": 6, "mm": 6, "mn": 6, "mio": 6, "b": 9, "bn": 9, "mrd": 9}
+_ALONE: Final = {"k": 3, "K": 3, "mil": 3, "M": 6, "MM": 6, "mn": 6, "Mn": 6}  # in brackets: metres are no millions
+_ZEROS: Final = re.compile(r"(?:000)+s?")
+PERCENT: Final = "percent"
+
+
+class Measure(NamedTuple):
+    """What a text states beside the name of a thing."""
+
+    units: Mapping[str, frozenset[str]]  # by dimension; behind "per" the dimension starts with it
+    currencies: frozenset[str]  # those that it may mean: a $ is one of several
+    scale: int | None  # the power of ten that it counts in
+
+    def contradicts(self, other: "Measure") -> str:
+        """What they state differently: "unit" or "currency"; empty if nothing."""
+        for dimension in self.units.keys() & other.units.keys():
+            if self.units[dimension].isdisjoint(other.units[dimension]):
+                return "unit"
+        if self.currencies and other.currencies:
+            return "currency" if self.currencies.isdisjoint(other.currencies) else ""
+        money, share = (self, other) if self.currencies else (other, self)
+        return "unit" if money.currencies and PERCENT in share.units and PERCENT not in money.units else ""
+
+
+NOTHING: Final = Measure({}, frozenset(), None)
+
+
+class _Entry(NamedTuple):
+    """What one spelling may mean."""
+
+    units: tuple[tuple[str, str], ...] = ()  # dimensions and units
+    currencies: frozenset[str] = frozenset()
+    scale: int | None = None
+
+
+class _Measures(NamedTuple):
+    entries: Mapping[str, _Entry]
+    short: frozenset[str]
+    signs: Mapping[str, str]  # a currency's sign -> a word for it
+    sign: re.Pattern[str]
+    per: frozenset[str]
+
+
+@cache
+def _measures() -> _Measures:
+    raw: dict[str, Any] = json.loads((Path(__file__).parent / "measures.json").read_bytes())
+    units: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(raw["percent"].split(), ((PERCENT, PERCENT),))
+    for dimension, mine in raw["units"].items():
+        for unit, text in mine.items():
+            for alias in text.split():
+                units[alias] = (*units.get(alias, ()), (dimension, unit))
+    entries = {alias.replace("_", " "): _Entry(mine) for alias, mine in units.items()}
+    signs: dict[str, str] = {}
+    for codes, text in (*raw["currencies"].items(), *raw["shared"].items()):
+        word = next((alias for alias in text.split() if alias.isalpha()), codes[:3].casefold())
+        for alias in text.split():
+            if alias[-1].isalnum():
+                known = entries.get(alias, _Entry())
+                entries[alias] = known._replace(currencies=known.currencies | frozenset(codes.split()))
+            else:
+                signs[alias] = word
+    for power, text in raw["scales"].items():
+        for alias in text.split():
+            spelled = alias.replace("_", " ")
+            entries[spelled] = entries.get(spelled, _Entry())._replace(scale=int(power))
+    sign = re.compile("|".join(re.escape(one) for one in sorted(signs, key=len, reverse=True)), re.IGNORECASE)
+    return _Measures(entries, frozenset(raw["short"].split()), signs, sign, frozenset(raw["per"].split()))
+
+
+@lru_cache(maxsize=4096)
+def measure(text: str) -> Measure:
+    """What a text states."""
+    words = _words(text)
+    asides = [mine for aside in _BRACKETS.findall(text) if (mine := _words(aside))]
+    ends = {words[-1]} if len(words) > 1 else set[str]()
+    ends.update(mine[-1] for mine in asides)
+    units: dict[str, frozenset[str]] = {}
+    currencies: frozenset[str] = frozenset()
+    scale: int | None = None
+    for entry, run, before in _entries(words):
+        behind = before in _measures().per
+        if run in _measures().short and not (behind or before == "in" or run in ends):
+            continue
+        for dimension, unit in entry.units:
+            key = f"per {dimension}" if behind else dimension
+            units[key] = units.get(key, frozenset()) | {unit}
+        currencies |= entry.currencies
+        if scale is None and not behind and not before.isdecimal():  # 5 million are an amount
+            scale = entry.scale
+    if scale is None:
+        scale = 3 if words[-2:] == ["in", "k"] else _written_alone(text)
+    return Measure(units, currencies, scale) if units or currencies or scale is not None else NOTHING
+
+
+_UNIT_LIKE: Final = re.compile(r"[(\[]?(?=[^\s]*[/%\u00b0\u00b5\u03bc\u00b2\u00b3\u2126])[^\s\d][^\s]{0,9}[)\]]?")
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is nothing but a unit: `kg`, `mg/l`, `(EUR)`, `µS/cm`."""
+    if len(text) > _SHORT_TEXT or not text.strip():
+        return False
+    if _UNIT_LIKE.fullmatch(text.strip()):
+        return True
+    words = _words(text)
+    found = [entry for entry, _, _ in _entries(words)]
+    whole = sum(len(run.split()) for _, run, _ in _entries(words)) + sum(w in _measures().per for w in words)
+    return bool(found) and whole >= len(words)
+
+
+def measure_of(texts: Iterable[str]) -> Measure:
+    """What several names of one thing state together."""
+    stated = [one for text in texts if (one := measure(text)) is not NOTHING]
+    if len(stated) < 2:
+        return stated[0] if stated else NOTHING
+    units: dict[str, frozenset[str]] = {}
+    for one in stated:
+        for dimension, mine in one.units.items():
+            units[dimension] = units.get(dimension, frozenset()) | mine
+    scale = next((one.scale for one in stated if one.scale is not None), None)
+    return Measure(units, frozenset[str]().union(*(one.currencies for one in stated)), scale)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, signs of currencies and powers of ten spelled out."""
+    text = text[:_LONGEST].replace("/", " per ")
+    if "1" in text:
+        text = _POWER.sub(lambda m: f" power {m[1] or _RAISED[m[2]]} ", text)
+        text = _TIMES.sub(" times ", text)
+    known = _measures()
+    if not text.isascii() or "$" in text:
+        text = known.sign.sub(lambda m: f" {known.signs[m[0].casefold()]} ", text)
+    return normalized(text).split()
+
+
+def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
+    """Each known run of words, the longest first, and the word before it."""
+    known = _measures().entries
+    at = 0
+    while at < len(words):
+        found, size = _scaled(words, at)
+        if found is None:
+            longest = range(min(_WORDS, len(words) - at), 0, -1)
+            sized = ((one, n) for n in longest if (one := known.get(" ".join(words[at : at + n]))))
+            found, size = next(sized, (None, size))
+        before = words[at - 1] if at else ""
+        if found is not None:
+            following = _scale_behind(words, at + size) if found.currencies and found.scale is None else None
+            if following is not None:  # € m, USD 000
+                found, size = found._replace(scale=following, units=()), size + 1
+            yield found, " ".join(words[at : at + size]), before
+        at += size
+
+
+def _scale_behind(words: list[str], at: int) -> int | None:
+    if at >= len(words):
+        return None
+    return _PREFIXES.get(words[at], 3 if _ZEROS.fullmatch(words[at]) else None)
+
+
+def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
+    """A scale that is written with digits, or with a currency: `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`."""
+    known, word, rest = _measures().entries, words[at], words[at + 1 :]
+    if (word in known and word not in _PREFIXES) or " ".join(words[at : at + 2]) in known:
+        return None, 1
+    if _ZEROS.fullmatch(word) and not (at and words[at - 1].isdecimal()):
+        return _Entry(scale=word.count("0") * (1 + (rest[:1] == ["000"]))), 1 + (rest[:1] == ["000"])
+    if word == "power" and rest and rest[0].isdecimal():
+        return _Entry(scale=int(rest[0])), 2
+    if word in {"1", "1000", "1000000"}:
+        return _thousand(words, at)
+    for prefix, power in _PREFIXES.items():
+        if word == prefix and rest and (found := known.get(rest[0])) and found.currencies and prefix not in {"b", "mm"}:
+            return _Entry(currencies=found.currencies, scale=power), 2
+        if word.startswith(prefix) and (found := known.get(word[len(prefix) :])) and found.currencies:
+            return _Entry(currencies=found.currencies, scale=power), 1
+    return None, 1
+
+
+def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
+    """`x 1.000`, `in 1.000`, `1.000 €`; but no 1000 by itself."""
+    end = at + 1
+    while words[at] == "1" and end < len(words) and words[end] == "000":
+        end += 1
+    zeros = "".join(words[at:end]).count("0")
+    money = _measures().entries.get(words[end]) if end < len(words) else None
+    said = (at and words[at - 1] in {"times", "in"}) or (money is not None and money.currencies)
+    return (_Entry(scale=zeros), end - at) if zeros and said else (None, end - at)
+
+
+def _written_alone(text: str) -> int | None:
+    """A scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円."""
+    for aside in _BRACKETS.findall(text):
+        if (power := _ALONE.get(aside.strip())) is not None:
+            return power
+        if aside.strip() in {"1000", "1.000", "1,000", "1 000", "1'000"}:
+            return 3
+    for run in () if text.isascii() else _EAST_ASIAN.findall(text):
+        for size in range(min(4, len(run)), 1, -1):
+            if (found := _measures().entries.get(run[-size:])) and found.scale:
+                return found.scale
+    return None

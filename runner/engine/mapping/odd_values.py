@@ -1,0 +1,88 @@
+"""Whether values plainly contradict what a text field is: email addresses under `name`, dates under `city`.
+
+A field with a type has it tried on the values; a text field takes any. Only what is plain counts: nearly all values are
+of a kind that such a field never has. A customer, an owner or an id may well be an email address or a number.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from runner.engine.fields import Field
+from runner.engine.mapping.headers import words
+from runner.engine.mapping.knowledge import is_word, understood
+from runner.engine.mapping.spelling import normalized
+
+FEWEST: Final = 4  # values
+_PLAIN: Final = 0.8
+_NEARLY_ALL: Final = 0.95
+_NAMES: Final = frozenset({"person", "company", "first_name", "last_name"})  # classes of what has a name
+_NAME_SAID: Final = frozenset({"name", "firstname", "lastname"})
+_NAME_ENDS: Final = ("name", "namen", "nom", "nome", "nombre", "naam", "namn", "navn")
+_TOWNS: Final = frozenset({"city", "town", "municipality"})
+_PLACES: Final = frozenset({"place"})
+_AREAS: Final = frozenset({"region", "country", "district"})
+_REACHED: Final = frozenset({"email", "phone", "url"})
+_DIGITS: Final = frozenset(
+    {"phone", "postcode", "date", "money", "decimal", "latitude", "longitude", "year", "quantity"}
+)
+_AMOUNTS: Final = frozenset({"money", "decimal", "quantity"})
+_GOODS: Final = frozenset({"product", "description"})
+_CODES: Final = frozenset({"code", "number", "id"})
+# Kind of values -> the classes that never have it.
+_NEVER: Final[Mapping[str, frozenset[str]]] = {
+    "email addresses": _NAMES | _PLACES | _AREAS | _DIGITS | {"street", "url"},
+    "web addresses": _NAMES | _PLACES | _AREAS | _DIGITS | {"street", "email"},
+    "dates": _NAMES | _PLACES | _AREAS | _REACHED | {"street", "postcode", "money", "decimal", "quantity"},
+    "phone numbers": _NAMES | _PLACES | _AREAS | {"email", "url", "street"},
+    "numbers": _NAMES | _PLACES | {"email", "url", "street"},
+    "words": frozenset({"phone", "postcode", "date", "email"}),
+    "countries": _PLACES,
+}
+
+
+def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *, is_known: bool) -> str:
+    """What most values are, if the field never has such values; empty if it may have them.
+
+    `classes`: what values of the field look like in general. `seen`: the shares of a profile. `is_known`: all words of
+    the field's name say what it is, not only the last one.
+    """
+    tokens = normalized(field.name).split()
+    said = words(field.name)
+    last = understood(field.name).words[-1:]
+    if last and last[0] in _CODES and _are_people(seen):
+        return "names of people"
+    named = not said.isdisjoint(_NAME_SAID) and "user" not in said
+    if named and not classes and tokens[-1].endswith(_NAME_ENDS):
+        classes = frozenset({"person"})  # whatever has a name
+    elif not all(len(token) > 3 and is_word(token) for token in tokens if not token.isdecimal()):
+        return ""  # what is taken from parts of words is no more than likely
+    kind = _kind(seen)
+    if not named and classes & _NAMES and kind != "dates":
+        return ""  # a manager may be written as an email address or a number
+    if kind == "numbers" and classes & _PLACES and said.isdisjoint(_TOWNS):
+        return ""  # a place is also a rank
+    if seen["decimal"] >= _PLAIN and not said.isdisjoint(_GOODS):
+        return "amounts"
+    if kind == "words" and is_known and classes and classes <= _AMOUNTS:
+        return kind
+    return kind if classes and classes <= _NEVER.get(kind, frozenset()) else ""
+
+
+def _kind(seen: Mapping[str, float]) -> str:
+    """What nearly all values plainly are; empty if they are nothing in particular."""
+    shares = {
+        "email addresses": seen["email"],
+        "web addresses": seen["url"],
+        "dates": seen["date"],
+        "countries": seen["vocabulary_country"],
+        "numbers": seen["integer"] + seen["decimal"],
+        "phone numbers": seen["phone"],
+        "words": seen["words_only"] if not seen["truth"] else 0.0,
+    }
+    return next((kind for kind, share in shares.items() if share >= _PLAIN), "")
+
+
+def _are_people(seen: Mapping[str, float]) -> bool:
+    """Whether the values look like names of many people: two or three words of letters each, with capitals."""
+    spelled = seen["words_only"] >= _NEARLY_ALL and seen["two_words"] + seen["many_words"] >= _PLAIN
+    return spelled and seen["title"] >= _PLAIN and seen["distinct"] >= _PLAIN

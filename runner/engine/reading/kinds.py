@@ -1,0 +1,65 @@
+"""What a value looks like (a number, a date, a code, a word), and what the values of a column have in common."""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final, Literal
+
+Kind = Literal["number", "date", "code", "word", "other"]
+Class = Literal["number", "date", "code", "word", "any"]
+
+LEAST: Final = 3  # values that show what a column holds
+ALIKE: Final = 0.95  # share of them that agree
+MONTH: Final = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zé]{0,6}\.?"
+_MEMO: Final = 50_000
+_LONGEST: Final = 100  # characters of a number or a date
+_NUMBER = re.compile(r"[-+(]?\s?[$€£¥]?\s?\d[\d.,'\u00a0\u202f ]*(?:[eE][-+]?\d+)?\s?(?:[%€$£¥]|EUR|USD|GBP|CHF)?[)-]?")
+_DATE = re.compile(
+    rf"\d{{1,4}}[-/.]\s?\d{{1,2}}[-/.]\s?\d{{1,4}}(?:[T ].*)?|\d{{1,2}}[.\s/-]+{MONTH}[,.\s/-]*\d{{2,4}}.*"
+    rf"|{MONTH}[\s/-]+\d{{1,2}}(?:st|nd|rd|th)?,?[\s/-]+\d{{2,4}}.*",
+    re.IGNORECASE,
+)
+
+
+class Kinds(dict[str, Kind]):
+    """The kinds of texts, cached."""
+
+    def __missing__(self, text: str) -> Kind:
+        if len(text) > _LONGEST:
+            return "code" if any(map(str.isdecimal, text[:_LONGEST])) else "word"
+        if len(self) >= _MEMO:
+            self.clear()
+        kind: Kind = "word"
+        if any(map(str.isdecimal, text)):
+            bare = text.strip()
+            kind = "date" if _DATE.fullmatch(bare) else "number" if _NUMBER.fullmatch(bare) else "code"
+        self[text] = kind
+        return kind
+
+    def of(self, value: Any) -> Kind:
+        if value.__class__ is str:
+            return self[value]
+        if isinstance(value, bool):
+            return "other"
+        return "number" if isinstance(value, int | float) else "date" if isinstance(value, date) else "other"
+
+
+def class_of(kinds: Sequence[Kind]) -> Class:
+    """What the values of a column have in common; a column of codes may hold numbers and dates."""
+    if len(kinds) < LEAST:
+        return "any"
+    least = ALIKE * len(kinds)
+    for kind in ("number", "date", "word"):
+        if kinds.count(kind) >= least:
+            return kind
+    with_digits = sum(kind in ("number", "date", "code") for kind in kinds)
+    return "code" if with_digits >= least and "other" not in kinds else "any"
+
+
+def contradicts(kind: Kind | None, held: Class) -> bool:
+    """Whether a value of this kind (None: a blank) is none of such a column."""
+    if kind is None or kind == "other" or held == "any":
+        return False
+    if held == "code":
+        return kind == "word"
+    return kind != held and not (held == "word" and kind == "code")

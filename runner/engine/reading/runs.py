@@ -1,0 +1,246 @@
+"""What a cell shows whose parts are formatted differently: raised, lowered, small and struck-out runs.
+
+A raised mark after a number or a word is a footnote's and no part of the value; a raised digit of a unit or a formula
+(m², R²) belongs to the text; small digits after a price are its cents; a struck-out part is gone. Whatever is not
+simply the joined text is noted, with the cell, for a finding.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, Self, TypeVar
+
+from runner.engine.reading.books import Block, Remark, Row, Value
+
+Look = Literal["", "raised", "lowered", "small", "struck"]
+Note = Literal["footnote", "power", "cents", "struck_part", "struck", "encoded_twice", "cell_twice", "form", "image"]
+
+_SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
+    "footnote": (
+        "raised_text",
+        "a raised mark after the value is read as a footnote's and left out",
+        "write footnote marks in a column of their own",
+    ),
+    "power": (
+        "raised_text",
+        "a raised number follows a number, as in a power of ten; read as text with ^ before it",
+        "write the number itself",
+    ),
+    "cents": (
+        "raised_text",
+        "raised or small digits follow a number; read as its decimals",
+        "write the number with a decimal point",
+    ),
+    "struck_part": (
+        "struck_text",
+        "a part of the text is struck out and left out; the rest is read",
+        "delete what is struck out",
+    ),
+    "struck": (
+        "struck_text",
+        "the whole cell is struck out and read like the others",
+        "delete what no longer counts",
+    ),
+    "encoded_twice": (
+        "encoded_twice",
+        "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
+        "send the file as it was before that",
+    ),
+    "cell_twice": ("cell_twice", "the file stores two values for this cell; the later one is read", None),
+    "form": (
+        "form_input",
+        "the cell holds several form controls; read as what they show, separated by blanks",
+        "export the values as text",
+    ),
+    "image": ("image_text", "the cell holds only a picture; read as its alternative text", "export the values as text"),
+}
+_KEPT: Final = 1_000
+
+
+class Noted(str):
+    """A text with something to report about its cell; a plain text once it is noted."""
+
+    __slots__ = ("note",)
+    note: Note
+
+    def __new__(cls, text: str, note: Note) -> Self:
+        value = super().__new__(cls, text)
+        value.note = note
+        return value
+
+
+class CellNotes:
+    """What was noted about cells: how many of each kind, and the first ones."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Note, int] = {}
+        self._cells: dict[Note, list[tuple[int, int]]] = {}
+
+    def add(self, note: Note, row: int, column: int) -> None:
+        self._counts[note] = self._counts.get(note, 0) + 1
+        cells = self._cells.setdefault(note, [])
+        if len(cells) < _KEPT:
+            cells.append((row, column))
+
+    def twice(self, row: int, column: int) -> None:
+        """Take down that a cell has two values."""
+        self.add("cell_twice", row, column)
+
+    def take(self, blocks: Iterable[Block], *, are_expected: Callable[[], bool]) -> Iterator[Block]:
+        """The same blocks with plain texts, after what is noted about them was taken down."""
+        for block in blocks:
+            if are_expected():
+                for at, column in enumerate(block.columns, 1):
+                    if Noted in set(map(type, column)):
+                        self._take_column(block.numbers, at, column)
+            yield block
+
+    def take_rows(self, rows: Iterable[Row], *, are_expected: Callable[[], bool]) -> Iterator[Row]:
+        """Like `take`, row by row."""
+        for number, values in rows:
+            if are_expected() and Noted in set(map(type, values)):
+                for at, value in enumerate(values):
+                    if isinstance(value, Noted):
+                        self.add(value.note, number, at + 1)
+                        values[at] = str(value)
+            yield number, values
+
+    def _take_column(self, numbers: Sequence[int], at: int, column: list[Value]) -> None:
+        for n, value in enumerate(column):
+            if isinstance(value, Noted):
+                self.add(value.note, numbers[n], at)
+                column[n] = str(value)
+
+    def remarks(self) -> list[Remark]:
+        return [
+            Remark(
+                code=_SAID[note][0],
+                message=_SAID[note][1],
+                rows=tuple(row for row, _ in cells),
+                columns=tuple(column for _, column in cells),
+                count=self._counts[note],
+                settle=_SAID[note][2],
+            )
+            for note, cells in self._cells.items()
+        ]
+
+
+# UTF-8 that was read as Windows-1252: an accented letter or a typographic sign became two or three characters.
+TWICE: Final = re.compile(
+    "\u00c3[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
+    "|\u00e2\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
+)
+
+
+def may_be_twice(text: str) -> bool:
+    """Whether letters of these texts look as if they had been encoded twice."""
+    return ("\u00c3" in text or "\u00e2\u20ac" in text) and TWICE.search(text) is not None
+
+
+_T = TypeVar("_T")
+
+
+def noted_twice(texts: list[_T]) -> list[_T | Noted]:
+    """The texts, those that were encoded twice with a note."""
+    return [Noted(one, "encoded_twice") if isinstance(one, str) and may_be_twice(one) else one for one in texts]
+
+
+class Run(NamedTuple):
+    """A part of a cell's text."""
+
+    text: str
+    look: Look = ""
+
+
+def parted(text: str, starts: Sequence[tuple[int, Look]]) -> list[Run]:
+    """The runs of a text whose looks start at these places."""
+    ends = [at for at, _ in starts[1:]]
+    parts = [Run(text[at:end], look) for (at, look), end in zip(starts, [*ends, len(text)], strict=True)]
+    return [Run(text[: starts[0][0]]), *parts]
+
+
+_NUMBERED = re.compile(r"[(\[]?\d{1,2}(?:\s*[,;]\s*\d{1,2})*[)\]]?\.?")
+_SIGNS = re.compile(r"[*†‡§¶#]+")
+_LETTER = re.compile(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
+_ORDINAL: Final = frozenset("aeohnrt")  # 5ᵉ, 1º, 2ª, 8ʰ
+_NUMBER_END = re.compile(r"\d[\s\u00a0]*[%€$£]?\)?\Z")
+_TEN = re.compile(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
+_WORD_END = re.compile(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
+_UNIT_END = re.compile(r"(?:\A|[^^\W_]|\d|\b)(?:[cdkmnµp]?m|ft|yd|mi|mile|mtr|mol|sec|met(?:er|re)s?)\Z", re.IGNORECASE)
+_WHOLE_PRICE = re.compile(r"(?:\A|[^\d.,])\d{1,6}\Z")
+
+
+def shown(runs: Sequence[Run]) -> str:
+    """The text as a person reads it; `Noted` if that is not simply all of it."""
+    note: Note | None = None
+    if any(run.look == "struck" and run.text.strip() for run in runs):
+        rest = [run for run in runs if run.look != "struck"]
+        if any(run.text.strip() for run in rest):
+            runs, note = _closed_up(runs), "struck_part"
+        else:
+            note = "struck"
+    out = ""
+    for at, run in enumerate(runs):
+        mark = run.text.strip()
+        if run.look in ("raised", "small") and mark:
+            rest_of = "".join(one.text for one in runs[at + 1 :])
+            shown_as, noted = _raised(out.rstrip(), mark, rest_of) if run.look == "raised" else _small(out, mark)
+            out = out + run.text if shown_as is None else out.rstrip() + shown_as
+            note = note or noted
+        else:
+            out += run.text
+    return out if note is None else Noted(out, note)
+
+
+def _closed_up(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those that are struck out, and without the blanks around them doubled."""
+    kept: list[Run] = []
+    for run in runs:
+        if run.look == "struck":
+            continue
+        text = run.text
+        if not kept or kept[-1].text[-1:].isspace():
+            text = text.lstrip()
+        if text:
+            kept.append(Run(text, run.look))
+    if kept:
+        kept[-1] = Run(kept[-1].text.rstrip(), kept[-1].look)
+    return kept
+
+
+Read = tuple[str | None, Note | None]  # what stands for the run, None: its own text; and what to note
+
+
+def _raised(before: str, mark: str, after: str) -> Read:
+    """How a raised run is read after this text."""
+    if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
+        is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
+        return ("", "footnote") if is_mark else (None, None)
+    if _SIGNS.fullmatch(mark):
+        return "", "footnote"
+    after_number = _NUMBER_END.search(before) is not None
+    if _LETTER.fullmatch(mark):
+        is_mark = mark not in _ORDINAL if after_number else _WORD_END.search(before) is not None
+        return ("", "footnote") if is_mark else (None, None)
+    digits = mark.lstrip("-+\u2212")
+    if _TEN.search(before) and digits.isdecimal():
+        return f"^{mark}", "power"
+    if after_number and after.lstrip()[:1] in ("/", "\u2044"):
+        return f" {mark}", "power"  # 1 ½ written with a raised 1
+    if not _NUMBERED.fullmatch(mark):
+        return (f"^{mark}", "power") if after_number and digits.isdecimal() else (None, None)
+    if after_number:
+        if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
+            return f".{mark}", "cents"
+        return "", "footnote"
+    if mark in ("2", "3") and _UNIT_END.search(before):
+        return None, None
+    return ("", "footnote") if _WORD_END.search(before) else (None, None)
+
+
+def _small(before: str, mark: str) -> Read:
+    """How a run in small print is read after this text."""
+    if not (mark.isdecimal() and before[-1:].isdecimal()):
+        return None, None
+    if len(mark) == 2 and _WHOLE_PRICE.search(before):
+        return f".{mark}", "cents"
+    return f" {mark}", "power"

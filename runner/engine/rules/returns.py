@@ -1,0 +1,52 @@
+"""Whether a function returns something on every way through it: without a `return` it yields None, like a blank."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+Returns = Literal["never", "sometimes", "always"]
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def returns_of(source: bytes, name: str, line: int) -> Returns:
+    """How the function of this name that starts at this line ends; `always` if it cannot be found."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name == name and _first_line(node) == line:
+            if not any(isinstance(one, ast.Return) and one.value is not None for one in _inside(node.body)):
+                return "never"
+            return "always" if _ends(node.body) else "sometimes"
+    return "always"
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions within it."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _inside(ast.iter_child_nodes(node))
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    """Whether no way through these statements leads past their end."""
+    last = body[-1]
+    if isinstance(last, ast.Return):
+        return last.value is not None
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _ends(last.body) and _ends(last.orelse)
+    if isinstance(last, ast.With):
+        return _ends(last.body)
+    if isinstance(last, ast.Try):
+        tried = _ends(last.orelse) if last.orelse else _ends(last.body)
+        return bool(last.finalbody and _ends(last.finalbody)) or (tried and all(_ends(h.body) for h in last.handlers))
+    if isinstance(last, ast.Match):
+        case = last.cases[-1]
+        anything = isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
+        return anything and all(_ends(one.body) for one in last.cases)
+    if isinstance(last, ast.While):
+        endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
+        return endless and not any(isinstance(one, ast.Break) for one in _inside(last.body))
+    return isinstance(last, ast.Raise)

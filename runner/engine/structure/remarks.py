@@ -1,0 +1,310 @@
+"""Decides what the rows between and below a table's records are: more records, remarks, or in doubt.
+
+A row is a record until it is proven to be none. The proof of a remark is a text that opens as remarks do, or reads as
+prose, *and* does not fit its column: a sentence among codes, numbers or dates. A row that fits its columns is a record,
+whatever the classifier says. A row that is neither stays out without a proof, which the ledger reports as a warning.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
+
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import CellKind, Mark, Profile, Row, text_shape
+from runner.engine.structure.header_rows import Hints, columns
+from runner.engine.structure.tables import Choice, Label, LeftRow, Proof, RowKind
+from runner.engine.structure.totals import row_clarity
+
+SAMPLE = 100  # records that a row is compared with
+BELOW = 50  # rows below the last record that are judged
+NEAR = 6  # title rows further away do not belong to the table
+ENDS = 3  # so many rows that are no records end a table
+CLOSE = 1  # blank rows that a list may have before its last entries
+USUAL = 0.2  # share of a column's cells from which a kind is usual in it
+PROSE = 5  # words from which a text can be prose
+LONG = 2.0  # prose is longer than a column's longest text by this factor
+_TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
+_PROSE = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE | Mark.COLON)
+_ENDING = int(Mark.FOOTNOTE | Mark.COLON)
+
+# How remarks open, in the languages of most senders: sources, signatures, pages, ends of reports, footnotes.
+_OPENS = re.compile(
+    r"\s*(?:[\W_]*$|#|//|--|==|%+\s|;|!\s|\(\d+ \w+\)\s*$|[*†‡¹²³]+\s*\w|\(?\d\)\s|"
+    r"(?:(?:foot)?notes?|sources?|remarks?|comments?|legend|disclaimer|n\.?b\.?|p\.?s\.?|quellen?|anmerkung(?:en)?|hinweise?|"
+    r"bemerkung(?:en)?|legende|stand|remarques?|nota|notas|fuentes?|note|fonte|bron|opmerking(?:en)?|uwag[ai]|"
+    r"źródło|pozn(?:ámk[ay])?|источник|примечани[ея])\s*(?:[:.]|$)|"
+    r"(?:prepared|printed|created|generated|exported|compiled|approved|signed|checked|reviewed|verified|authorised|"
+    r"authorized|issued|reported|submitted|updated)\s(?:by|on|at|from|:)|"
+    r"(?:erstellt|gedruckt|geprüft|freigegeben|exportiert|unterschrift|imprimé|établi|généré|creado|impreso|elaborado|"
+    r"stampato|creato|gegenereerd|afgedrukt|wydrukowano|sporządził\w*|vytvořil\w*|vytištěno)\b|"
+    r"(?:page|seite|pagina|página|strona|strana|sida|side|sivu|стр\.?|страница|p\.)\s*\d+\b|"
+    r"(?:continued|fortsetzung|suite)\b|end of (?:report|list|file|document|data|table|section)\b|"
+    r"(?:eof|end|ende|fin|trailer)\W*$|(?:all|alle|tous|todos|tutti)\s\w+\s(?:in|are|sind|en|sont|son|ohne|excl)\b|"
+    r"(?:as of|per|stand)\s+\d|(?:copyright|confidential|vertraulich|signature)\b|©|https?://|www\.)",
+    re.IGNORECASE,
+).match
+_DIGITS = re.compile(r"\d+")
+
+
+class Verdict(Enum):
+    RECORD = 1
+    REMARK = 2
+    DOUBT = 3
+
+
+class Fit(IntEnum):
+    """How well a cell fits among the others of its column."""
+
+    NOT = 0
+    UNKNOWN = 1  # nothing to compare with
+    LOOSELY = 2
+    WELL = 3
+
+
+@dataclass(slots=True)
+class _Kinds:
+    """The cells of one column of the records."""
+
+    kinds: Counter[int]
+    profile: Profile
+
+    def fit(self, row: Row, at: int) -> Fit:
+        kind, count = row.kinds[at], self.kinds.total()
+        if not count:
+            return Fit.UNKNOWN
+        if kind == _FILLER:
+            return Fit.WELL
+        usual = self.kinds[kind] >= USUAL * count
+        if kind != _TEXT:
+            return Fit.WELL if usual else Fit.LOOSELY if self.kinds[_TEXT] else Fit.NOT
+        if not self.kinds[_TEXT]:
+            return Fit.NOT
+        text = " ".join(str(row.values[at]).split())
+        if self.profile.like(text):
+            return Fit.WELL if usual else Fit.LOOSELY
+        if self.profile.words[1] >= PROSE:
+            return Fit.LOOSELY if usual else Fit.NOT
+        short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
+        return Fit.LOOSELY if usual and short else Fit.NOT
+
+    def is_sentence(self, row: Row, at: int) -> bool:
+        """Whether a text ends as a sentence does, and its words are written unlike the others of its column."""
+        styles = {style for style, _, _ in self.profile.styles}
+        return bool(row.marks[at] & Mark.SENTENCE) and text_shape(str(row.values[at])).style not in styles
+
+    def is_beyond(self, row: Row, at: int) -> bool:
+        """Whether a text reads as prose among short texts or values."""
+        if not self.kinds[_TEXT] or self.kinds[_TEXT] < USUAL * self.kinds.total():
+            return row.words[at] > 2
+        long = row.lengths[at] > LONG * self.profile.lengths[1]
+        return long and row.words[at] >= PROSE and row.words[at] > self.profile.words[1]
+
+
+class Records:
+    """The records of a draft, as rows are compared with them."""
+
+    def __init__(self, draft: Draft, hints: Hints) -> None:
+        body = draft.band.body
+        some = body if len(body) <= SAMPLE else [*body[: SAMPLE // 2], *body[-SAMPLE // 2 :]]
+        wide = [draft.rows[at] for at in some if draft.rows[at].width > 1]
+        self._rows = wide if len(wide) * 2 >= len(some) else [draft.rows[at] for at in some]
+        self._left, self._right = draft.left, draft.right
+        head = [draft.rows[at] for at in draft.band.head]
+        self._keys = hints.keys(columns(head, draft.left, draft.right)) if head else frozenset()
+        self._columns: dict[int, _Kinds] = {}
+
+    def _column(self, at: int) -> _Kinds:
+        if (known := self._columns.get(at)) is None:
+            held = [row for row in self._rows if at < len(row.kinds) and row.kinds[at]]
+            kinds = Counter(row.kinds[at] for row in held if row.kinds[at] != _FILLER)
+            profile = Profile(str(row.values[at]) for row in held if row.kinds[at] == _TEXT)
+            known = self._columns[at] = _Kinds(kinds, profile)
+        return known
+
+    def verdict(self, row: Row, above: Verdict | None = None) -> Verdict:
+        """What a row between or below the records is; `above`: what the row right above it is, if it is no record."""
+        inside = [at for at in row.filled if self._left <= at <= self._right]
+        if not inside:
+            return Verdict.REMARK if row.width == 1 else Verdict.DOUBT
+        fits = {at: self._column(at).fit(row, at) for at in inside}
+        if row.width == 1:
+            return self._lone(row, inside[0], fits[inside[0]], above)
+        return self._several(row, list(fits.values()), above)
+
+    def fits(self, row: Row) -> bool:
+        """Whether the row fills half of the columns, and all of its cells fit well."""
+        inside = [at for at in row.filled if self._left <= at <= self._right]
+        wide = len(inside) == row.width > 1 and row.width * 2 >= self._right - self._left + 1
+        return wide and all(self._column(at).fit(row, at) is Fit.WELL for at in inside)
+
+    def is_comment(self, row: Row) -> bool:
+        """Whether a row among the records is a single text that opens as remarks do and does not fit well."""
+        at = row.filled[0]
+        is_lone = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
+        return is_lone and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
+
+    def _lone(self, row: Row, at: int, fit: Fit, above: Verdict | None) -> Verdict:
+        text = str(row.values[at])
+        opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
+        far = row.gap > CLOSE or above is Verdict.REMARK
+        if fit is Fit.WELL:
+            return Verdict.DOUBT if opens or far or above is not None else Verdict.RECORD
+        if opens or far:
+            return Verdict.REMARK
+        column = self._column(at)
+        if fit is Fit.LOOSELY:
+            signs = bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
+            if signs > 1:
+                return Verdict.REMARK
+            return Verdict.DOUBT if signs or row.gap or above is not None else Verdict.RECORD
+        if row.kinds[at] == _TEXT and (column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)):
+            return Verdict.REMARK
+        return Verdict.DOUBT
+
+    def _several(self, row: Row, fits: Sequence[Fit], above: Verdict | None) -> Verdict:
+        first = row.filled[0]
+        opens = row.kinds[first] == _TEXT and _OPENS(str(row.values[first])) is not None
+        if Fit.NOT not in fits and Fit.WELL in fits and not opens:
+            good = all(fit is Fit.WELL for fit in fits) or (not row.gap and above is None)
+            return Verdict.RECORD if good else Verdict.DOUBT
+        if opens and max(fits) < Fit.WELL:
+            return Verdict.REMARK
+        known = sum(fit >= Fit.LOOSELY for fit in fits)
+        is_close = not row.gap and not opens and above is None
+        return Verdict.RECORD if is_close and known * 2 >= row.width else Verdict.DOUBT
+
+
+def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
+    """Give each row around and between the records its label: taken in, or left out with the proof if there is one."""
+    if draft.declared or not draft.band.body:
+        return
+    _give_titles(draft, others)
+    _repeat_titles(draft)
+    if hints.notes != "keep":
+        _judge_last_block(draft, hints)
+    records = Records(draft, hints)
+    for at in _above(draft):
+        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
+        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
+    comments = () if hints.notes == "keep" else [at for at in draft.band.body if records.is_comment(draft.rows[at])]
+    inside = {at for at in comments if draft.rows[at].number not in hints.ruled}
+    if len(inside) < len(draft.band.body):
+        draft.band.body = [at for at in draft.band.body if at not in inside]
+    missed: list[Verdict] = []  # on the rows right above that are no records
+    for at in (*_between(draft), *_below(draft, others)):
+        row = draft.rows[at]
+        missed = missed if draft.rows[at - 1].number in draft.left_out else []
+        above = missed[-1] if missed and not row.gap else None
+        verdict = Verdict.REMARK if at in inside else records.verdict(row, above)
+        is_ruled = row.number in hints.ruled
+        is_record = hints.notes == "keep" or (verdict is Verdict.RECORD and len(missed) < ENDS)
+        if is_record and not is_ruled:
+            draft.labels[at] = Label.DATA
+            draft.band.body.append(at)
+            continue
+        is_asked = is_ruled or hints.notes == "drop"
+        proof = Proof.REMARK if verdict is Verdict.REMARK else Proof.ASKED if is_asked else None
+        draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
+        missed.append(verdict)
+    draft.band.body.sort()
+
+
+def _repeat_titles(draft: Draft) -> None:
+    """Leave out rows that repeat what is above the header on each page; only their digits may differ."""
+    titles = {_without_digits(draft.rows[at]) for at in _above(draft) if draft.rows[at].width > 1}
+    again = [at for at in draft.band.body if titles and _without_digits(draft.rows[at]) in titles]
+    if again and len(again) < len(draft.band.body):
+        draft.band.body = [at for at in draft.band.body if at not in again]
+        draft.band.again += again
+
+
+def _without_digits(row: Row) -> tuple[tuple[int, str], ...]:
+    return tuple((at, _DIGITS.sub("0", str(row.values[at]))) for at in row.filled)
+
+
+def _give_titles(draft: Draft, others: Sequence[Draft]) -> None:
+    """Give single texts that stand right above the next table, below a blank row, to that table."""
+    tops = {one.rows[one.band.all[0]].number: one for one in others if one.band.head}
+    last = draft.band.body[-1]
+    if last + 1 == len(draft.rows) or (below := tops.get(draft.rows[last + 1].number)) is None:
+        return
+    start = _block_start(draft)
+    block = draft.band.body[start:]
+    if start and not draft.rows[last + 1].gap and all(draft.rows[at].width == 1 for at in block):
+        draft.band.body = draft.band.body[:start]
+        below.left_out |= {draft.rows[at].number: LeftRow(RowKind.TITLE, Proof.ABOVE) for at in block}
+
+
+def _block_start(draft: Draft) -> int:
+    """The place in the body of the first row below its last blank row; 0 if it has none."""
+    body = draft.band.body
+    return next((n for n in range(len(body) - 1, 0, -1) if draft.rows[body[n]].gap), 0)
+
+
+def _judge_last_block(draft: Draft, hints: Hints) -> None:
+    """Judge the rows below the last blank row of the body, if there are many above: all of them may be no records."""
+    start = _block_start(draft)
+    block = draft.band.body[start:]
+    if not start or len(block) * 2 >= start or draft.settled:
+        return
+    records = Records(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
+    verdicts: list[Verdict] = []
+    for at in block:
+        row = draft.rows[at]
+        if row.number in hints.ruled or row_clarity(row.values)[0] or _has_only_numbers(row):
+            return  # totals.py decides
+        verdicts.append(records.verdict(row, verdicts[-1] if verdicts else None))
+    if Verdict.RECORD in verdicts:
+        return
+    if Verdict.DOUBT not in verdicts:
+        draft.left_out |= {draft.rows[at].number: LeftRow(RowKind.NOTE, Proof.REMARK) for at in block}
+        return
+    first, last = draft.rows[block[0]].number, draft.rows[block[-1]].number
+    rows = f"row {first} is" if first == last else f"rows {first} to {last} are"
+    message = f"{rows} below a blank row and unlike the rows above; kept as data"
+    settle = "delete what is no record, or put it on another sheet"
+    draft.choices.append(Choice("record", "data", {"rows": len(block)}, False, message, first, settle))
+
+
+def _has_only_numbers(row: Row) -> bool:
+    return all(row.kinds[at] == CellKind.NUMBER for at in row.filled)
+
+
+def _above(draft: Draft) -> Iterator[int]:
+    """The rows right above that name the table."""
+    top = draft.band.all[0]
+    for at in range(top - 1, -1 if draft.settled else max(-1, top - 1 - NEAR), -1):
+        if draft.labels[at] is not Label.TITLE:
+            return
+        yield at
+
+
+def _between(draft: Draft) -> list[int]:
+    """Rows inside the table that are not part of it."""
+    band = draft.band
+    return sorted(set(range(band.all[0], band.all[-1] + 1)).difference(band.all, band.again))
+
+
+def _below(draft: Draft, others: Sequence[Draft]) -> Iterator[int]:
+    """Rows below the last record down to the next table with its titles."""
+    last = draft.band.all[-1]
+    over = [one for one in others if one.left <= draft.right and draft.left <= one.right]
+    taken = {one.rows[at].number for one in over for at in (*one.band.all, *one.band.again)}
+    stop = next((at for at in range(last + 1, len(draft.rows)) if draft.rows[at].number in taken), len(draft.rows))
+    if stop < len(draft.rows):
+        stop = _first_title(draft, stop, last)
+    for at in range(last + 1, min(stop, last + 1 + BELOW)):
+        row = draft.rows[at]
+        if draft.labels[at] is Label.HEADER or (row.gap > CLOSE and row.width > 1):
+            return
+        yield at
+
+
+def _first_title(draft: Draft, head: int, last: int) -> int:
+    """The first of the rows above the next table that name it: those right above it, and titles."""
+    at = head
+    while at - 1 > last and (not draft.rows[at].gap or draft.labels[at - 1] is Label.TITLE):
+        at -= 1
+    return at

@@ -1,0 +1,138 @@
+"""Finds the rows that may be totals, by their words and their places; totals.py then adds up."""
+
+import re
+from collections.abc import Sequence
+
+from runner.engine.structure import outlines
+from runner.engine.structure.bands import Draft
+from runner.engine.structure.facts import CellKind, Mark, Row
+from runner.engine.structure.outlines import number_of
+from runner.engine.structure.tables import Clarity, Label, Suspicion
+from runner.engine.structure.totals import EXACT, row_clarity
+
+ADDENDS = 3  # so many numbers do not add up by chance
+ALWAYS = 0.9  # share of the records that fill a column
+SAMPLE = 200  # records whose columns are counted
+# Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
+_BALANCE = re.compile(
+    r"\s*(?:opening|closing|beginning|ending|start|initial|final|previous|new)\s*-?balance\b|"
+    r"balance (?:brought|carried)|\s*(?:begin|eind|anfangs|schluss|end|start|ingående|utgående|alter|neuer)\s?saldo\b|"
+    r"\s*(?:solde|saldo)\s(?:initial|final|inicial|précédent|nouveau|iniziale|finale|anterior|początkowe|końcowe|"
+    r"reporté)\b|\s*(?:anfangs|end)bestand\b|\s*kontostand\b|\s*(?:počáteční|konečný) zůstatek\b",
+    re.IGNORECASE,
+).match
+_PART = re.compile(
+    r"\s*(?:of which|thereof|of whom|including|incl\.|davon|darunter|dont|de los cuales|de las cuales|di cui|waarvan|"
+    r"w tym|z toho|varav|herav|heraf|joista|в том числе|из них)\b",
+    re.IGNORECASE,
+).match
+# What the footers of invoices and statements add to a sum or take off.
+_CHARGE = re.compile(
+    r"\s*(?:plus |less |zzgl\.? |abzgl\.? |\+ ?|- ?)?(?:shipping|freight|postage|delivery|handling|packing|carriage|"
+    r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|"
+    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|"
+    r"umsatzsteuer|mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|"
+    r"remise|acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|"
+    r"verzending|btw|korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|"
+    r"доставка|скидка|difference|"
+    r"differenz|différence|diferencia|differenza|verschil|skillnad|różnica|rozdíl|saldo|solde|turnout|in %|shares?|"
+    r"anteil|percent|prozent)\b|\s*%\s*$",
+    re.IGNORECASE,
+).match
+
+
+def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
+    """Rows that may be totals; `known`: rows that are something else."""
+    rows = draft.rows
+    body = [at for at in draft.band.body if rows[at].number not in known]
+    clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
+    always = _always_filled(draft, body, clarities)
+    names = [at for at in always if _holds_names(draft, body, at)]
+    out: dict[int, Suspicion] = {}
+    sums = set(outlines.running_sums(draft, body))
+    for place, at in enumerate(body):
+        row, clarity = rows[at], clarities[at]
+        if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:
+            continue
+        lacks = [one for one in always if not _holds(row, one)]
+        first = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
+        why = Suspicion(
+            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=_is_charge(row),
+            is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
+        )  # fmt: skip
+        if _BALANCE(first):
+            out[row.number] = why._replace(clarity=Clarity.PLAINLY)
+        elif clarity > Clarity.NOTHING:
+            full = len(names) > 1 and all(_holds(row, one) for one in always)
+            named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
+            out[row.number] = why._replace(full=full, named=named)
+        elif (
+            why.tops
+            or (place and (why.is_part or at in sums))
+            or (place > 1 and (why.charge or (lacks and (why.is_last or always[0] in lacks))))
+            or (at == body[-1] and place >= ADDENDS and _outweighs(draft, body, at))
+        ):
+            out[row.number] = why
+    plain = [at for at in body if clarities[at] is Clarity.NOTHING and rows[at].number not in out]
+    heads = outlines.heads(draft, plain) if len(plain) == len(body) - sum(c > 0 for c in clarities.values()) else []
+    return {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in heads} | out
+
+
+def _is_charge(row: Row) -> bool:
+    texts = (str(row.values[at]) for at in row.filled[:3] if row.kinds[at] in (CellKind.TEXT, CellKind.FILLER))
+    return any(_CHARGE(text) for text in texts)
+
+
+def _is_last(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
+    """Whether a row is the last of the table, or the last before a blank row or a drawn line."""
+    if place == len(body) - 1:
+        return True
+    below = body[place + 1]
+    return rows[below].gap > 0 or (
+        below > body[place] + 1 and bool(rows[below - 1].marks[rows[below - 1].filled[0]] & Mark.RULE)
+    )
+
+
+def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clarity]) -> list[int]:
+    """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
+    labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
+    above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
+    some = [draft.rows[at] for at in above[:SAMPLE]]
+    most = max(1, int((1 - ALWAYS) * len(some)))  # rows that may lack it
+    held = {c: sum(_holds(row, c) for row in some) for c in range(draft.left, draft.right + 1)}
+    return [c for c, count in held.items() if count > 1 and len(some) - count <= most]
+
+
+def _holds_names(draft: Draft, body: Sequence[int], column: int) -> bool:
+    """Whether a column has several values, mostly texts or dates."""
+    held = [draft.rows[at] for at in body[:SAMPLE] if _holds(draft.rows[at], column)]
+    others = sum(1 for row in held if row.kinds[column] != CellKind.NUMBER)
+    return others * 2 > len(held) and len({str(row.values[column]) for row in held}) > 1
+
+
+def _outweighs(draft: Draft, body: Sequence[int], at: int) -> bool:
+    """Whether a row's numbers can be sums of the others: none is below the values kept of its column."""
+    row = draft.rows[at]
+    others = [draft.rows[one] for one in body if one != at]
+    seen = 0
+    for column in row.filled:
+        if draft.left <= column <= draft.right and row.kinds[column] == CellKind.NUMBER:
+            own = number_of(row.values[column], max)
+            held = [number_of(one.values[column], min) for one in others if _holds(one, column)]
+            numbers = [n for n in held if n is not None]
+            if own is None or len(held) < ADDENDS:
+                return False
+            if min(numbers, default=0.0) >= 0 and own < sum(numbers) * (1 - EXACT):
+                return False
+            seen += 1
+    return seen > 0
+
+
+def _holds(row: Row, column: int) -> bool:
+    return column < len(row.kinds) and row.kinds[column] != CellKind.BLANK
+
+
+def _likeliest(draft: Draft, at: int) -> Label:
+    """The likeliest label of the row by itself."""
+    chances = draft.chances[at]
+    return max(Label, key=chances.__getitem__)
