@@ -239,7 +239,8 @@ class Worker:
             outcome = replace(outcome, verdict=Verdict.STORE_FAILED, message=message, files=(), suspicion="")
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or outcome.full)
+        blameless = outcome.blameless or self._blameless(held, outcome.verdict) or outcome.full
+        outcome = replace(outcome, blameless=blameless)
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
