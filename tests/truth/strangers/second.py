@@ -348,7 +348,13 @@ def _(rng: Random) -> Case:
     """A template for uploads: what to enter stands below the names."""
     d = start(rng, HOTEL, "en")
     d.header()
-    said = ["Full name as in the passport", "Name and number of the room", "YYYY-MM-DD", "Whole number", "Numbers only, two decimals"]
+    said = [
+        "Full name as in the passport",
+        "Name and number of the room",
+        "YYYY-MM-DD",
+        "Whole number",
+        "Numbers only, two decimals",
+    ]
     d.line(*said, why="instructions")
     d.records(size(rng, 4, 35))
     return d.any()
@@ -517,7 +523,12 @@ def _(rng: Random) -> Case:
     d.sheet("Trips").header()
     d.records(size(rng, 6, 35))
     d.sheet("Codes").line("Code", "Meaning", "Account", why="header")
-    for code, meaning, account in (("F", "Fuel", 4530), ("R", "Repair", 4540), ("T", "Toll", 4580), ("W", "Car wash", 4590)):
+    for code, meaning, account in (
+        ("F", "Fuel", 4530),
+        ("R", "Repair", 4540),
+        ("T", "Toll", 4580),
+        ("W", "Car wash", 4590),
+    ):
         d.line(code, meaning, account, why="lookup")
     return d.book()
 
@@ -570,7 +581,9 @@ def _(rng: Random) -> Case:
     rows = d.records(size(rng, 8, 35))
     d.sheet("By driver").line("Driver", "Mar", "Apr", "May", why="header")
     for name in sorted({r[0] for r in rows}):
-        d.line(name, *[sum(r[3] for r in rows if r[0] == name and r[2].month == m) or None for m in (3, 4, 5)], why="pivot")
+        d.line(
+            name, *[sum(r[3] for r in rows if r[0] == name and r[2].month == m) or None for m in (3, 4, 5)], why="pivot"
+        )
     return d.book()
 
 

@@ -5,8 +5,8 @@ from random import Random
 from typing import Any
 
 from tests.truth.cases import Case, Shown
-from tests.truth.strangers.kit import Draft, Raw, any_of, each, person, say, size, stranger
-from tests.truth.strangers.second import FARM, FLEET, HOTEL, MINE, PLACES, VET, _named, start, total, trade
+from tests.truth.strangers.kit import Draft, Raw, any_of, each, person, size, stranger
+from tests.truth.strangers.second import FARM, FLEET, HOTEL, MINE, VET, _named, start, total, trade
 from tests.truth.strangers.second_cells import bare, lines
 
 # Ends of lists
@@ -93,7 +93,9 @@ def _(rng: Random) -> Case:
             d.record(row)
             rows.append(row)
             n += 1
-        d.line(rng.choice(("Total {}", "{} total", "Σ {}", "{}:")).format(name), None, sum(r[2] for r in rows), why="sum")
+        d.line(
+            rng.choice(("Total {}", "{} total", "Σ {}", "{}:")).format(name), None, sum(r[2] for r in rows), why="sum"
+        )
     return d.any()
 
 
@@ -101,10 +103,16 @@ def _(rng: Random) -> Case:
 def _(rng: Random) -> Case:
     """Marks in the columns of days, and how many below."""
     d = start(rng, "guest", "en da")
-    d.cols += [_named(f"day_{n}", "text", f"en=Day {n}", lambda r, n: "x" if r.random() < 0.7 else None) for n in (1, 2, 3)]
+    d.cols += [
+        _named(f"day_{n}", "text", f"en=Day {n}", lambda r, n: "x" if r.random() < 0.7 else None) for n in (1, 2, 3)
+    ]
     d.header()
     rows = d.records(size(rng, 5, 20))
-    d.line(rng.choice(("Present", "Count", None, "Attended")), *[sum(r[n] == "x" for r in rows) for n in (1, 2, 3)], why="count")
+    d.line(
+        rng.choice(("Present", "Count", None, "Attended")),
+        *[sum(r[n] == "x" for r in rows) for n in (1, 2, 3)],
+        why="count",
+    )
     return d.any()
 
 
@@ -246,14 +254,24 @@ def _(rng: Random) -> Case:
 def _(rng: Random) -> Case:
     """Two years beside each other, each with the same columns."""
     d = start(rng, "plot crop", "en")
-    bare(d, [{"name": "plot"}, {"name": "crop"}, {"name": "hectares", "type": "decimal"}, {"name": "harvest", "type": "decimal"}])
+    bare(
+        d,
+        [
+            {"name": "plot"},
+            {"name": "crop"},
+            {"name": "hectares", "type": "decimal"},
+            {"name": "harvest", "type": "decimal"},
+        ],
+    )
     d.line(None, None, "2024", None, "2025", None)
     d.page.merges = [(1, 3, 1, 4), (1, 5, 1, 6)]
     d.line("Plot", "Crop", "Hectares", "Harvest", "Hectares", "Harvest")
     for n in range(size(rng, 5, 20)):
         row = d.values(n)
         numbers = [rng.randrange(100, 900) / 10 for _ in range(4)]
-        d.record(row, {"hectares": any_of(None, numbers[0]), "harvest": any_of(None, numbers[1])}, cells=[*row, *numbers])
+        d.record(
+            row, {"hectares": any_of(None, numbers[0]), "harvest": any_of(None, numbers[1])}, cells=[*row, *numbers]
+        )
     d.tables[0].columns |= {"hectares": 3, "harvest": 4}
     d.tell("harvest")
     return d.book("openpyxl xlsxwriter raw_xml")
@@ -438,7 +456,11 @@ def _(rng: Random) -> Case:
     d.header()
     for n in range(size(rng, 5, 35)):
         row = d.values(n)
-        d.record(row, {"moisture_percent": any_of(row[2], row[2] / 100)}, cells=[*row[:2], Shown(row[2] / 100, "0%", f"{row[2]}%")])
+        d.record(
+            row,
+            {"moisture_percent": any_of(row[2], row[2] / 100)},
+            cells=[*row[:2], Shown(row[2] / 100, "0%", f"{row[2]}%")],
+        )
     d.tell("moisture_percent")
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
 
@@ -450,7 +472,20 @@ def _(rng: Random) -> Case:
     d.cols.append(_named("cups", "decimal", "en=Cups", lambda r, n: 0))
     d.header()
     for n in range(size(rng, 5, 20)):
-        said, value = rng.choice((("½", 0.5), ("1½", 1.5), ("2 1/4", 2.25), ("¾", 0.75), ("3", 3), ("1 ½", 1.5), ("2¼", 2.25), ("1/2", 0.5), ("2²", "2²"), ("①", "①")))
+        said, value = rng.choice(
+            (
+                ("½", 0.5),
+                ("1½", 1.5),
+                ("2 1/4", 2.25),
+                ("¾", 0.75),
+                ("3", 3),
+                ("1 ½", 1.5),
+                ("2¼", 2.25),
+                ("1/2", 0.5),
+                ("2²", "2²"),
+                ("①", "①"),
+            )
+        )
         d.record([None, None], {"crop": (crop := d.values(n)[0]), "cups": any_of(value, said)}, cells=[crop, Raw(said)])
     return d.any("csv book")
 
@@ -505,6 +540,3 @@ def _(rng: Random) -> Case:
     d.header()
     d.records(size(rng, 5, 35))
     return d.any("book csv")
-
-
-assert PLACES and say
