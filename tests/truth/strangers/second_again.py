@@ -237,7 +237,7 @@ def _(rng: Random) -> Case:
     return d.any("book csv")
 
 
-@stranger("second_dates_of_two_calendars")
+@stranger("second_dates_of_two_calendars", right=False)
 def _(rng: Random) -> Case:
     """Two clerks: one writes day first, the other month first, in one column."""
     d = start(rng, "chip animal visit", "en")

@@ -211,7 +211,7 @@ def _(rng: Random) -> Case:
     return d.book("openpyxl xlsxwriter raw_xml xlwt")
 
 
-@stranger("second_hours_as_times")
+@stranger("second_hours_as_times", right=False)
 def _(rng: Random) -> Case:
     """Hours worked, as times of day; the field counts hours."""
     d = start(rng, "driver day km", "en")
@@ -254,7 +254,7 @@ def _(rng: Random) -> Case:
     return d.any("csv book")
 
 
-@stranger("second_grams_and_kilos")
+@stranger("second_grams_and_kilos", right=False)
 def _(rng: Random) -> Case:
     d = start(rng, "inventory_no title shelf", "en")
     d.cols.append(_named("weight_kg", "decimal", "en=Weight", lambda r, n: r.randrange(2, 900) / 10))
@@ -314,7 +314,7 @@ def _(rng: Random) -> Case:
     return d.any("csv book")
 
 
-@stranger("second_three_ways_of_percent")
+@stranger("second_three_ways_of_percent", right=False)
 def _(rng: Random) -> Case:
     d = start(rng, "plot crop", "en")
     d.cols.append(_named("moisture", "percent", "en=Moisture", lambda r, n: r.randrange(8, 30)))
@@ -470,7 +470,7 @@ def _(rng: Random) -> Case:
 # Nothing quietly empty
 
 
-@stranger("second_column_without_a_name")
+@stranger("second_column_without_a_name", right=False)
 def _(rng: Random) -> Case:
     """The name of one column was deleted; its values are there."""
     d = start(rng, FARM, "en")
