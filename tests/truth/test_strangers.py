@@ -57,6 +57,7 @@ KNOWN_SILENT = frozenset(
         "s_school_points_maximum_row",
         "s_scores_became_times",
         "s_second_all_zero_column_named_as_field",
+        "s_second_bank_details_below",
         "s_second_check_marks",
         "s_second_cleaned_copy",
         "s_second_closing_words",
@@ -69,6 +70,7 @@ KNOWN_SILENT = frozenset(
         "s_second_invoice_of_the_world",
         "s_second_kin_of_the_field",
         "s_second_last_year_below_the_total",
+        "s_second_letters_for_yes",
         "s_second_name_cell_says_more",
         "s_second_notice_between_records",
         "s_second_other_currency_sheet",
@@ -116,6 +118,7 @@ KNOWN_NOISY = frozenset(
         "s_person_called_sum",
         "s_second_blank_below_equal",
         "s_second_hash_before_the_header",
+        "s_second_plain_names_that_are_words",
         "s_supplier_called_total",
         "s_survey_one_word_answers",
     )

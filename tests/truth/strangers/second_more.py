@@ -299,7 +299,7 @@ def _(rng: Random) -> Case:
     """write.table: the rows have a name more than the header has cells."""
     d = trade(rng, "en")
     d.header()
-    d.records(size(rng, 4, 35))
+    d.records(size(rng, 4, 12))
     texts = d.texts()
     rows = [",".join(f'"{h}"' for h in texts[0])]
     rows += [f'"{n}",' + ",".join(f'"{c}"' for c in r) for n, r in enumerate(texts[1:], 1)]
