@@ -5,13 +5,13 @@ taken from counters or, where a table has to count, counted aside and remembered
 """
 
 import contextlib
-import json
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from core.budget import Budget, WeighedCache, plain, weight_of
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
@@ -20,8 +20,8 @@ from infra.wiring import Stack
 from runner.sandbox.claims import printable
 
 LOG_BYTES = 8 * 1024 * 1024
-_DOCUMENT_BYTES = 64 * 1024 * 1024
-_KEPT_BYTES = 48 * 1024 * 1024
+DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
+_KEPT_BYTES = 128 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
@@ -73,7 +73,7 @@ class Facade:
         self._recent: dict[str | None, Fresh[Recent]] = {}
         self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
         self._lock = threading.Lock()
-        self._documents = _Documents()
+        self._documents = WeighedCache[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
 
     # Jobs
 
@@ -121,21 +121,27 @@ class Facade:
         """The questions of a job in REVIEW."""
         return self.document(f"{job_folder(job)}review.json")
 
+    def size(self, key: str) -> int:
+        """Of an object; 0 if there is none."""
+        info = self._stack.store.head(key)
+        return 0 if info is None else info.size
+
     def document(self, key: str) -> dict[str, Any] | None:
-        """A JSON object of the bucket; the last few are kept by their versions."""
+        """A JSON object of the bucket, unless it is too large to show; the last few are kept by their versions."""
         info = self._stack.store.head(key)
         if info is None:
             return None
-        known = self._documents.get(key, info.version)
+        known = self._documents.get((key, info.version))
         if known is not None:
             return known
         try:
-            read = json.loads(self._stack.store.read(key, version=info.version, limit=_DOCUMENT_BYTES))
-        except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
+            body = self._stack.store.read(key, version=info.version, limit=DOCUMENT.bytes)
+            read = plain(body, DOCUMENT)
+        except (ObjectMissing, ObjectTooLarge, ValueError):
             return None
         if not isinstance(read, dict):
             return None
-        self._documents.keep(key, info.version, info.size, read)
+        self._documents.keep((key, info.version), read, weight_of(body, each=300))
         return read
 
     def log(self, job: Job, after: int = 0) -> bytes:
@@ -240,16 +246,19 @@ class Facade:
                 one["drops"].append(_drop_facts(job))
         return [one | {"states": dict(one["states"]), "last": one["drops"][0]} for one in found.values()]
 
-    def memories(self, tenant: str | None = None) -> list[tuple[ObjectInfo, str, str]]:
-        """The memories of one tenant or of all: object, tenant, workflow. Shared ones are of tenant `_shared`."""
-        names = [tenant] if tenant is not None else self._config_folders()
-        found = []
-        for name in names:
-            for key in self._stack.store.level(f"{CONFIGS}{name}/").keys:
-                if key.endswith(_MEMORY) and (info := self._stack.store.head(key)) is not None:
-                    workflow = key.rpartition("/")[2].removesuffix(_MEMORY)
-                    found.append((info, name, workflow))
-        return found
+    def memories(self, tenant: str | None = None, *, after: str = "") -> Iterator[tuple[ObjectInfo, str, str]]:
+        """The memories of one tenant or of all after a key: object, tenant, workflow; in the order of their keys.
+
+        Shared ones are of tenant `_shared`. What is not asked for is not looked at.
+        """
+        names = [tenant] if tenant is not None else sorted(self._config_folders())
+        for folder in sorted(f"{CONFIGS}{name}/" for name in names):
+            if folder < after and not after.startswith(folder):
+                continue
+            for key in sorted(key for key in self._stack.store.level(folder).keys if key.endswith(_MEMORY)):
+                if key > after and (info := self._stack.store.head(key)) is not None:
+                    workflow = key.removeprefix(folder).removesuffix(_MEMORY)
+                    yield info, folder.removeprefix(CONFIGS).rstrip("/"), workflow
 
     def _config_folders(self) -> list[str]:
         return [folder.removeprefix(CONFIGS).rstrip("/") for folder in self._stack.store.level(CONFIGS).folders]
@@ -418,31 +427,3 @@ class SharedAnswers:
         """Something was changed by us: whoever asks next sees it."""
         with self._lock:
             self._kept.clear()
-
-
-class _Documents:
-    """The documents that were read last, by key and version, up to a sum of sizes."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], tuple[int, dict[str, Any]]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._bytes = 0
-
-    def get(self, key: str, version: str) -> dict[str, Any] | None:
-        with self._lock:
-            found = self._kept.get((key, version))
-            if found is None:
-                return None
-            self._kept.move_to_end((key, version))
-            return found[1]
-
-    def keep(self, key: str, version: str, size: int, document: dict[str, Any]) -> None:
-        if size > _KEPT_BYTES // 4:
-            return
-        with self._lock:
-            if (key, version) not in self._kept:
-                self._kept[key, version] = (size, document)
-                self._bytes += size
-            while self._bytes > _KEPT_BYTES:
-                _, (gone, _) = self._kept.popitem(last=False)
-                self._bytes -= gone

@@ -4,22 +4,21 @@ It is written by hand, by `ade review` and by the API, and comes from outside li
 refused with one line per mistake. What it says is applied by the engine (runner/engine/review.py).
 """
 
-import json
 from collections.abc import Iterable
 from posixpath import basename
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from core.budget import MAX_MISTAKES, Budget, read
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.manifests import Manifest
-from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
+from core.wording import shown, wrong
 
 MAX_DECISION_BYTES = 256 * 1024
 MAX_ANSWERS = 2000
-_MAX_VALUES = 20_000  # of everything that a decision holds
-_PROBLEMS = 20
+BUDGET = Budget(bytes=MAX_DECISION_BYTES, values=20_000)
 _SAYS = ("field", "reading", "header_rows", "value", "skip")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
@@ -88,30 +87,18 @@ class Decision(Strict):
 
 
 def parse_decision(body: bytes) -> Decision:
-    """Validate a decision's bytes; raise DecisionInvalid with one problem per mistake."""
-    if len(body) > MAX_DECISION_BYTES:
-        raise _refused(f"is {len(body)} bytes", f"at most {MAX_DECISION_BYTES} bytes")
-    try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=no_duplicates)
-        json.dumps(raw, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        raise _refused(f"is not UTF-8 (byte {error.start})", "a JSON object in UTF-8") from None
-    except UnicodeEncodeError:
-        raise _refused("holds half a character", "text that can be written as UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        what = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON: {error}"
-        raise _refused(what, "a JSON object, each key once") from None
-    if not isinstance(raw, dict):
-        raise _refused(f"is {shown(raw)}", "a JSON object: { ... }")
+    """Validate a decision's bytes; raise DecisionInvalid with one problem per mistake, the first ones."""
+    found = read(body, Decision, BUDGET, check=_bounded)
+    if isinstance(found, list):
+        raise DecisionInvalid(found)
+    return found
+
+
+def _bounded(raw: dict[str, Any]) -> list[Problem]:
     answers = raw.get("answers")
     if isinstance(answers, list) and len(answers) > MAX_ANSWERS:
-        raise DecisionInvalid([Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")])
-    if sum(map(body.count, (b",", b"[", b"{"))) > _MAX_VALUES:
-        raise _refused("holds too many values", f"at most {_MAX_VALUES} in all")
-    try:
-        return Decision.model_validate(raw)
-    except ValidationError as error:
-        raise DecisionInvalid(problems_of(error, Decision, most=_PROBLEMS)) from None
+        return [Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")]
+    return []
 
 
 def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) -> list[Problem]:
@@ -131,7 +118,7 @@ def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) 
         Problem(f"$.answers[{n}].field", f"is {shown(answer.field)}", said)
         for n, answer in enumerate(decision.answers)
         if answer.field is not None and answer.field not in known_fields
-    ][:_PROBLEMS]
+    ][:MAX_MISTAKES]
 
 
 def fields_of(manifest: Manifest, config: Iterable[str]) -> frozenset[str] | None:
@@ -148,7 +135,3 @@ def decision_schema() -> dict[str, Any]:
     """The JSON Schema of decision v1, for editors; exported to docs/."""
     schema = Decision.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "ade-drop decision v1"}
-
-
-def _refused(problem: str, allowed: str) -> DecisionInvalid:
-    return DecisionInvalid([Problem("$", problem, allowed)])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from posixpath import dirname
 from zoneinfo import ZoneInfo
 
@@ -38,6 +39,7 @@ from core.ports import ObjectInfo
 PACKAGE_FOLDERS = ("columns/", "row_types/", "hooks/", "lib/")
 MAX_PACKAGE_FILES = 500
 MAX_INPUTS = 5000  # of one job: its row is one item of the table, and result.json lists them all
+MAX_SWEPT_REFS = 100_000  # files that the rows of one input set name, all combinations of a sweep together
 MAX_PACKAGE_BYTES = 20 * 1024 * 1024
 UNPACKED = "awaiting:"  # config digest of a job whose package has not arrived
 
@@ -209,8 +211,9 @@ def plan(
     package: Package,
     auxiliary: dict[str, ObjectInfo],
     now: float,
+    most: int | None = None,
 ) -> list[Job]:
-    """The jobs of one input set: one per parameter set. `auxiliary`: those that exist, by key."""
+    """The jobs of one input set: one per parameter set, or the first few. `auxiliary`: those that exist, by key."""
     manifest, info = workflow.manifest, workflow.info
     names = workflow.auxiliary_keys()
     required = {workflow.auxiliary_key(a.path) for a in manifest.inputs.auxiliary if a.required}
@@ -246,7 +249,7 @@ def plan(
     )
     return [
         _placed(base, params, workflow=workflow, primaries=primaries, missing=missing, now=now)
-        for params in manifest.param_sets()
+        for params in islice(manifest.param_sets(), most)
     ]
 
 
@@ -331,9 +334,16 @@ def without_input(workflow: Workflow, *, now: float) -> Job:
 
 
 def too_many(workflow: Workflow, subject: str, count: int, *, now: float) -> Job:
-    """The row of an input set that is too large for one job; replaced by the job once the set is smaller."""
+    """The row of an input set that is too large for one job; replaced by the job once the set is smaller.
+
+    `count`: of its files, those of its config among them where the workflow has a sweep.
+    """
+    combinations = workflow.manifest.combinations
     what = f'{count} files are too many for one job ("per": "drop")'
     remedy = f'drop at most {MAX_INPUTS} together, or use "per": "file"'
+    if combinations > 1 and count * combinations > MAX_SWEPT_REFS:
+        what = f"{count} files of input and config are too many for each of {combinations} jobs of a sweep"
+        remedy = f"at most {MAX_SWEPT_REFS // combinations}; pack the config as a zip, or sweep fewer values"
     return _of_workflow(workflow, subject, reason=f"{what}; {remedy}", wanted=("a smaller drop",), now=now)
 
 

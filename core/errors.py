@@ -81,17 +81,21 @@ class ManifestInvalid(AdeError):
 
 
 class Problem:
-    """One line of a rejection: where, what is wrong, what is allowed."""
+    """One line of a rejection: where, what is wrong, what is allowed. Its texts are cut: a key may be a megabyte."""
 
     __slots__ = ("allowed", "path", "problem")
 
     def __init__(self, path: str, problem: str, allowed: str) -> None:
-        self.path = path
-        self.problem = problem
-        self.allowed = allowed
+        self.path = _cut(path, 300)
+        self.problem = _cut(problem, 500)
+        self.allowed = _cut(allowed, 1000)
 
     def as_dict(self) -> dict[str, str]:
         return {"path": self.path, "problem": self.problem, "allowed": self.allowed}
 
     def __repr__(self) -> str:
         return f"Problem({self.path!r}, {self.problem!r}, {self.allowed!r})"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

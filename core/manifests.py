@@ -1,22 +1,27 @@
 """Manifest v1: which spreadsheets to process, and how."""
 
 import codecs
-import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
+from math import prod
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import to_json
 
+from core.budget import Budget, read
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
 from core.patterns import MAX_STARS, count_stars
-from core.wording import no_constant, no_duplicates, problems_of, shown, wrong
+from core.wording import shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_NOTIFY = 10
 MAX_SWEEP = 1000
+MAX_PARAM_BYTES = 64 * 1024  # of one job's parameters
+MAX_SWEEP_BYTES = 1024 * 1024  # of the parameters of all jobs that one input makes
 # Manifests are parsed in a process that serves all tenants: these limits bound the cost of parsing one.
 MAX_FIELDS = 2000
 MAX_RULES = 2000
@@ -24,7 +29,7 @@ MAX_PATTERNS = 100
 MAX_AUXILIARY = 100
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
-_PROBLEMS = 50
+BUDGET = Budget(bytes=MAX_MANIFEST_BYTES, values=MAX_VALUES)
 SHARED_PREFIX = "configs/_shared/"
 DURATION = r"^[1-9][0-9]{0,4}[smhd]$"
 
@@ -305,8 +310,6 @@ class Manifest(Strict):
             if name in names:
                 raise wrong(f"is {name} again", "names that differ, upper and lower case alike", "fields", n, "name")
             names.add(name)
-        if sum(len(f.pattern or "") for f in self.fields) > MAX_PATTERN_CHARACTERS:
-            raise wrong("have patterns that are too long together", f"{MAX_PATTERN_CHARACTERS} characters", "fields")
         if self.on_error == "split" and not self.output.rejects:
             remedy = '"output": {"rejects": true}, so that the rows are written somewhere'
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
@@ -314,12 +317,22 @@ class Manifest(Strict):
         self._check_rules()
         if both := sorted(set(self.params) & set(self.sweep)):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
-        size = 1
-        for values in self.sweep.values():
-            size *= len(values)
-        if size > MAX_SWEEP:
-            raise wrong(f"makes {size} jobs per input", f"at most {MAX_SWEEP} combinations", "sweep")
+        self._check_params()
         return self
+
+    def _check_params(self) -> None:
+        """Each combination's row holds all its parameters, so they are counted before they are multiplied."""
+        if self.combinations > MAX_SWEEP:
+            raise wrong(f"makes {self.combinations} jobs per input", f"at most {MAX_SWEEP} combinations", "sweep")
+        swept = sum(
+            len(_written(name)) + max(len(_written(value)) for value in self.sweep[name]) for name in self.sweep
+        )
+        one = len(_written(self.params)) + swept
+        if one > MAX_PARAM_BYTES:
+            raise wrong(f"has {one} bytes", f"at most {MAX_PARAM_BYTES} for one job; put tables in files", "params")
+        if one * self.combinations > MAX_SWEEP_BYTES:
+            said = f"makes {self.combinations} jobs per input with {one} bytes of parameters each"
+            raise wrong(said, f"at most {MAX_SWEEP_BYTES} bytes for all of them", "sweep")
 
     def _check_lookups(self) -> None:
         aux = [a.name for a in self.inputs.auxiliary]
@@ -344,13 +357,21 @@ class Manifest(Strict):
                         what = f"is {shown(constant)}, but {side.field} is {known[side.field]}"
                         raise wrong(what, wanted, "rules", n, word, "value")
 
-    def param_sets(self) -> list[dict[str, Scalar]]:
+    @property
+    def combinations(self) -> int:
+        """How many jobs each input set makes."""
+        return prod(map(len, self.sweep.values()))
+
+    def param_sets(self) -> Iterator[dict[str, Scalar]]:
         """Every combination of the sweep, over the fixed parameters; one set where there is no sweep."""
         names = sorted(self.sweep)
-        return [
-            {**self.params, **dict(zip(names, values, strict=True))}
-            for values in product(*(self.sweep[n] for n in names))
-        ]
+        for values in product(*(self.sweep[n] for n in names)):
+            yield {**self.params, **dict(zip(names, values, strict=True))}
+
+
+def _written(value: object) -> bytes:
+    """A value as a row holds it."""
+    return to_json(value, inf_nan_mode="null")
 
 
 def zoned(at: datetime | None) -> datetime | None:
@@ -359,54 +380,24 @@ def zoned(at: datetime | None) -> datetime | None:
 
 
 def parse_manifest(body: bytes) -> Manifest:
-    """Validate a manifest's bytes; raise ManifestInvalid with one problem per mistake."""
-    if len(body) > MAX_MANIFEST_BYTES:
-        raise ManifestInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MANIFEST_BYTES} bytes")])
-    try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant, object_pairs_hook=no_duplicates)
-    except UnicodeDecodeError as error:
-        problem = f"is not UTF-8 (byte {error.start})"
-        raise ManifestInvalid([Problem("$", problem, "a JSON object in UTF-8")]) from None
-    except RecursionError:
-        raise ManifestInvalid([Problem("$", "is nested too deeply", "a JSON object, each key once")]) from None
-    except ValueError as error:
-        long = "integer string conversion" in str(error)
-        problem = "holds a number of thousands of digits" if long else f"is not JSON: {error}"
-        raise ManifestInvalid([Problem("$", problem, "a JSON object, each key once")]) from None
-    if b"\\u" in body and (half := _half_character(raw)) is not None:
-        said = f"holds {half}, which is half a character"
-        raise ManifestInvalid([Problem("$", said, "text that can be written as UTF-8")])
-    if not isinstance(raw, dict):
-        raise ManifestInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
-    _bounded(raw)
-    try:
-        return Manifest.model_validate(raw)
-    except ValidationError as error:
-        raise ManifestInvalid(problems_of(error, Manifest, most=_PROBLEMS)) from None
+    """Validate a manifest's bytes; raise ManifestInvalid with one problem per mistake, the first ones."""
+    found = read(body, Manifest, BUDGET, check=_bounded)
+    if isinstance(found, list):
+        raise ManifestInvalid(found)
+    return found
 
 
-def _bounded(raw: dict[str, Any]) -> None:
-    """Refuse manifests that would take long to validate, before validating them."""
-    lists = {"fields": MAX_FIELDS, "rules": MAX_RULES}
-    for name, most in lists.items():
+def _bounded(raw: dict[str, Any]) -> list[Problem]:
+    """What would take long to validate, before it is validated."""
+    for name, most in (("fields", MAX_FIELDS), ("rules", MAX_RULES)):
         if isinstance(given := raw.get(name), list) and len(given) > most:
-            raise ManifestInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
-    count, left = 0, list[Any]([raw])
-    while left:
-        here = left.pop()
-        count += len(here)
-        if count > MAX_VALUES:
-            raise ManifestInvalid([Problem("$", "holds too many values", f"at most {MAX_VALUES} in all")])
-        left += [v for v in (here.values() if isinstance(here, dict) else here) if isinstance(v, dict | list)]
-
-
-def _half_character(raw: object) -> str | None:
-    """A lone escaped surrogate, as written: valid in JSON, but not in UTF-8."""
-    try:
-        json.dumps(raw, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        return f"\\u{ord(error.object[error.start]):04x}"
-    return None
+            return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
+    fields = given if isinstance(given := raw.get("fields"), list) else []
+    patterns = (one.get("pattern") for one in fields if isinstance(one, dict))
+    if sum(len(pattern) for pattern in patterns if isinstance(pattern, str)) > MAX_PATTERN_CHARACTERS:
+        allowed = f"{MAX_PATTERN_CHARACTERS} characters"
+        return [Problem("$.fields", "have patterns that are too long together", allowed)]
+    return []
 
 
 def manifest_schema() -> dict[str, Any]:

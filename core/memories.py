@@ -17,13 +17,15 @@ from unicodedata import normalize
 
 from pydantic import Field, ValidationError, field_validator
 
+from core.budget import Budget, mistakes, parse, read, validate
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
 from core.keys import CONFIGS, check_key
 from core.manifests import zoned
-from core.wording import no_constant, problem_of, problems_of, shown, wrong
+from core.wording import shown, wrong
 
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
+BUDGET: Final = Budget(bytes=MAX_MEMORY_BYTES, values=1_500_000)
 MAX_HEADERS: Final = 20_000
 MAX_SPELLINGS: Final = 20_000
 MAX_SHAPES: Final = 2_000
@@ -32,8 +34,8 @@ MAX_READINGS: Final = 5_000
 MAX_SENDERS: Final = 16  # that one entry names
 MAX_COUNT: Final = 1_000_000_000
 _FRAME: Final = 200  # bytes of a memory beside its entries
-_PROBLEMS: Final = 20
 _LONGEST: Final = 500
+_MANY: Final = 100_000  # values that an entry of a profile may have
 _ENDING: Final = ".memory.json"
 
 Label = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
@@ -237,11 +239,9 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
             for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
             if name in table
         }
-        try:
-            entry = ShapeEntry(
-                **given, left_out=table.get("left_out") is True, sender=sender, at=datetime.now(UTC), by=by
-            )
-        except (ValidationError, TypeError):
+        given |= {"left_out": table.get("left_out") is True, "sender": sender, "at": datetime.now(UTC), "by": by}
+        entry = validate(ShapeEntry, given, values=_MANY)
+        if isinstance(entry, list):
             continue
         if any(entry.headers) or not entry.header_rows:
             found.append(ShapeFact(**{name: getattr(entry, name) for name in ShapeFact._fields}))
@@ -267,7 +267,7 @@ def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | Re
                 known = fields.setdefault(folded(said.header), (said.header, set()))[1]
                 known |= set() if said.field is None else {said.field}
         except (ValidationError, TypeError, KeyError):
-            continue
+            continue  # two plain texts: a mistake in each at most
     agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
     return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
 
@@ -296,27 +296,46 @@ _LIMITS: Final = (
 
 
 def parse_memory(body: bytes) -> Memory:
-    """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake."""
-    if len(body) > MAX_MEMORY_BYTES:
-        raise MemoryInvalid([Problem("$", f"is {len(body)} bytes", f"at most {MAX_MEMORY_BYTES} bytes")])
-    try:
-        raw = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
-        what = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON: {error}"
-        raise MemoryInvalid([Problem("$", what, "a JSON object in UTF-8")]) from None
-    if not isinstance(raw, dict):
-        raise MemoryInvalid([Problem("$", f"is {shown(raw)}", "a JSON object: { ... }")])
+    """Validate a memory's bytes; raise MemoryInvalid with one problem per mistake, the first ones."""
+    found = read(body, Memory, BUDGET, check=_bounded, twins=True)
+    if isinstance(found, list):
+        raise MemoryInvalid(found)
+    return _ordered(found)
+
+
+def _bounded(raw: dict[str, Any]) -> list[Problem]:
     for name, most in _LIMITS:
         if isinstance(given := raw.get(name), list) and len(given) > most:
-            raise MemoryInvalid([Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")])
-    try:
-        if b"\\u" in body:
-            json.dumps(raw, ensure_ascii=False).encode()
-        return _ordered(Memory.model_validate(raw))
-    except ValidationError as error:
-        raise MemoryInvalid(problems_of(error, Memory, most=_PROBLEMS)) from None
-    except UnicodeEncodeError:
-        raise MemoryInvalid([Problem("$", "holds half a character", "text that can be written as UTF-8")]) from None
+            return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
+    return []
+
+
+class MemorySummary(NamedTuple):
+    """What a page shows of a memory: how many entries of each kind there are, and the newest of them."""
+
+    counts: dict[str, int]
+    headers: list[HeaderEntry]
+    values: list[SpellingEntry]
+    shapes: list[ShapeEntry]
+    readings: list[ReadingEntry]
+
+
+def summary(body: bytes, most: int) -> MemorySummary | None:
+    """The newest entries of a memory that may have been edited by hand: what is wrong in it is left out."""
+    found = parse(body, BUDGET, twins=True)
+    if isinstance(found, list):
+        return None
+    kinds: dict[str, type[Learnt]] = {
+        "headers": HeaderEntry, "values": SpellingEntry, "shapes": ShapeEntry, "readings": ReadingEntry,
+    }  # fmt: skip
+    counts, newest = dict[str, int](), dict[str, list[Any]]()
+    for name, kind in kinds.items():
+        given = found.raw.get(name)
+        entries = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+        entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
+        read = (validate(kind, one, values=found.values) for one in entries[:most])
+        counts[name], newest[name] = len(entries), [one for one in read if isinstance(one, Learnt)]
+    return MemorySummary(counts, **newest)
 
 
 def serialized(memory: Memory) -> bytes:
@@ -402,8 +421,8 @@ def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
     try:
         return kind(**given)
     except ValidationError as error:
-        problems = [problem_of(e, Memory) for e in error.errors(include_url=False)[:_PROBLEMS]]
-        raise MemoryInvalid(problems) from None
+        problems = mistakes(error, Memory)
+    raise MemoryInvalid(problems)
 
 
 def _by_key(

@@ -4,10 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from core.errors import Problem
@@ -85,13 +86,23 @@ def wrong(problem: str, allowed: str, *at: str | int) -> PydanticCustomError:
 
 
 def shown(value: object) -> str:
-    """A value of the manifest, shortened for a message."""
+    """A value of the manifest, shortened for a message; costs as much as what is shown."""
     if isinstance(value, list | tuple | dict) and len(value) > _SHOWN:
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    if isinstance(value, str):
-        value = value[:_SHOWN]
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(_short(value), ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _short(value: object, depth: int = 3) -> object:
+    """A value without what no message has room for."""
+    if isinstance(value, str):
+        return value[:_SHOWN]
+    if isinstance(value, list | tuple):
+        return [_short(one, depth - 1) for one in value[: _SHOWN if depth else 0]]
+    if isinstance(value, dict):
+        first = islice(value.items(), _SHOWN if depth else 0)
+        return {str(key)[:_SHOWN]: _short(one, depth - 1) for key, one in first}
+    return value
 
 
 def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
@@ -125,6 +136,8 @@ def _unknown(path: str, key: str, known: list[str]) -> Problem:
 
 
 def _guess(given: object, known: Iterable[str]) -> str:
+    if len(str(given)) > _SHOWN:
+        return ""
     known, word = list(known), str(given).strip().casefold()
     meant = [name for name in _ELSEWHERE.get(word, ()) if name in known]
     near = meant or get_close_matches(word, known, n=1, cutoff=0.66)
@@ -158,15 +171,6 @@ def _model_in(annotation: Any) -> Any:
         inside = (_model_in(a) for a in get_args(annotation))
         return next((m for m in inside if isinstance(m, type) and issubclass(m, BaseModel)), annotation)
     return annotation
-
-
-def problems_of(error: ValidationError, model: type[BaseModel], *, most: int) -> list[Problem]:
-    """The first mistakes of a document, and how many more there are."""
-    found = error.errors(include_url=False)
-    problems = [problem_of(e, model) for e in found[:most]]
-    if len(found) > most:
-        problems.append(Problem("$", f"has {len(found) - most} more problems", "none"))
-    return problems
 
 
 def no_constant(name: str) -> None:

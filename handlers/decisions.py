@@ -5,15 +5,22 @@ is reported in the folder's rejected.json, and the job that waits goes on waitin
 """
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from posixpath import basename
 
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, misfits, parse_decision
+from core.budget import WeighedCache, weight_of, weight_of_problems
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, misfits
 from core.drops import Package, Workflow, is_placeholder
-from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, Problem, RowUnreadable
+from core.errors import (
+    ManifestInvalid,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectTooLarge,
+    Problem,
+    RowUnreadable,
+    StoreUnavailable,
+)
 from core.jobs import LENGTHS, Job, State, is_new_decision, job_id
 from core.keys import DECISION, decision_places, place
 from core.memories import own_key
@@ -21,8 +28,9 @@ from core.ports import JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from core.wording import shown
 from handlers.workflows import BucketView, Packages, folder_of
+from infra.parsing import read_decision
 
-_PARSED = 500
+_PARSED_BYTES = 32 * 1024 * 1024
 _JOB_ID = re.compile(r"[a-z0-9-]{3,80}")
 # Finds the workflows that select a key.
 Selecting = Callable[[BucketView, str], list[Workflow]]
@@ -35,8 +43,7 @@ class Decisions:
         self._store = store
         self._table = table
         self._packages = packages
-        self._lock = threading.Lock()
-        self._parsed: OrderedDict[tuple[str, str], Decision | DecisionInvalid] = OrderedDict()
+        self._parsed = WeighedCache[tuple[str, str], Decision | DecisionInvalid](_PARSED_BYTES)
 
     def pinned(
         self, view: BucketView, workflow: Workflow, package: Package, primaries: list[ObjectInfo], jobs: list[Job]
@@ -81,26 +88,27 @@ class Decisions:
 
     def load(self, info: ObjectInfo) -> Decision | DecisionInvalid | None:
         """A decision at its version; None if it is gone again."""
-        with self._lock:
-            known = self._parsed.get((info.key, info.version))
+        known = self._parsed.get((info.key, info.version))
         if known is not None:
             return known
+        body = b""
         try:
-            known = parse_decision(self._store.read(info.key, version=info.version, limit=MAX_DECISION_BYTES))
+            body = self._store.read(info.key, version=info.version, limit=MAX_DECISION_BYTES)
+            known = read_decision(body)
+        except StoreUnavailable:
+            raise
         except ObjectTooLarge:
             what = f"is {info.size} bytes"
             known = DecisionInvalid([Problem("$", what, f"at most {MAX_DECISION_BYTES} bytes")])
         except DecisionInvalid as error:
-            known = error
+            known = DecisionInvalid(error.problems)  # without what its traceback holds on to
         except (ObjectMissing, ObjectChanged):
             return None
         except Exception as error:  # noqa: BLE001 - whatever a decision does to its parser, it does to nobody else
             what = f"cannot be read ({type(error).__name__})"
             known = DecisionInvalid([Problem("$", what, "a decision as docs/review.md describes it")])
-        with self._lock:
-            self._parsed[info.key, info.version] = known
-            if len(self._parsed) > _PARSED:
-                self._parsed.popitem(last=False)
+        weight = weight_of(body) if isinstance(known, Decision) else weight_of_problems(known.problems)
+        self._parsed.keep((info.key, info.version), known, weight)
         return known
 
     def _problems(self, view: BucketView, info: ObjectInfo, selecting: Selecting) -> list[Problem]:

@@ -13,11 +13,18 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote_plus
 
-from core.errors import AdeError
+from core.budget import Budget, within
+from core.errors import AdeError, Problem
+
+BUDGET = Budget(bytes=1024 * 1024, values=100_000)
+_REASON = 500
 
 
 class UnknownEvent(AdeError):
     """A body that is not a known change notification."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason[:_REASON])
 
 
 class ChangeKind(StrEnum):
@@ -82,7 +89,7 @@ def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
         return [_checked(change) for change in _changes(event, depth)]
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError) as error:
         raise UnknownEvent(
-            f"an event of a known kind, but incomplete or malformed: {type(error).__name__} {error}"
+            f"an event of a known kind, but incomplete or malformed: {type(error).__name__} {str(error)[:200]}"
         ) from None
 
 
@@ -98,6 +105,10 @@ def _checked(change: Change) -> Change:
 
 
 def _parsed(body: str | bytes) -> Mapping[str, Any]:
+    raw = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    over = within(raw, BUDGET)
+    if isinstance(over, Problem):
+        raise UnknownEvent(f"a body that {over.problem}; {over.allowed}")
     try:
         event = json.loads(body)
     except (ValueError, RecursionError):

@@ -362,6 +362,34 @@ class Intake:
         places = [*ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
         return self._workflows.above(view, places, lambda w: w.selects(key), generation=None, rejected=[])
 
+    def expected(self, keys: Iterable[str], most: int, *, manifest: Workflow | None = None) -> int:
+        """How many jobs a scan of these keys would record; counting ends above `most`.
+
+        `keys` need not be in the bucket yet; nor need `manifest`, which is about to be put.
+        """
+        view, keys = LiveView(self._store), list(keys)
+        found = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
+        if manifest is not None:
+            chosen = [key for key in keys if manifest.selects(key)]
+            there = (info.key for info in self._planner.inputs(view, manifest))
+            found |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
+        total = 0
+        for workflow in found.values():
+            total += workflow.manifest.combinations
+            if total > most:
+                break
+        return total
+
+    def _pairs(self, view: BucketView, keys: list[str]) -> Iterator[tuple[str, Workflow]]:
+        """Each input that a scan of these keys concerns, with the workflows that select it."""
+        for key in keys:
+            if is_manifest(basename(key)):
+                info = view.head(key)
+                for workflow in self._workflows.valid([info] if info else [], []):
+                    yield from ((one.key, workflow) for one in self._planner.inputs(view, workflow))
+            else:
+                yield from ((key, workflow) for workflow in self._selecting(view, key))
+
     def _scan_file(self, scan: Scan, key: str, info: ObjectInfo | None) -> None:
         at = place(key)
         own, *above = ancestors(at.tenant, at.folder)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
-from core.drops import MAX_INPUTS, Package, Workflow, plan, too_many, unselected, without_input
+from core.drops import MAX_INPUTS, MAX_SWEPT_REFS, Package, Workflow, plan, too_many, unselected, without_input
 from core.errors import ManifestInvalid, RowUnreadable
 from core.jobs import NO_WORKFLOW, Job
 from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, rejected_key
@@ -19,7 +19,7 @@ from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
 _FEW = 150  # inputs that always fit into a row, however long their keys are
-_AT_ONCE = 500  # input sets that are planned and recorded together
+_AT_ONCE = 2000  # jobs that are planned and recorded together: a few MiB, however many files and combinations there are
 _PLANS = "1"  # raise it where the same objects lead to other jobs than before
 _ROW_BYTES = 300_000  # for the inputs of one row; a DynamoDB item holds 400 KB
 
@@ -87,7 +87,7 @@ class Planner:
 
     def steps(self, scan: Scan, workflow: Workflow) -> Generator[None, None, set[str]]:
         """`plan_workflow` in steps, between which others may be served."""
-        inputs = list(self._inputs(scan.view, workflow))
+        inputs = list(self.inputs(scan.view, workflow))
         sets: dict[str, list[ObjectInfo]] = {}
         for info in inputs:
             sets.setdefault(workflow.subject(info.key), []).append(info)
@@ -111,7 +111,7 @@ class Planner:
             subject = workflow.subject(info.key)
             if (workflow.info.key, workflow.info.version, subject) in scan.planned:
                 return  # planned with another object of the same drop
-            primaries = [i for i in self._inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
+            primaries = [i for i in self.inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
         for _ in self._plan_sets(scan, workflow, [primaries]):
             pass
 
@@ -147,7 +147,9 @@ class Planner:
         if scan.followups.full:
             self.recorder.settle(scan.followups)
 
-    def _inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+    def inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
+        """What a workflow selects of what is there."""
+
         def wanted(key: str) -> bool:
             name = basename(key)
             return workflow.selects(key) and not (is_manifest(name) or is_decision(name) or workflow.too_long(key))
@@ -174,14 +176,16 @@ class Planner:
         except ManifestInvalid:
             return
         auxiliary = {i.key: i for i in scan.view.infos(list(workflow.auxiliary_keys()))}
-        for large in [s for s in fresh if _too_large(s)]:
-            self.place(scan, too_many(workflow, workflow.subject(large[0].key), len(large), now=now))
+        for large in [s for s in fresh if _too_large(s, workflow, package)]:
+            count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
+            self.place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
         source = _Source.of(scan.view, workflow, package, auxiliary)
         failed: RowUnreadable | None = None
-        for at in range(0, len(fresh), _AT_ONCE):
+        at_once = max(1, _AT_ONCE // workflow.manifest.combinations)
+        for at in range(0, len(fresh), at_once):
             try:
-                self._plan_some(scan, source, fresh[at : at + _AT_ONCE])
+                self._plan_some(scan, source, fresh[at : at + at_once])
             except RowUnreadable as error:
                 failed = failed or error
             yield
@@ -216,7 +220,7 @@ class Planner:
         scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)
         if not workflow.standing and fresh:
             scan.followups.drop([without_input(workflow, now=now)])
-        if workflow.manifest.inputs.per == "drop":
+        if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
             self.recorder.settle(scan.followups)
@@ -238,15 +242,15 @@ class Planner:
         if loaded.manifest.inputs.per == "file":
             primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
         else:
-            primaries = [i for i in self._inputs(view, loaded) if loaded.subject(i.key) == job.subject]
+            primaries = [i for i in self.inputs(view, loaded) if loaded.subject(i.key) == job.subject]
         if not primaries:
             return False
         try:
             loaded, package = self.packages.find(view, loaded)
         except ManifestInvalid:
             return False
-        now = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now())
-        return now[0].generation == job.generation
+        (now,) = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now(), most=1)
+        return now.generation == job.generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +283,14 @@ def _digest(*parts: str) -> bytes:
     return hashlib.blake2b("\n".join(parts).encode(errors="surrogateescape"), digest_size=16).digest()
 
 
-def _too_large(primaries: list[ObjectInfo]) -> bool:
-    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys."""
-    if len(primaries) > MAX_INPUTS:
+def _too_large(primaries: list[ObjectInfo], workflow: Workflow, package: Package) -> bool:
+    """Whether the inputs of one job would not fit into a row of every table: too many, or with very long keys.
+
+    Each combination of a sweep has a row of its own, which names them all and the files of the config.
+    """
+    combinations = workflow.manifest.combinations
+    swept = (len(primaries) + len(package.refs)) * combinations > MAX_SWEPT_REFS
+    if len(primaries) > MAX_INPUTS or (combinations > 1 and swept):
         return True
     if len(primaries) < _FEW:
         return False

@@ -18,8 +18,9 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from posixpath import basename
-from typing import Protocol, TypeVar
+from typing import Protocol
 
+from core.budget import WeighedCache, weight_of, weight_of_problems
 from core.drops import MAX_PACKAGE_BYTES, Package, Workflow, find_package, make_workflow
 from core.errors import (
     ManifestInvalid,
@@ -29,16 +30,15 @@ from core.errors import (
     ObjectTooLarge,
     PackageRefused,
     Problem,
+    StoreUnavailable,
 )
 from core.keys import CONFIGS, is_decision, is_manifest, refusal
-from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
+from core.manifests import MAX_MANIFEST_BYTES
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
+from infra.parsing import read_manifest
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_PARSED = 2000
+_PARSED_BYTES = 128 * 1024 * 1024  # some thousand manifests of the usual size
 _CACHED = 10_000
 _CACHED_SECONDS = 60.0
 
@@ -242,7 +242,7 @@ class Workflows:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        self._parsed: OrderedDict[tuple[str, str], Workflow | ManifestInvalid] = OrderedDict()
+        self._parsed = WeighedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
         self._above: OrderedDict[str, tuple[int, float, tuple[ObjectInfo, ...]]] = OrderedDict()
 
     def valid(self, manifests: Iterable[ObjectInfo], rejected: list[str]) -> list[Workflow]:
@@ -258,18 +258,18 @@ class Workflows:
 
     def load(self, info: ObjectInfo) -> Workflow | ManifestInvalid | None:
         """A manifest at its version; None if it is gone."""
-        with self._lock:
-            known = self._parsed.get((info.key, info.version))
+        known = self._parsed.get((info.key, info.version))
         if known is None:
+            body = b""
             try:
                 body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
+                known = _parsed(body, info)
             except ObjectTooLarge as error:
                 known = ManifestInvalid([Problem("$", str(error), f"at most {MAX_MANIFEST_BYTES} bytes")])
             except (ObjectMissing, ObjectChanged):
                 return None
-            else:
-                known = _parsed(body, info)
-            self._keep(self._parsed, (info.key, info.version), known, _PARSED)
+            weight = weight_of(body) if isinstance(known, Workflow) else weight_of_problems(known.problems)
+            self._parsed.keep((info.key, info.version), known, weight)
         if isinstance(known, Workflow) and known.info != info:
             known = Workflow(known.manifest, info, known.tenant, known.folder, known.standing)
         return known
@@ -294,7 +294,7 @@ class Workflows:
             if cached is None or not all(_same(view.head(w.info.key), w.info) for w in workflows):
                 infos = manifests_at(view, at)
                 if generation is not None:
-                    self._keep(self._above, at, (generation, self._clock.now(), tuple(infos)), _CACHED)
+                    self._keep(at, (generation, self._clock.now(), tuple(infos)))
                 workflows = self._concerned(infos, concerned, rejected)
             found += workflows
         return found
@@ -310,19 +310,21 @@ class Workflows:
         fresh = then == generation and self._clock.now() - when < _CACHED_SECONDS
         return infos if fresh else None
 
-    def _keep(self, where: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    def _keep(self, at: str, listed: tuple[int, float, tuple[ObjectInfo, ...]]) -> None:
         with self._lock:
-            where[key] = value
-            where.move_to_end(key)
-            if len(where) > most:
-                where.popitem(last=False)
+            self._above[at] = listed
+            self._above.move_to_end(at)
+            if len(self._above) > _CACHED:
+                self._above.popitem(last=False)
 
 
 def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
     try:
-        return make_workflow(parse_manifest(body), info)
+        return make_workflow(read_manifest(body), info)
+    except StoreUnavailable:
+        raise
     except ManifestInvalid as error:
-        return error
+        return ManifestInvalid(error.problems)  # without what its traceback holds on to
     except Exception as error:  # noqa: BLE001 - a manifest that breaks the parser must not break the scan
         problem = f"cannot be read ({type(error).__name__})"
         return ManifestInvalid([Problem("$", problem, "a manifest as docs/manifest.md describes it")])

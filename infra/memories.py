@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, StoreUnavailable
-from core.memories import MAX_MEMORY_BYTES, Memory, parse_memory, serialized
+from core.memories import MAX_MEMORY_BYTES, Memory, serialized
 from core.ports import ObjectInfo, ObjectStore
+from infra.parsing import check_memory, read_memory_text
 
 _TRIES: Final = 40
 _PAUSE: Final = 0.05  # seconds, times the tries so far
@@ -25,7 +26,7 @@ def read_memory(store: ObjectStore, key: str) -> StoredMemory:
         if info is None:
             return StoredMemory(Memory(), None)
         try:
-            return StoredMemory(parse_memory(store.read(key, version=info.version, limit=MAX_MEMORY_BYTES)), info)
+            return StoredMemory(read_memory_text(store.read(key, version=info.version, limit=MAX_MEMORY_BYTES)), info)
         except (ObjectMissing, ObjectChanged):
             continue  # somebody wrote between the two calls
     raise StoreUnavailable(f"memory {key}: others write to it all the time; try again")
@@ -43,7 +44,7 @@ def change_memory(
         old = read_memory(store, key)
         new = change(old.memory)
         body = serialized(new)
-        parse_memory(body)  # what is written can be read again
+        check_memory(body)  # what is written can be read again
         if new == old.memory:
             return old
         try:

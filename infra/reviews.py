@@ -4,6 +4,7 @@ decisions for those who answer by a command or over HTTP."""
 import json
 from typing import Any
 
+from core.budget import Budget, plain
 from core.decisions import (
     MAX_ANSWERS,
     MAX_DECISION_BYTES,
@@ -11,17 +12,17 @@ from core.decisions import (
     DecisionInvalid,
     fields_of,
     misfits,
-    parse_decision,
 )
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
 from core.keys import decision_place, job_decision_key
-from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
+from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import ObjectStore
+from infra.parsing import read_decision, read_manifest
 
 REVIEW, PAGE = "review.json", "review.html"
 REVIEW_FILES = (REVIEW, PAGE)
-_LARGEST = 4 * 1024 * 1024
+_BUDGET = Budget(bytes=4 * 1024 * 1024, values=200_000)
 _MOST = 200
 _TEXTS = ("id", "kind", "text")
 _OPTIONAL = ("input", "sheet", "table", "column", "header", "field", "chosen")
@@ -33,9 +34,9 @@ def read_questions(store: ObjectStore, folder: str) -> list[dict[str, Any]]:
     Each has `id`, `kind`, `text`, the optional places, and `candidates` of `value`, `label`, `probability`, `reasons`.
     """
     try:
-        review = json.loads(store.read(folder + REVIEW, limit=_LARGEST))
+        review = plain(store.read(folder + REVIEW, limit=_BUDGET.bytes), _BUDGET)
         questions = review["questions"][:_MOST]
-    except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError, RecursionError):
+    except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError):
         return []
     return [q for raw in questions if (q := _question(raw)) is not None]
 
@@ -57,7 +58,7 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
     if found is None and job.decision is not None:
         found = _read(store, job.decision.key, job.decision.version)
     fields = _fields_of(store, job)
-    if wrong := misfits(parse_decision(json.dumps(said).encode()), workflows={job.workflow: fields}):
+    if wrong := misfits(read_decision(json.dumps(said).encode()), workflows={job.workflow: fields}):
         raise DecisionInvalid(wrong)
     answers = said.get("answers", [])
     about = {_about(answer) for answer in answers}
@@ -66,7 +67,7 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
     body = json.dumps(said | {"answers": [*answers, *kept][:MAX_ANSWERS]}, indent=2, ensure_ascii=False).encode()
     if len(body) > MAX_DECISION_BYTES:
         body = json.dumps(said, ensure_ascii=False).encode()
-    parse_decision(body)
+    read_decision(body)
     store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
     return key
 
@@ -77,7 +78,7 @@ def _fields_of(store: ObjectStore, job: Job) -> frozenset[str] | None:
         return None
     try:
         body = store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
-        return fields_of(parse_manifest(body), [ref.key for ref in job.config])
+        return fields_of(read_manifest(body), [ref.key for ref in job.config])
     except (ManifestInvalid, ObjectMissing, ObjectChanged, ObjectTooLarge):
         return None
 
@@ -93,7 +94,7 @@ def _is_for(decision: Decision, job: Job) -> bool:
 def _read(store: ObjectStore, key: str, version: str) -> Decision | None:
     """A decision; None if it cannot be used."""
     try:
-        return parse_decision(store.read(key, version=version, limit=MAX_DECISION_BYTES))
+        return read_decision(store.read(key, version=version, limit=MAX_DECISION_BYTES))
     except (DecisionInvalid, ObjectMissing, ObjectChanged, ObjectTooLarge):
         return None
 

@@ -6,11 +6,11 @@ says. Called before result.json is written, so whoever sees a result finds its l
 again by any finisher: what a person has said since, or at that very moment, is not counted again.
 """
 
-import json
 import re
 from datetime import UTC, datetime
 
-from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid, parse_decision
+from core.budget import Budget, plain
+from core.decisions import MAX_DECISION_BYTES, Answer, DecisionInvalid
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job
 from core.keys import staging_folder
@@ -28,9 +28,11 @@ from core.memories import (
 )
 from core.ports import ObjectStore
 from infra.memories import change_memory
+from infra.parsing import read_decision
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
 _LETTERS = re.compile("[A-Z]{1,3}")
+_PROFILE = Budget(bytes=MAX_PROFILE_BYTES, values=100_000)
 PROFILE = "profile.json"  # what an attempt stages about its drop
 Decided = HeaderFact | ReadingFact | ShapeFact
 
@@ -41,7 +43,7 @@ def remember(store: ObjectStore, job: Job) -> str:
         return ""
     try:
         body = store.read(job.decision.key, version=job.decision.version, limit=MAX_DECISION_BYTES)
-        decision = parse_decision(body)
+        decision = read_decision(body)
     except (ObjectMissing, ObjectChanged, ObjectTooLarge, DecisionInvalid) as error:
         return f"its decision is gone: {error}"
     if not decision.remember or not decision.answers:
@@ -92,6 +94,6 @@ def _profile(job: Job, store: ObjectStore) -> object:
     """What the attempt staged about its drop; None if there is nothing that can be read."""
     try:
         body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
-        return json.loads(body.rpartition(b"\n")[2])  # below the line that says what it follows
-    except (ObjectMissing, ObjectTooLarge, ValueError, RecursionError):
+        return plain(body.rpartition(b"\n")[2], _PROFILE)  # below the line that says what it follows
+    except (ObjectMissing, ObjectTooLarge, ValueError):
         return None

@@ -9,25 +9,26 @@ attempt, in the row.
 import errno
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
-from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
 
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, parse_decision
+from core.budget import WeighedCache
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
 from core.keys import decision_place, decision_places, place, profile_key
-from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest, parse_manifest
-from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key, parse_memory
+from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
+from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
 from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
 from core.settings import Settings
 from core.verdicts import Verdict
+from infra.apart import SMALL, TooCostly, apart
+from infra.parsing import check_memory, read_decision, read_manifest
 from runner.engine.mapping.confirmed import ConfirmedHeaders
 
 
@@ -47,8 +48,7 @@ MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
-_KEPT_BYTES: Final = 32 * 1024 * 1024  # of what boxes read of memories
-_KEPT_DIGESTS: Final = 1_000
+_KEPT_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
-        manifest = parse_manifest(store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES))
+        manifest = read_manifest(store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES))
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
@@ -283,38 +283,24 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._valid: OrderedDict[str, None] = OrderedDict()
-        self._staged: OrderedDict[tuple[str, ...], StagedMemories] = OrderedDict()
-
-    def check(self, body: bytes) -> None:
-        """Raise MemoryInvalid unless it is a memory."""
-        digest = hashlib.sha256(body).hexdigest()
-        if digest not in self._valid:
-            parse_memory(body)
-            with self._lock:
-                self._valid[digest] = None
-                while len(self._valid) > _KEPT_DIGESTS:
-                    self._valid.popitem(last=False)
+        self._staged = WeighedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
-        with self._lock:
-            if digests in self._staged:
-                self._staged.move_to_end(digests)
-                return self._staged[digests]
-        made = _indexed(bodies)
-        with self._lock:
-            self._staged[digests] = made
-            while sum(one.size for one in self._staged.values()) > _KEPT_BYTES:
-                self._staged.popitem(last=False)
+        made = self._staged.get(digests)
+        if made is None:
+            try:
+                made = indexed(bodies) if sum(map(len, bodies)) <= SMALL else apart(indexed, bodies)
+            except TooCostly:
+                made = StagedMemories(tuple(bodies), None)
+            self._staged.keep(digests, made, made.size)
         return made
 
 
 _LEARNT: Final = SeenMemories()
 
 
-def _indexed(bodies: Sequence[bytes]) -> StagedMemories:
+def indexed(bodies: Sequence[bytes]) -> StagedMemories:
     memories = [json.loads(body) for body in bodies]
     index = ConfirmedHeaders([entry for memory in memories for entry in memory.pop("headers", None) or ()]).indexed()
     if index is None:
@@ -341,7 +327,7 @@ def _shared_memories(store: ObjectStore, job: Job) -> list[str]:
         return known
     try:
         body = store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
-        return list(parse_manifest(body).mapping.memory)
+        return list(read_manifest(body).mapping.memory)
     except (*_GONE, ManifestInvalid):
         return known
 
@@ -351,7 +337,7 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
         return None
     try:
         body = store.read(job.decision.key, version=job.decision.version, limit=MAX_DECISION_BYTES)
-        decision = parse_decision(body)
+        decision = read_decision(body)
     except (*_GONE, DecisionInvalid):
         return None
     return (body, decision) if fits_job(decision, job) else None
@@ -363,7 +349,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
     for version in (ref.version, None):
         try:
             body = store.read(ref.key, version=version or None, limit=MAX_MEMORY_BYTES)
-            _LEARNT.check(body)
+            check_memory(body)
         except _GONE as error:
             why = f"it has more than {MAX_MEMORY_BYTES} bytes" if isinstance(error, ObjectTooLarge) else why
             continue

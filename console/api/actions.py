@@ -1,20 +1,24 @@
 """Who did what: every act is one small object that nobody changes, and a log event."""
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from console.api.access import Principal
+from core.budget import Budget, plain
 from core.errors import ObjectMissing, ObjectTooLarge
 from core.keys import ACCESS
 from core.ports import Clock, ObjectStore
 from infra.logs import Log
 
 ACTIONS = f"{ACCESS}actions/"
-_LIMIT = 1024 * 1024  # 100 keys of the longest, and then some
+_BUDGET = Budget(bytes=1024 * 1024, values=5000)  # 100 keys of the longest, and then some
+_DAY = re.compile(rf"{ACTIONS}\d{{4}}-\d\d-\d\d/")
+_NAME = re.compile(r"\d{6}\.\d{6}-[0-9a-f]{8}\.(.+)\.json")
 _MOST_READ = 2000
 
 
@@ -36,20 +40,35 @@ class ActionLog:
         self._store.put(key, json.dumps(entry, ensure_ascii=False, default=str).encode(), if_absent=True)
         self._log.info("action", **{name: value for name, value in entry.items() if name != "at"})
 
+    def tidy(self, days: int) -> None:
+        """Delete the entries of days that are further back; 0: of none."""
+        if days:
+            first = datetime.fromtimestamp(self._clock.now(), UTC) - timedelta(days=days)
+            for folder in self._store.level(ACTIONS).folders:
+                if _DAY.fullmatch(folder) and folder < f"{ACTIONS}{first:%Y-%m-%d}/":
+                    self._store.delete_prefix(folder)
+
     def latest(self, most: int, *, tenant: str | None = None) -> list[dict[str, Any]]:
         """The newest entries, newest first; of one tenant where one is given."""
-        seen = islice(self._entries("" if tenant is None else _of(tenant)), _MOST_READ)
+        seen = islice(self._entries(tenant), _MOST_READ)
         return list(islice((entry for entry in seen if tenant in (None, entry.get("tenant"))), most))
 
-    def _entries(self, ending: str) -> Iterator[dict[str, Any]]:
+    def _entries(self, tenant: str | None) -> Iterator[dict[str, Any]]:
         for day in sorted(self._store.level(ACTIONS).folders, reverse=True):
-            for key in sorted((key for key in self._store.keys(day) if key.endswith(ending)), reverse=True):
+            named = (key for key in self._store.keys(day) if tenant is None or _is_of(key, tenant))
+            for key in sorted(named, reverse=True):
                 try:
-                    entry = json.loads(self._store.read(key, limit=_LIMIT))
+                    entry = plain(self._store.read(key, limit=_BUDGET.bytes), _BUDGET)
                 except (ObjectMissing, ObjectTooLarge, ValueError):
                     continue
                 if isinstance(entry, dict):
                     yield entry
+
+
+def _is_of(key: str, tenant: str) -> bool:
+    """Whether an entry is of a tenant. A tenant's name may have dots: `evil.acme` is not `acme`."""
+    found = _NAME.fullmatch(key.rpartition("/")[2])
+    return found is not None and found[1] == tenant
 
 
 def _of(tenant: object) -> str:

@@ -296,6 +296,7 @@ def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awai
 async def _tidy(context: ApiContext) -> None:
     """Once a day, and at the start."""
     while True:
-        with contextlib.suppress(Exception):
-            await run_in_threadpool(context.submissions.tidy)
+        for tidy in (context.submissions.tidy, lambda: context.actions.tidy(context.stack.settings.actions_days)):
+            with contextlib.suppress(Exception):
+                await run_in_threadpool(tidy)
         await asyncio.sleep(86400)

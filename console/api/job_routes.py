@@ -171,6 +171,7 @@ async def put_upload(call: Call) -> Answer:
     key = _upload_key(str(call.request.path_params["key"]))
     tenant = place(key).tenant
     _check_tenant(call, tenant)
+    await in_turn(call, call.context.submissions.check_backlog, tenant)
     limit = call.context.stack.settings.worker_fsize_mb * 1024 * 1024
     with call.context.spool.scratch() as scratch:
         path, size = scratch / "body", 0
@@ -188,6 +189,7 @@ async def put_upload(call: Call) -> Answer:
 
 
 def _put(call: Call, key: str, path: Path) -> ObjectInfo:
+    call.context.submissions.check_upload(key, path)
     facts = {"tenant": place(key).tenant, "keys": [key], "size": path.stat().st_size}
     call.context.actions.note(call.principal, "put", **facts)
     return call.context.stack.store.put(key, path)
@@ -523,6 +525,6 @@ OPERATIONS = (
         handler=put_upload,
         raw=_FILE,
         answers={200: models.UploadDone},
-        also=(403, 413),
+        also=(403, 413, 422),
     ),
 )

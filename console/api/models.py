@@ -78,7 +78,7 @@ class JobFilter(Given):
 
 
 Limit = Annotated[int, Field(ge=1, le=500)]
-Cursor = Annotated[str, Field(min_length=1, max_length=300, description="`cursor` of the page before")]
+Cursor = Annotated[str, Field(min_length=1, max_length=2000, description="`cursor` of the page before")]
 
 
 class JobsQuery(JobFilter):
@@ -318,7 +318,7 @@ class PauseList(Shape):
 
 class ReviewRecord(Shape):
     job: JobRecord
-    review: dict[str, Any] | None
+    review: dict[str, Any] | None = Field(description="null if there is none or it is over 4 MiB; download it then")
 
 
 class ReviewList(Shape):
@@ -332,11 +332,12 @@ class MemoryRecord(Shape):
     workflow: str
     version: str
     size: int
-    memory: dict[str, Any] | None
+    memory: dict[str, Any] | None = Field(description="null if it is over 4 MiB or does not validate")
 
 
 class MemoryList(Shape):
     memories: list[MemoryRecord]
+    cursor: str | None = None
 
 
 class Overview(Shape):

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
+from pydantic_core import ErrorDetails, to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +16,8 @@ from starlette.responses import Response
 from console.api.access import Permission, Principal
 from console.api.problems import ProblemError
 from console.api.spans import RequestSpan
+from core.budget import Budget, mistakes, parse, validate
+from core.errors import Problem
 
 if TYPE_CHECKING:
     from console.api.context import ApiContext
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 T = TypeVar("T")
 LARGEST_JSON = 4 * 1024 * 1024
+BUDGET = Budget(bytes=LARGEST_JSON, values=50_000)
+_SMALL = 32 * 1024  # bytes that may be read in the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,30 +124,37 @@ async def read_json(model: type[Model], request: Request) -> Model:
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"the body is over {LARGEST_JSON} bytes, the most that JSON may have",
             )
-    try:
-        return model.model_validate_json(bytes(raw) or b"{}")
-    except ValidationError as error:
-        raise invalid(error, "body") from None
+    body = bytes(raw) or b"{}"
+    found = _read_body(model, body) if len(body) <= _SMALL else await run_in_threadpool(_read_body, model, body)
+    if isinstance(found, list):
+        raise _invalid(found, "body")
+    return found
+
+
+def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
+    found = parse(body, BUDGET, twins=True)
+    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_told)
 
 
 def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise invalid(error, what) from None
+        found = mistakes(error, model, tell=_told)
+    raise _invalid(found, what)
 
 
-def invalid(error: ValidationError, what: str) -> ProblemError:
-    """What a model refused, without repeating what came in."""
-    problems = [
-        {"path": ".".join(str(part) for part in one["loc"])[:200], "problem": one["msg"][:500], "allowed": ""}
-        for one in error.errors(include_url=False, include_input=False)[:50]
-    ]
-    first = problems[0]
+def _told(one: ErrorDetails) -> Problem:
+    """A mistake without repeating what came in: it may be a secret."""
+    return Problem(".".join(str(part) for part in one["loc"]), one["msg"], "")
+
+
+def _invalid(problems: list[Problem], what: str) -> ProblemError:
+    first, path = problems[0], problems[0].path.removeprefix("$")
     return ProblemError(
         HTTPStatus.BAD_REQUEST,
-        f"{what} {first['path'] or '(as a whole)'}: {first['problem']}; GET /openapi.json says what is allowed",
-        problems=problems,
+        f"{what} {path or '(as a whole)'}: {first.problem}; GET /openapi.json says what is allowed",
+        problems=[problem.as_dict() for problem in problems],
     )
 
 

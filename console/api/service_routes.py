@@ -1,8 +1,11 @@
 """Operations on everything but single jobs: overview, reviews, memories, pauses, sessions, health."""
 
+import contextlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from starlette.responses import Response
@@ -11,19 +14,21 @@ from console.api import metrics, models
 from console.api.access import RIGHTS, Permission, Principal
 from console.api.following import event_stream
 from console.api.guarding import COOKIE
-from console.api.operations import Answer, Call, Operation
+from console.api.operations import Answer, Call, Operation, json_bytes
 from console.api.problems import ProblemError, respond
 from console.cli.acts import pause_shape
 from console.cli.commands.version import installed
 from console.cli.job_facts import job_shape
-from core.decisions import parse_decision
-from core.errors import PreconditionFailed, UsageError
+from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
-from core.ports import JobQuery, Pause
+from core.keys import job_folder
+from core.memories import MemoryInvalid
+from core.ports import JobQuery, ObjectInfo, Pause
 from infra import meters
+from infra.parsing import check_memory, read_decision
 from infra.reviews import put_decision
 
-_MEMORY_BYTES = 4 * 1024 * 1024
+_ANSWER_BYTES = 4 * 1024 * 1024  # of the documents in one answer
 SESSION_SECONDS = 12 * 3600
 
 
@@ -77,8 +82,25 @@ def reviews(call: Call) -> Answer:
         page = call.context.facade.jobs(found, limit=query.limit, cursor=query.cursor)
     except ValueError:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this cursor is not one of a page before; leave it out") from None
-    shown = [{"job": job_shape(job), "review": call.context.facade.review(job)} for job in page.jobs]
+    sizes = [call.context.facade.size(f"{job_folder(job)}review.json") for job in page.jobs]
+    fitting = _fitting(sizes)
+    if fitting < len(page.jobs):
+        page = call.context.facade.jobs(found, limit=fitting, cursor=query.cursor)
+    shown = [
+        {"job": job_shape(job), "review": call.context.facade.review(job) if size <= _ANSWER_BYTES else None}
+        for job, size in zip(page.jobs, sizes, strict=False)
+    ]
     return {"reviews": shown, "cursor": page.cursor}
+
+
+def _fitting(sizes: list[int]) -> int:
+    """How many documents one answer has room for, the first in any case; one that is too large takes none."""
+    total = 0
+    for n, size in enumerate(sizes):
+        total += size if size <= _ANSWER_BYTES else 0
+        if n and total > _ANSWER_BYTES:
+            return n
+    return len(sizes)
 
 
 def decide(call: Call) -> Answer:
@@ -90,7 +112,7 @@ def decide(call: Call) -> Answer:
     if not any(one.role == "primary" for one in job.inputs):
         raise UsageError(f"job {job.job_id} has no input to put a decision beside")
     decision = decision_document(call, job) | {"accept": body.accept, "remember": body.remember}
-    parse_decision(json.dumps(decision, ensure_ascii=False).encode())
+    read_decision(json.dumps(decision, ensure_ascii=False).encode())
     call.context.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
     )
@@ -115,20 +137,27 @@ def decision_document(call: Call, job: Job) -> dict[str, Any]:
 
 
 def memories(call: Call) -> Answer:
-    found = []
-    for info, tenant, workflow in call.context.facade.memories(_tenant(call, call.query.tenant)):
-        small = info.size <= _MEMORY_BYTES
-        found.append(
-            {
-                "key": info.key,
-                "tenant": tenant,
-                "workflow": workflow,
-                "version": info.version,
-                "size": info.size,
-                "memory": call.context.facade.document(info.key) if small else None,
-            }
-        )
-    return {"memories": found}
+    """A page of memories. What they hold goes out as it was read: checked, but never taken apart here."""
+    query: models.PageQuery = call.query
+    listed = call.context.facade.memories(_tenant(call, query.tenant), after=query.cursor or "")
+    page = list(islice(listed, query.limit + 1))
+    fitting = min(query.limit, _fitting([info.size for info, _, _ in page]))
+    parts = []
+    for info, tenant, workflow in page[:fitting]:
+        facts = {"key": info.key, "tenant": tenant, "workflow": workflow, "version": info.version, "size": info.size}
+        parts.append(json_bytes(facts)[:-1] + b',"memory":' + _memory(call, info) + b"}")
+    cursor = page[fitting - 1][0].key if fitting < len(page) else None
+    whole = b'{"memories":[' + b",".join(parts) + b'],"cursor":' + json_bytes(cursor) + b"}"
+    return Response(whole, media_type="application/json")
+
+
+def _memory(call: Call, info: ObjectInfo) -> bytes:
+    """A memory as JSON; null: it is too large for an answer, gone, or does not validate."""
+    with contextlib.suppress(ObjectMissing, ObjectChanged, ObjectTooLarge, MemoryInvalid):
+        body = call.context.stack.store.read(info.key, version=info.version, limit=_ANSWER_BYTES)
+        check_memory(body)
+        return body.removeprefix(BOM_UTF8)
+    return b"null"
 
 
 def pauses(call: Call) -> Answer:
@@ -285,7 +314,14 @@ OPERATIONS = (
         models.Decided,
         also=(403, 404, 409, 413, 415, 422),
     ),
-    _get("/memory", memories, "What was learned of each tenant's workflows", models.MemoryList, query=_OF, also=(403,)),
+    _get(
+        "/memory",
+        memories,
+        "What was learned of each tenant's workflows",
+        models.MemoryList,
+        query=models.PageQuery,
+        also=(403,),
+    ),
     _get("/pauses", pauses, "What is paused", models.PauseList),
     _post(
         "/pause",

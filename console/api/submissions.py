@@ -13,14 +13,15 @@ from console.api.access import Principal
 from console.api.problems import ProblemError
 from console.cli.desk import inbox_folder
 from console.cli.job_facts import job_shape
-from core.drops import is_placeholder, make_workflow
-from core.errors import KeyRefused, ObjectMissing, PreconditionFailed
+from core.drops import Workflow, is_placeholder, make_workflow
+from core.errors import KeyRefused, ManifestInvalid, ObjectMissing, PreconditionFailed
 from core.jobs import Job, State
 from core.keys import ACCESS, INBOX, is_ignored, is_manifest, place
-from core.manifests import parse_manifest
+from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery, ObjectInfo
 from handlers.intake import Intake
 from handlers.planning import report_dict
+from infra.parsing import read_manifest
 from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
@@ -75,7 +76,7 @@ class Submissions:
 
     def drop(self, submission: HttpDrop, *, trace: str = "") -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
-        manifest = parse_manifest(submission.manifest)
+        manifest = read_manifest(submission.manifest)
         folder = submission.folder(manifest.name)
         manifest_key = f"{folder}manifest.json"
         keys = {f"{folder}{name}": path for name, path in submission.files.items()}
@@ -85,6 +86,7 @@ class Submissions:
         info = ObjectInfo(key=manifest_key, version="", digest="", size=size, modified=self._stack.clock.now())
         workflow = make_workflow(manifest, info)
         selected = [key for key in keys if workflow.selects(key)]
+        self._check_room(submission.tenant, list(keys), workflow)
         if not selected:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -96,14 +98,16 @@ class Submissions:
         for key in sorted(keys, key=lambda key: key in selected):
             self._stack.store.put(key, keys[key], metadata=metadata if key in selected else None)
         self._stack.store.put(manifest_key, submission.manifest)
-        return self.record(submission.tenant, [*keys, manifest_key], trace=trace)
+        return self.record(submission.tenant, [*keys, manifest_key], trace=trace, counted=False)
 
-    def record(self, tenant: str, keys: list[str], *, trace: str = "") -> Accepted:
-        """Record the jobs of objects in the inbox, traced as part of the request."""
+    def record(self, tenant: str, keys: list[str], *, trace: str = "", counted: bool = True) -> Accepted:
+        """Record the jobs of objects in the inbox, traced as part of the request, if the backlog has room for them."""
         for key in keys:
             _own_key(key, tenant)
             if self._stack.store.head(key) is None:
                 raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key} is not in the inbox; upload it first")
+        if counted:
+            self._check_room(tenant, keys)
         report = self._intake.changed(keys, trace=trace)
         if report.rejected:
             raise ProblemError(
@@ -123,16 +127,39 @@ class Submissions:
         """Scan keys that were just uploaded; the watch or the sweep would find them too, later."""
         self._intake.changed(keys, trace=trace)
 
-    def check_backlog(self, tenant: str) -> None:
-        """429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE allows."""
+    def check_upload(self, key: str, body: Path) -> None:
+        """Refuse an upload whose jobs the backlog has no room for; a manifest makes one for each file it selects."""
+        if not is_manifest(key.rpartition("/")[2]):
+            self._check_room(place(key).tenant, [key])
+        elif (size := body.stat().st_size) <= MAX_MANIFEST_BYTES:
+            info = ObjectInfo(key=key, version="", digest="", size=size, modified=self._stack.clock.now())
+            try:
+                workflow = make_workflow(read_manifest(body.read_bytes()), info)
+            except ManifestInvalid:
+                return  # rejected.json will say why
+            self._check_room(workflow.tenant, [], workflow)
+
+    def check_backlog(self, tenant: str, coming: int = 1) -> None:
+        """429 while as many jobs of the tenant wait as ADE_QUEUE_SIZE allows; 422 if they would never fit."""
         most = self._stack.settings.queue_size
+        if coming > most:
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"this makes more than {most} jobs at once, files times combinations of a sweep, and ADE_QUEUE_SIZE "
+                "lets no more of a tenant wait over HTTP; send fewer at a time, or put the files into the bucket",
+            )
         waiting = self._waiting(tenant, most)
-        if waiting >= most:
+        if waiting + coming > most:
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"tenant {tenant} has {waiting} jobs waiting, and ADE_QUEUE_SIZE is {most}; send this again later",
                 headers={"Retry-After": str(_RETRY_SECONDS)},
             )
+
+    def _check_room(self, tenant: str, keys: list[str], manifest: Workflow | None = None) -> None:
+        """Refuse what the backlog has no room for: counted before anything is stored or recorded."""
+        most = self._stack.settings.queue_size
+        self.check_backlog(tenant, max(1, self._intake.expected(keys, most, manifest=manifest)))
 
     def _waiting(self, tenant: str, most: int) -> int:
         query, found, cursor = JobQuery(tenant=tenant, states=frozenset({State.QUEUED})), 0, None

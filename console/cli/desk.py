@@ -10,9 +10,10 @@ from posixpath import join
 from core.drops import Package, Workflow, find_package, make_workflow
 from core.errors import ObjectMissing, ObjectTooLarge, UsageError
 from core.keys import INBOX, is_manifest
-from core.manifests import MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from core.manifests import MAX_MANIFEST_BYTES, Manifest
 from core.packages import check_zip
 from core.ports import Fetched, ObjectInfo
+from infra import parsing
 
 _BLOCK = 1024 * 1024
 _IGNORED = {"__pycache__", ".git", ".venv"}
@@ -34,7 +35,7 @@ def read_manifest(path: Path) -> Manifest:
     """Raises ManifestInvalid, or UsageError if there is no such file."""
     try:
         with path.open("rb") as source:
-            return parse_manifest(source.read(MAX_MANIFEST_BYTES + 1))
+            return parsing.read_manifest(source.read(MAX_MANIFEST_BYTES + 1))
     except OSError as error:
         raise UsageError(f"manifest {path}: {error.strerror}") from None
 

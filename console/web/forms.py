@@ -19,11 +19,13 @@ from console.api.problems import ProblemError
 from console.cli.job_facts import plural
 from console.web import pages
 from console.web.rendering import link, page
+from core.budget import Budget, plain
 from core.memories import Memory, own_key
 from core.memories import forget as without
 from infra.memories import change_memory
 
 _SMALL_BYTES = 8192
+_FILTER = Budget(bytes=_SMALL_BYTES, values=200)
 _SHOWN = 20  # of jobs that refused
 _QUESTIONS = 2100  # more than a review has
 _ASKED = {
@@ -80,8 +82,8 @@ def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Respons
     if act not in ("retry", "cancel"):
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can retry or cancel jobs, nothing else")
     try:
-        chosen = json.loads(form.get("filter") or "{}")
-    except (ValueError, RecursionError):
+        chosen = plain((form.get("filter") or "{}").encode(), _FILTER)
+    except ValueError:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "the filter of this form cannot be read; reload the page") from None
     back = link("/jobs", chosen if isinstance(chosen, dict) else {})
     if "all" not in form:

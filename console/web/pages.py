@@ -20,19 +20,23 @@ from console.cli.job_facts import plural
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
-from core.errors import AdeError, ManifestInvalid
+from core.errors import AdeError, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
 from core.jobs import Job, State
 from core.keys import job_folder
-from core.manifests import MAX_MANIFEST_BYTES, parse_manifest
-from core.memories import MAX_MEMORY_BYTES, Entry, HeaderEntry, ReadingEntry, ShapeEntry, SpellingEntry
+from core.manifests import MAX_MANIFEST_BYTES
+from core.memories import MAX_MEMORY_BYTES
 from core.ports import JobQuery, ObjectInfo
 from core.verdicts import Fault, Verdict
+from infra.parsing import SHOWN, memory_summary, read_manifest
 
 _PAGE = 50
 _VERSIONS = 20
 _CHART_DROPS = 40
 _SENDERS = 100
-_LEARNT = 50
+_QUESTIONS = 200  # as many as a review has
+_CANDIDATES = 20
+_MEMORIES = 500  # that are looked for
+_MEMORY_BYTES = 16 * 1024 * 1024  # of all memories that one page shows
 _WRONG = frozenset({State.FAILED, State.TIMED_OUT})
 _OTHER_MEMORIES = 20  # of workflows without a recent job
 _FILTERS = (
@@ -227,7 +231,7 @@ def questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None
     listed = document.get("questions") if document is not None else None
     if not isinstance(listed, list):
         return None
-    return [one for one in listed if isinstance(one, dict) and _is_question(one)]
+    return [one for one in listed[:_QUESTIONS] if isinstance(one, dict) and _is_question(one)]
 
 
 def fingerprint(asked: list[dict[str, Any]]) -> str:
@@ -242,14 +246,16 @@ def _fields(call: Call, job: Job) -> list[str]:
         return []
     try:
         body = call.context.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
-        return [field.name for field in parse_manifest(body).fields]
+        return [field.name for field in read_manifest(body).fields]
     except AdeError:
         return []
 
 
 def _is_question(one: dict[str, Any]) -> bool:
     candidates = one.get("candidates")
-    return isinstance(one.get("id"), str) and isinstance(candidates, list) and all(_is_candidate(c) for c in candidates)
+    if not isinstance(one.get("id"), str) or not isinstance(candidates, list) or len(candidates) > _CANDIDATES:
+        return False
+    return all(_is_candidate(c) for c in candidates)
 
 
 def _is_candidate(one: Any) -> bool:
@@ -262,8 +268,9 @@ def _is_candidate(one: Any) -> bool:
 def senders(call: Call) -> Response:
     tenant = _one_tenant(call)
     listed = call.context.facade.senders(tenant)
-    known = {(owner, workflow): info for info, owner, workflow in call.context.facade.memories(tenant)}
-    shown = []
+    memories = islice(call.context.facade.memories(tenant), _MEMORIES)
+    known = {(owner, workflow): info for info, owner, workflow in memories}
+    shown, learnt = [], _Learnt(call)
     for one in listed[:_SENDERS]:
         drops = one["drops"][:_CHART_DROPS][::-1]
         values = [_wrong_share(drop) for drop in drops]
@@ -275,10 +282,10 @@ def senders(call: Call) -> Response:
             | {
                 "chart": charts.shares(values, label),
                 "now": rated[-1] if rated else None,
-                "memory": None if memory is None else _learnt(call, memory),
+                "memory": None if memory is None else learnt.of(memory),
             }
         )
-    others = {owned: _learnt(call, info) for owned, info in islice(known.items(), _OTHER_MEMORIES)}
+    others = {owned: learnt.of(info) for owned, info in islice(known.items(), _OTHER_MEMORIES)}
     more = len(listed) - len(shown)
     return page(call, "senders.html", senders=shown, more=more, tenant=tenant, other_memories=others)
 
@@ -288,38 +295,41 @@ def _wrong_share(drop: Mapping[str, Any]) -> float | None:
     return min(1.0, errors / rows) if isinstance(rows, int) and isinstance(errors, int) and rows > 0 else None
 
 
-def _learnt(call: Call, info: ObjectInfo) -> dict[str, Any]:
+class _Learnt:
+    """What memories hold, as much as one page reads."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._left = _MEMORY_BYTES
+
+    def of(self, info: ObjectInfo) -> dict[str, Any]:
+        shown = info.size <= min(MAX_MEMORY_BYTES, self._left)
+        self._left -= info.size if shown else 0
+        return _learnt(self._call, info, shown=shown)
+
+
+def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, Any]:
     """What a memory holds, newest first: headers and spellings, and by sender their tables and readings."""
-    document = call.context.facade.document(info.key) if info.size <= MAX_MEMORY_BYTES else None
-    counts: dict[str, int] = {}
-    more = 0
-
-    def newest(name: str, kind: type[Entry]) -> list[Entry]:
-        nonlocal more
-        listed = document.get(name) if document is not None else None
-        entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        counts[name], more = len(entries), more + max(0, len(entries) - _LEARNT)
-        entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
-        found = []
-        for one in entries[:_LEARNT]:
-            with contextlib.suppress(ValidationError):  # edited by hand; `ade memory show` says where
-                found.append(kind.model_validate(one))
-        return found
-
-    headers, values = newest("headers", HeaderEntry), newest("values", SpellingEntry)
+    found, told = None, f"{info.size} bytes, too many to show here,"
+    if shown:
+        with contextlib.suppress(ObjectMissing, ObjectChanged, ObjectTooLarge):
+            body = call.context.stack.store.read(info.key, version=info.version, limit=MAX_MEMORY_BYTES)
+            found = memory_summary(body)
+        told = "nothing"
     senders: dict[str, dict[str, list[Any]]] = {}
-    for shape in newest("shapes", ShapeEntry):
+    for shape in found.shapes if found else ():
         senders.setdefault(shape.sender, {"shapes": [], "readings": []})["shapes"].append(shape)
-    for reading in newest("readings", ReadingEntry):
+    for reading in found.readings if found else ():
         senders.setdefault(reading.sender, {"shapes": [], "readings": []})["readings"].append(reading)
     kinds = {"headers": "header", "values": "spelling", "shapes": "table", "readings": "reading"}
+    counts = found.counts if found else {}
     return {
         "key": info.key,
-        "headers": headers,
-        "values": values,
+        "headers": found.headers if found else [],
+        "values": found.values if found else [],
         "senders": dict(sorted(senders.items())),
-        "more": more,
-        "told": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts[name]) or "nothing",
+        "more": sum(max(0, count - SHOWN) for count in counts.values()),
+        "told": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or told,
     }
 
 
@@ -348,7 +358,7 @@ def drop(call: Call) -> Response:
 def manifest_problems(text: bytes) -> list[dict[str, str]]:
     """What is wrong with a manifest, one entry a mistake; nothing: it can be used."""
     try:
-        parse_manifest(text)
+        read_manifest(text)
     except ManifestInvalid as error:
         return [problem.as_dict() for problem in error.problems]
     return []

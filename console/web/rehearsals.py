@@ -1,7 +1,7 @@
 """Runs a job in a box without a bucket or a table, to show what it would do: before a drop, and before a decision.
 
-It is `ade try` for a browser: the same staging, engine and sandbox. One at a time and with short limits, since it runs
-beside the console; a file that takes longer can be dropped, where it has a runner of its own.
+It is `ade try` for a browser: the same staging, engine and sandbox. One at a time, one of each caller and with short
+limits, since it runs beside the console; a file that takes longer can be dropped, where it has a runner of its own.
 """
 
 import contextlib
@@ -11,7 +11,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from console.api.context import ApiContext
@@ -20,20 +22,23 @@ from console.api.submissions import HttpDrop
 from console.cli.boxes import boxes
 from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
 from console.cli.desk import DeskSource
+from console.facade import DOCUMENT
+from core.budget import plain
+from core.drops import MAX_PACKAGE_FILES, make_workflow
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
-from core.keys import decision_place
+from core.keys import SHARED, decision_place
+from core.manifests import Manifest
 from core.memories import own_key
-from core.ports import Fetched, ObjectStore
+from core.ports import Fetched, ObjectInfo, ObjectStore
 from core.settings import Settings
+from infra.parsing import read_manifest
 from runner.staging import StagedSource
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30
-_WAIT_SECONDS = 20.0
-_ARTIFACT_BYTES = 64 * 1024 * 1024
-_ONE_AT_A_TIME = threading.Semaphore(1)
-_IN_LINE = threading.Semaphore(3)  # whoever waits holds a thread of the server, which has few
+_WAIT_SECONDS = 35.0  # longer than a preview takes
+_IN_LINE = 5  # whoever waits holds a thread of the server, which has few
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,11 @@ class _Overlay:
         return self._files if key in self._keys else self._store
 
 
-def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path) -> Rehearsal:
-    """The first job of a drop, with its tenant's memory. Raises ManifestInvalid, UsageError or ProblemError."""
+def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path, who: str) -> Rehearsal:
+    """The first job of a drop, as its tenant and where it would be. Raises ManifestInvalid, UsageError or ProblemError.
+
+    `who`: asks for it; nobody has two previews in line.
+    """
     files = submission.files
     size = sum(path.stat().st_size for path in files.values())
     if size > LARGEST:
@@ -72,6 +80,8 @@ def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path) -> R
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"the files have {size} bytes and a preview takes {LARGEST}; drop them to see the result",
         )
+    manifest = read_manifest(submission.manifest)
+    folder = submission.folder(manifest.name)
     beside = scratch / "drop"
     beside.mkdir()
     (beside / "manifest.json").write_bytes(submission.manifest)
@@ -83,13 +93,36 @@ def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path) -> R
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         named.append(target)
-    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), context.stack.settings)
-    trial = next(trials_of(desk, primaries, scratch / "out"))
     store = context.stack.store
+    _fetch_named(store, manifest, f"{folder}manifest.json", scratch / "bucket")
+    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), folder, scratch / "bucket")
+    trial = next(trials_of(desk, primaries, scratch / "out"))
     keys = (*desk.workflow.manifest.mapping.memory, own_key(submission.tenant, desk.workflow.manifest.name))
     memories = tuple(info.ref for key in keys if (info := store.head(key)) is not None)
     source = _Overlay(store, {**desk.files, **primaries})
-    return _run(context, replace(trial.job, memories=memories), source, scratch)
+    # The real job would have the same id, and its boxes are named after it.
+    job = replace(trial.job, memories=memories, job_id=f"preview-{token_hex(8)}")
+    with _LINE.turn(who):
+        return _run(context, job, source, scratch)
+
+
+def _fetch_named(store: ObjectStore, manifest: Manifest, key: str, bucket: Path) -> None:
+    """Copy what a manifest names by whole keys, lookups of its tenant and shared ones, as far as a preview takes it."""
+    here = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
+    workflow = make_workflow(manifest.model_copy(update={"subscribe": ()}), here)
+    named = [key for key in workflow.auxiliary_keys() if not key.startswith(workflow.folder)]
+    found = [info for key in named if (info := store.head(key)) is not None]
+    if workflow.config_place.startswith(SHARED):
+        found += islice(store.objects(workflow.config_place), MAX_PACKAGE_FILES + 1)
+    if sum(info.size for info in found) > LARGEST:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"lookups and config have more than the {LARGEST} bytes that a preview takes; drop the files instead",
+        )
+    for info in found:
+        target = bucket / info.key
+        target.parent.mkdir(parents=True, exist_ok=True)
+        store.fetch(info.key, target, version=info.version, limit=LARGEST)
 
 
 def _selected(named: list[Path], beside: Path) -> list[Path]:
@@ -100,14 +133,15 @@ def _selected(named: list[Path], beside: Path) -> list[Path]:
     return top
 
 
-def rehearse_decision(context: ApiContext, job: Job, decision: Mapping[str, Any], scratch: Path) -> Rehearsal:
+def rehearse_decision(context: ApiContext, job: Job, decision: Mapping[str, Any], scratch: Path, who: str) -> Rehearsal:
     """What a job in REVIEW would do with a decision; whatever it leaves open is taken as the engine would."""
     body = json.dumps({**decision, "accept": True}, ensure_ascii=False).encode()
     key = decision_place(job)
     ref = ObjectRef(key=key, version="rehearsal", digest=hashlib.sha256(body).hexdigest(), size=len(body))
     ready = replace(job, state=State.QUEUED, decision=ref, reason="", lease=None, waiting_for=(), due_at=None)
     (scratch / "decision.json").write_bytes(body)
-    return _run(context, ready, _Overlay(context.stack.store, {key: scratch / "decision.json"}), scratch)
+    with _LINE.turn(who):
+        return _run(context, ready, _Overlay(context.stack.store, {key: scratch / "decision.json"}), scratch)
 
 
 def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:
@@ -116,29 +150,40 @@ def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> 
         job_timeout_seconds=min(_SECONDS, context.stack.settings.job_timeout_seconds),
         worker_cpu_seconds=min(_SECONDS, context.stack.settings.worker_cpu_seconds),
     )
-    with _turn():
-        return _boxed(job, source, scratch, settings)
+    return _boxed(job, source, scratch, settings)
 
 
-@contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """One preview at a time, a few in line, the others refused at once."""
-    busy = ProblemError(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "other previews are running; try again in a moment",
-        headers={"Retry-After": "10"},
-    )
-    if not _IN_LINE.acquire(blocking=False):
-        raise busy
-    try:
-        if not _ONE_AT_A_TIME.acquire(timeout=_WAIT_SECONDS):
-            raise busy
+class PreviewLine:
+    """One preview at a time, in the order of arrival; one of each caller, the others are refused at once."""
+
+    def __init__(self) -> None:
+        self._line: list[str] = []
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def turn(self, who: str) -> Iterator[None]:
+        with self._changed:
+            if who in self._line:
+                raise _busy("a preview of yours is running or waits")
+            if len(self._line) >= _IN_LINE:
+                raise _busy("other previews are running")
+            self._line.append(who)
         try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._line[0] == who, _WAIT_SECONDS):
+                    raise _busy("other previews are running")
             yield
         finally:
-            _ONE_AT_A_TIME.release()
-    finally:
-        _IN_LINE.release()
+            with self._changed:
+                self._line.remove(who)
+                self._changed.notify_all()
+
+
+_LINE = PreviewLine()
+
+
+def _busy(why: str) -> ProblemError:
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, f"{why}; try again in a moment", headers={"Retry-After": "10"})
 
 
 def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) -> Rehearsal:
@@ -155,9 +200,9 @@ def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) ->
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        if path.stat().st_size > _ARTIFACT_BYTES:
+        if path.stat().st_size > DOCUMENT.bytes:
             return None
-        read = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        read = plain(path.read_bytes(), DOCUMENT)
+    except (OSError, ValueError):
         return None
     return read if isinstance(read, dict) else None

@@ -25,11 +25,11 @@ from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
-from core.decisions import parse_decision
 from core.errors import ObjectMissing
 from core.jobs import State
 from core.manifests import MAX_MANIFEST_BYTES
 from infra.logs import Log
+from infra.parsing import read_decision
 from infra.wiring import Stack
 
 _PARTS = 100
@@ -136,7 +136,7 @@ def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
         if not call.principal.sees(submission.tenant):
             detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
             raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        return _rehearsed(rehearse_drop(call.context, submission, scratch))
+        return _rehearsed(rehearse_drop(call.context, submission, scratch, _asker(call)))
 
 
 def preview_decision(call: Call) -> Answer:
@@ -145,9 +145,14 @@ def preview_decision(call: Call) -> Answer:
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
     decision = decision_document(call, job) | {"remember": False}
-    parse_decision(json.dumps({**decision, "accept": True}).encode())
+    read_decision(json.dumps({**decision, "accept": True}).encode())
     with call.context.spool.scratch() as scratch:
-        return _rehearsed(rehearse_decision(call.context, job, decision, scratch))
+        return _rehearsed(rehearse_decision(call.context, job, decision, scratch, _asker(call)))
+
+
+def _asker(call: Call) -> str:
+    """Whose preview it is: all tokens of a tenant have one at a time."""
+    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
 
 
 def _rehearsed(done: Rehearsal) -> Response:

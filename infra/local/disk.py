@@ -32,8 +32,12 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Create an empty file that only this user may read, for a database; one that exists is left as it is."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
+    """Create an empty file that only this user may read, for a database; one that exists is not even opened.
+
+    To close it again would release the locks that this process holds on it, and with them SQLite's.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
 class FileFacts(NamedTuple):

@@ -378,19 +378,18 @@ def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -
     """Report columns whose number format shows a minus sign that the stored numbers do not have."""
     for column in table.columns:
         runs = sheet.layout().units.get(column.index, {}).get(MINUS, ())
-        inside = [
-            (max(first, table.top), min(last, table.bottom)) for first, last in zip(runs[::2], runs[1::2], strict=True)
+        rows = [
+            row
+            for first, last in zip(runs[::2], runs[1::2], strict=True)
+            for row in range(max(first, table.top), min(last, table.bottom) + 1)
+            if row not in table.without
         ]
-        rows = sum(last - first + 1 for first, last in inside if first <= last)
-        if rows:
-            first = min(first for first, last in inside if first <= last)
-            said = (
-                f"the number format of {rows:,} cells from this one on shows positive numbers as negative ones; the "
-                "numbers are kept as they are stored; to settle it: store them with their sign"
-            )
+        said = "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "
+        for n, row in enumerate(rows[:_EACH]):
+            rest = len(rows) - _EACH if n == _EACH - 1 else 0
             findings.add(
-                "sign_ignored", "warning", said, place=table.place, row=first, column=column.index, rule="reading",
-                count=rows,
+                "sign_ignored", "warning", f"{said}store it with its sign", place=table.place, row=row,
+                column=column.index, rule="reading", count=1 + max(rest, 0),
             )  # fmt: skip
 
 

@@ -140,6 +140,31 @@ class TestSenders:
         mine = rig.from_afar(rig.token("operator", "acme"))
         assert [entry["act"] for entry in mine.get("/actions").json()["actions"]] == ["retry"]
 
+    def test_a_tenant_whose_name_ends_in_another_s_hides_nothing_of_it(
+        self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(actions, "_MOST_READ", 2)
+        job = rig.failed("a", tenant="acme")
+        rig.client.post(f"/jobs/{job.job_id}/retry")
+        for n in range(3):
+            rig.client.put(f"/uploads/inbox/evil.acme/{n}.csv", content=b"x")
+        mine = rig.from_afar(rig.token("operator", "acme"))
+        assert [entry["act"] for entry in mine.get("/actions").json()["actions"]] == ["retry"]
+        theirs = rig.from_afar(rig.token("operator", "evil.acme"))
+        assert [entry["act"] for entry in theirs.get("/actions").json()["actions"]] == ["put", "put"]
+
+    def test_entries_of_the_action_log_are_kept_for_so_many_days(self, rig: ApiRig):
+        rig.client.put("/uploads/inbox/acme/p.csv", content=b"x")
+        for day in ("2020-01-01", "2020-01-02"):
+            rig.stack.store.put(f"{ACTIONS}{day}/120000.000000-01234567.acme.json", b'{"act": "old", "tenant": "acme"}')
+        rig.stack.store.put(f"{ACTIONS}notes/mine.json", b"{}")
+        log = rig.context.actions
+        log.tidy(0)
+        assert len(log.latest(10, tenant="acme")) == 3
+        log.tidy(30)
+        assert [entry["act"] for entry in log.latest(10, tenant="acme")] == ["put"]
+        assert rig.stack.store.head(f"{ACTIONS}notes/mine.json") is not None
+
     def test_a_request_of_many_long_keys_is_known_again(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(rig.context.submissions, "record", lambda _tenant, keys, **_: Accepted(keys))
         body = {"tenant": "acme", "keys": [f"inbox/acme/{'k' * 900}{n}.csv" for n in range(1000)]}

@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -200,6 +202,17 @@ class TestWhoMayRead:
                 assert (data / name).stat().st_mode & 0o077 == 0, name
             for path in data.glob("*.sqlite*"):
                 assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_a_second_connection_of_a_process_keeps_the_locks_of_the_first(tmp_path: Path):
+    """Else another process takes itself for the last one, and removes the log with what was not written back yet."""
+    path = tmp_path / "data/ade.sqlite"
+    with closing(Database(path)) as first:
+        first.read().execute("SELECT count(*) FROM jobs").fetchone()
+        Database(path).close()
+        other = f"import sqlite3; db = sqlite3.connect({str(path)!r}); db.execute('SELECT * FROM jobs'); db.close()"
+        subprocess.run([sys.executable, "-c", other], check=True)
+        assert path.with_name("ade.sqlite-wal").exists()
 
 
 FOREIGN = [

@@ -6,7 +6,10 @@ import random
 
 import pytest
 
+from core.budget import WeighedCache
 from core.memories import MemoryInvalid
+from infra import parsing
+from infra.parsing import check_memory
 from runner import staging
 from runner.engine.mapping import confirmed
 from runner.engine.mapping.confirmed import ConfirmedHeaders, IndexedHeaders
@@ -69,17 +72,18 @@ def made(monkeypatch):
     """The names of the costly functions, as they are called."""
     calls = []
 
-    def watch(name):
-        real = getattr(staging, name)
-        monkeypatch.setattr(staging, name, lambda given: (calls.append(name), real(given))[1])
+    def watch(module, name):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda given: (calls.append(name), real(given))[1])
 
-    watch("parse_memory")
-    watch("_indexed")
+    watch(parsing, "parse_memory")
+    watch(staging, "indexed")
+    monkeypatch.setattr(parsing, "_found", WeighedCache(10_000))
     return calls
 
 
 def stage(seen, memory):
-    seen.check(memory)
+    check_memory(memory)
     assert seen.staged([memory], (hashlib.sha256(memory).hexdigest(),)).headers is not None
 
 
@@ -87,12 +91,11 @@ def test_memories_of_one_content_are_checked_and_indexed_once(made):
     seen = SeenMemories()
     for _ in range(3):
         stage(seen, body("Town"))
-    assert made == ["parse_memory", "_indexed"]
+    assert made == ["parse_memory", "indexed"]
 
 
 def test_what_was_used_longest_ago_is_forgotten_first(made, monkeypatch):
     monkeypatch.setattr(staging, "_KEPT_BYTES", 4_000)
-    monkeypatch.setattr(staging, "_KEPT_DIGESTS", 5)
     seen = SeenMemories()
     for n in range(50):
         stage(seen, body(f"Town {n}"))
@@ -100,14 +103,13 @@ def test_what_was_used_longest_ago_is_forgotten_first(made, monkeypatch):
     stage(seen, body("Town 49"))
     assert made == []
     stage(seen, body("Town 0"))
-    assert made == ["parse_memory", "_indexed"]
+    assert made == ["parse_memory", "indexed"]
 
 
 def test_a_broken_memory_is_refused_each_time():
-    seen = SeenMemories()
     for _ in range(2):
         with pytest.raises(MemoryInvalid):
-            seen.check(b"{")
+            check_memory(b"{")
 
 
 def test_the_headers_of_all_memories_make_one_index_and_the_rest_stays_apart():

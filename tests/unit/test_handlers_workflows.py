@@ -1,6 +1,5 @@
 """Manifests that are read once and remembered above a drop: for how long, and what makes them be asked for anew."""
 
-from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -132,11 +131,13 @@ def test_a_manifest_above_that_does_not_validate_is_reported_from_memory_too(wor
         assert rejected == [key]
 
 
-def test_the_oldest_is_forgotten_where_too_many_are_kept(flows):
-    kept: OrderedDict[str, int] = OrderedDict()
-    for n, key in enumerate(["a", "b", "a", "c"]):
-        flows._keep(kept, key, n, 2)
-    assert dict(kept) == {"a": 2, "c": 3}
+def test_the_oldest_is_forgotten_where_too_many_are_kept(world, flows, monkeypatch):
+    monkeypatch.setattr("handlers.workflows._CACHED", 2)
+    places = [f"inbox/acme/{name}/" for name in "abc"]
+    for at in places:
+        above(world, flows, at)
+    assert above(world, flows, places[2])[1] is False
+    assert above(world, flows, places[0])[1] is True
 
 
 def test_the_manifests_of_a_listed_folder_are_found_without_another_pass_over_its_names(world, monkeypatch):

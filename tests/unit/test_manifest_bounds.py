@@ -102,7 +102,7 @@ def test_a_long_list_of_allowed_values_is_taken():
 
 def test_of_very_many_problems_the_first_are_named():
     found = problems(body(fields=fields(1000, nonsense=1)))
-    assert found["$"] == "has 950 more problems"
+    assert found["$"] == "has more problems"
 
 
 def test_a_key_that_stands_twice_among_very_many_is_named():

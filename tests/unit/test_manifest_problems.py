@@ -75,6 +75,10 @@ BAD = {
     "what to do on errors": (top(on_rule_error="stop"), "$.on_rule_error", '"stop"', "finding or fail"),
     "a parameter twice": (top(params={"a": 1}, sweep={"a": [1]}), "$.sweep.a", "params too", "not in both"),
     "a sweep too large": (top(sweep={"a": list(range(101)), "b": list(range(101))}), "$.sweep", "10201 jobs", "at most 1000"),
+    "parameters too long": (top(params={"a": "x" * 70_000}), "$.params", "bytes", "at most 65536"),
+    "parameters too long for so many jobs": (
+        top(params={f"k{n}": 0 for n in range(500)}, sweep={"b": list(range(300))}), "$.sweep", "300 jobs", "at most 1048576",
+    ),
     "an empty sweep": (top(sweep={"a": []}), "$.sweep.a", "[]", "at least 1"),
     "a parameter that is a list": (top(params={"a": [1]}), "$.params.a", "[1]", "a text, a number"),
     "a limit too low": (top(limits={"memory_mb": 1}), "$.limits.memory_mb", "is 1", "at least 64"),

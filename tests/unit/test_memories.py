@@ -173,11 +173,11 @@ def test_a_memory_that_has_too_many_bytes_loses_what_is_worth_least_and_goes_on_
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"{" * 1_000_000, "not JSON"),
+        (b"{" * 1_000_000, "deep"),
         (b"[" * 1_000_000, "deep"),
         (b" " * (memories.MAX_MEMORY_BYTES + 1), "bytes"),
         (b"[]", "is []"),
-        (b"\xff", "not JSON"),
+        (b"\xff", "not UTF-8"),
         (b'{"memory": 2}', "$.memory"),
         (b'{"memory": 1, "head": []}', "$.head"),
         (b'{"memory": 1, "headers": {}}', "$.headers"),

@@ -16,7 +16,7 @@ from console.cli.explain import explained
 from console.cli.guard import exit_of
 from console.cli.output import Printer, Progress
 from console.cli.service import Signals
-from core.decisions import DecisionInvalid, parse_decision
+from core.decisions import DecisionInvalid
 from core.drops import plan
 from core.errors import UsageError
 from core.jobs import End, Job, JobError, Review, State, ask, decide, move, start
@@ -25,6 +25,7 @@ from core.ports import ObjectInfo
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
+from infra.parsing import read_decision
 from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
 from runner.publish import outcome, result_body
@@ -48,7 +49,8 @@ class Trial:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
-    desk, files = desk_of(args.manifest, args.files, settings)
+    bucket = settings.storage_data_dir / "bucket"
+    desk, files = desk_of(args.manifest, args.files, inbox_folder(TENANT, ""), bucket)
     trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
@@ -67,11 +69,12 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return exit_of([replace(job, state=outcome(job)) for job in ended])
 
 
-def desk_of(manifest_path: Path, files: list[Path], settings: Settings) -> tuple[Desk, dict[str, Path]]:
-    """The manifest with its files, and the primary inputs by the keys they would have in the bucket."""
+def desk_of(manifest_path: Path, files: list[Path], folder: str, bucket: Path) -> tuple[Desk, dict[str, Path]]:
+    """The manifest with its files, and the primary inputs by the keys they would have in a folder of the inbox.
+
+    `bucket`: where to find what the manifest names by whole keys.
+    """
     manifest = read_manifest(manifest_path)
-    folder = inbox_folder(TENANT, "")
-    bucket = settings.storage_data_dir / "bucket"
     # The files are given explicitly, so what a standing manifest subscribes to does not matter.
     desk = lay_out(manifest_path, manifest.model_copy(update={"subscribe": ()}), folder=folder, bucket=bucket)
     keys = {folder + path.name: path for path in files}
@@ -99,7 +102,7 @@ def _decided(job: Job, files: dict[str, Path]) -> Job:
     found = [(key, files[key]) for key in decision_places(job) if key in files]
     for key, path in found[:1]:
         try:
-            parse_decision(path.read_bytes())
+            read_decision(path.read_bytes())
         except DecisionInvalid as error:
             problems = "".join(f"\n  {p.path}: {p.problem} (allowed: {p.allowed})" for p in error.problems)
             raise UsageError(f"{path} does not validate:{problems}") from None

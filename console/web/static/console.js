@@ -483,8 +483,15 @@ const starts = {
     if (!form) return;
     form.addEventListener("submit", (event) => { event.preventDefault(); decide(form); });
     for (const other of $$("[data-other]")) {
+      const radio = $("input", other.closest("label"));
+      const known = new Set($$("input[data-value]", other.closest("fieldset")).map((one) => one.dataset.value));
+      const rest = [...($("#fields")?.content.children || [])].filter((one) => !known.has(JSON.stringify(one.value)));
+      if (!rest.length) { other.closest("label").remove(); continue; }
+      radio.dataset.value = JSON.stringify(rest[0].value);
+      other.append(rest[0].cloneNode(true));
+      // The list may be long, and so may the page: it is filled where somebody wants it.
+      other.addEventListener("focus", () => other.append(...rest.slice(1).map((one) => one.cloneNode(true))), { once: true });
       other.addEventListener("change", () => {
-        const radio = $("input", other.closest("label"));
         radio.dataset.value = JSON.stringify(other.value);
         radio.checked = true;
       });

@@ -1,0 +1,104 @@
+"""Reads what tenants wrote, once for each content: small texts here, others in a process with limits of its own.
+
+What was found is kept by the bytes that it takes, what is wrong with a text as well; `core/budget.py` says what a text
+may cost.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from core.budget import WeighedCache, weight_of, weight_of_problems
+from core.decisions import Decision, DecisionInvalid, parse_decision
+from core.errors import ManifestInvalid, Problem
+from core.manifests import Manifest, parse_manifest
+from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
+from infra.apart import SMALL, TooCostly, apart
+
+_KEPT_BYTES: Final = 64 * 1024 * 1024
+_VALID: Final = True
+SHOWN: Final = 50  # entries of each kind in a summary
+
+T = TypeVar("T")
+_found: Final = WeighedCache[tuple[str, bytes], object](_KEPT_BYTES)
+
+
+def read_manifest(body: bytes) -> Manifest:
+    """Raises ManifestInvalid."""
+    found = _read(_manifest, body, "a manifest as docs/manifest.md describes it")
+    if isinstance(found, list):
+        raise ManifestInvalid(found)
+    return found
+
+
+def read_decision(body: bytes) -> Decision:
+    """Raises DecisionInvalid."""
+    found = _read(_decision, body, "a decision as docs/review.md describes it")
+    if isinstance(found, list):
+        raise DecisionInvalid(found)
+    return found
+
+
+def read_memory_text(body: bytes) -> Memory:
+    """Raises MemoryInvalid."""
+    found = _read(_memory, body, "a memory as docs/memory.md describes it")
+    if isinstance(found, list):
+        raise MemoryInvalid(found)
+    return found
+
+
+def check_memory(body: bytes) -> None:
+    """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
+    found = _read(_valid_memory, body, "a memory as docs/memory.md describes it")
+    if isinstance(found, list):
+        raise MemoryInvalid(found)
+
+
+def memory_summary(body: bytes) -> MemorySummary | None:
+    """What a page shows of a memory; None: it cannot be read."""
+    found = _read(_summary, body, "a memory")
+    return found if isinstance(found, MemorySummary) else None
+
+
+def _read(parse: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
+    key = (parse.__name__, hashlib.sha256(body).digest())
+    known = _found.get(key)
+    if known is not None:
+        return known  # type: ignore[return-value] # the name of the function tells the type
+    try:
+        found = parse(body) if len(body) <= SMALL else apart(parse, body)
+    except TooCostly as error:
+        found = [Problem("$", f"cannot be read: {error}", allowed)]
+    taken = b"" if found is _VALID else body  # of the text, by what is kept
+    _found.keep(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    return found
+
+
+def _manifest(body: bytes) -> Manifest | list[Problem]:
+    try:
+        return parse_manifest(body)
+    except ManifestInvalid as error:
+        return error.problems
+
+
+def _decision(body: bytes) -> Decision | list[Problem]:
+    try:
+        return parse_decision(body)
+    except DecisionInvalid as error:
+        return error.problems
+
+
+def _memory(body: bytes) -> Memory | list[Problem]:
+    try:
+        return parse_memory(body)
+    except MemoryInvalid as error:
+        return error.problems
+
+
+def _summary(body: bytes) -> MemorySummary | list[Problem]:
+    return summary(body, SHOWN) or []
+
+
+def _valid_memory(body: bytes) -> bool | list[Problem]:
+    found = _memory(body)
+    return found if isinstance(found, list) else _VALID
