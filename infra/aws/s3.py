@@ -35,7 +35,7 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
-from infra.aws.s3_answers import ETAG, MD5_ETAG, Answers, check_named, etag_of, version_of
+from infra.aws.s3_answers import ETAG, MD5_ETAG, StoreAnswers, check_named, etag_of, version_of
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
 
@@ -67,7 +67,7 @@ class S3Store:
         self._call = caller or Caller(str(address))
         if address.endpoint is not None:
             self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
-        self._answers = Answers(opaque=address.options.get("etag") == "opaque")
+        self._answers = StoreAnswers(opaque=address.options.get("etag") == "opaque")
         self._uploads = Uploads(self._s3, self._call, self._bucket, self._answers, part_bytes=part_bytes)
         self._copied_at_once = copied_at_once
         self._page_size = page_size

@@ -25,7 +25,7 @@ def md5_hex(body: bytes) -> str:
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
-class Answers:
+class StoreAnswers:
     """Checks the answers of one bucket. `opaque`: its ETags are never digests (docs/cloud.md)."""
 
     def __init__(self, *, opaque: bool) -> None:

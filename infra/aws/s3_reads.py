@@ -19,7 +19,7 @@ from core.errors import AnswerDoubted, ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
 from core.proofs import check_read
 from infra.aws.calls import Caller
-from infra.aws.s3_answers import Answers, check_named, etag_of, version_of
+from infra.aws.s3_answers import StoreAnswers, check_named, etag_of, version_of
 
 F = TypeVar("F")
 V = TypeVar("V")
@@ -83,7 +83,7 @@ def read_to_end(
     pin: Mapping[str, str],
     limit: int,
     expect: Collection[str],
-    answers: Answers,
+    answers: StoreAnswers,
 ) -> None:
     """Read an object at the version of `pin` (parameters of GetObject), or the newest.
 
@@ -101,7 +101,14 @@ def read_to_end(
 
 class _Reading:
     def __init__(
-        self, s3: Any, target: Mapping[str, str], sink: Sink, *, pin: Mapping[str, str], limit: int, answers: Answers
+        self,
+        s3: Any,
+        target: Mapping[str, str],
+        sink: Sink,
+        *,
+        pin: Mapping[str, str],
+        limit: int,
+        answers: StoreAnswers,
     ) -> None:
         self._s3 = s3
         self._target = target

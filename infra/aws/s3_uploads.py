@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import AdeError, StoreUnavailable
 from infra.aws.calls import Answered, Caller
-from infra.aws.s3_answers import Answers, check_named
+from infra.aws.s3_answers import StoreAnswers, check_named
 
 PART_BYTES = 16 * 1024 * 1024
 _MOST_PARTS = 10_000
@@ -27,7 +27,9 @@ _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 class Uploads:
     """Uploads in parts to one bucket."""
 
-    def __init__(self, s3: Any, call: Caller, bucket: str, answers: Answers, *, part_bytes: int = PART_BYTES) -> None:
+    def __init__(
+        self, s3: Any, call: Caller, bucket: str, answers: StoreAnswers, *, part_bytes: int = PART_BYTES
+    ) -> None:
         self._s3 = s3
         self._call = call
         self._bucket = bucket
