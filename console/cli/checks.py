@@ -183,6 +183,19 @@ def check_sandbox(isolation: Isolation, settings: Settings) -> Iterator[Check]:
         yield Check("sandbox", OK, f"gap: {gap}")
 
 
+def check_network(settings: Settings) -> Iterator[Check]:
+    """Where rules may use the network, whatever believes this machine believes them."""
+    if settings.runtime_network_access:
+        yield Check(
+            "network",
+            WARNING,
+            "ADE_RUNTIME_NETWORK_ACCESS=true: rules reach whatever this host reaches, its loopback included; "
+            "the console asks every caller for a token",
+            "make a token with `ade token new`; give services on this host a password, and block the metadata "
+            "address for this user; or unset the variable",
+        )
+
+
 def check_wheelhouse(settings: Settings) -> Iterator[Check]:
     house = settings.wheelhouse
     if house is None:

@@ -59,6 +59,7 @@ def _all(*, deep: bool) -> Iterator[Check]:
         yield from guarded("table", _of_stack(settings, newest, deep=deep))
     yield from guarded("change notice", checks.check_watch(folder))
     yield from guarded("sandbox", _sandbox(settings))
+    yield from checks.check_network(settings)
     yield from checks.check_wheelhouse(settings)
     yield from guarded("clock", checks.check_clock(folder, newest[0] if newest else None))
 
