@@ -10,7 +10,6 @@ written there too, from the verified data.
 """
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
@@ -42,6 +41,7 @@ from runner.staging import (
     mended_input,
     stage,
 )
+from runner.surroundings import lacks_room
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 PROFILE = "profile.json"
@@ -60,7 +60,6 @@ _MAX_MESSAGE = 300
 _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED})
 _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
 _BLOCK = 1024 * 1024
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 _MOST_FILES = 10_000
 _ROOM_PER_BYTE, _ROOM = 4, 64 * 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
@@ -93,7 +92,7 @@ class Outcome:
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
     used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
-    full: bool = False  # this runner was refused room on a disk
+    full: bool = False  # this runner was refused room, on a disk or by the store
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     given_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
@@ -193,7 +192,7 @@ class Attempts:
             return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
         except (StoreUnavailable, OSError) as error:
             ended = self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
-            return replace(ended, full=isinstance(error, OSError) and error.errno in _FULL)
+            return replace(ended, full=lacks_room(error))
 
     @contextlib.contextmanager
     def _timed(self, name: str, phases: list[Phase]) -> Iterator[None]:

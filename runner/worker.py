@@ -32,7 +32,7 @@ from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import Publisher, count_moved
-from runner.surroundings import Surroundings
+from runner.surroundings import Surroundings, lacks_room
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
@@ -282,8 +282,8 @@ class Worker:
     def _broken(self, delivery: Delivery, error: Exception) -> None:
         """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
         job_id, cause = delivery.message.job_id, f"{type(error).__name__}: {error}"
-        failures = 0
-        if not self.surroundings.to_blame():
+        failures, full = 0, lacks_room(error)
+        if not self.surroundings.to_blame() and not full:
             with self._lock:
                 if len(self._failures) > _MOST_REMEMBERED:
                     self._failures.clear()  # most of them were handled by others long ago
@@ -297,7 +297,7 @@ class Worker:
                     self._failures.pop(job_id, None)
                     self._unwritten.pop(job_id, None)
             else:
-                seconds = min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
+                seconds = _LONGEST_WAIT_SECONDS if full else min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
                 self.put_back(delivery, seconds * (0.5 + self.draw()))
         except Exception as failed:  # noqa: BLE001 - it is redelivered when its visibility ends
             self.log.warning("release_failed", job_id=job_id, error=type(failed).__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreUnavailable
+from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreFull, StoreUnavailable
 from core.jobs import State
 from core.verdicts import Verdict
 from runner.assembly import Runner
@@ -293,6 +293,27 @@ def test_a_job_that_cannot_be_published_for_ever_reaches_people_once_and_stops_n
     world.store.copy = copy
     worked_off(world, runner)
     assert {str(job.state) for job in world.jobs()} == {"SUCCEEDED"}
+
+
+@pytest.mark.parametrize("step", ["put", "copy"])
+def test_a_bucket_over_its_quota_costs_nothing_though_a_probe_still_fits(fresh, step):
+    world = fresh(max_attempts=1)
+    outage = Outage(world, (), unavailable)
+    dropped(world, 1)
+    write, left = getattr(world.store, step), [20]
+
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        if left[0] and not str(args[0]).endswith("/probe"):
+            left[0] -= 1
+            raise StoreFull("s3://b refused put: QuotaExceeded (403)")
+        return write(*args, **kwargs)
+
+    setattr(world.store, step, refusing)
+    worked_off(world, world.runner(), turns=3000)
+    (job,) = world.jobs()
+    assert (str(job.state), job.attempt) == ("SUCCEEDED", 1)
+    assert left == [0]
+    assert not outage.letters
 
 
 def test_a_failed_job_whose_result_cannot_be_written_yet_has_one_letter_in_the_end(fresh):
