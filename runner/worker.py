@@ -39,6 +39,7 @@ NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a
 _FRESH_RECEIVES = 20  # well below the queue's limit, after which a message is dead
 _POISON_FAILURES = 10  # after so many failures without an outage, a message goes to the dead letters
 _MOST_REMEMBERED = 10_000
+_MOST_FORGIVEN = 20  # attempts that the host may have ended, on evidence that a job might be able to bring about
 _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
 # An attempt that ends so after a cancel was requested is cancelled.
@@ -248,7 +249,7 @@ class Worker:
     def _blameless(self, held: Held, verdict: Verdict) -> bool:
         """Whether an outage ended an attempt: any other job would have failed too."""
         if verdict is Verdict.LEASE_LOST:
-            return held.missed
+            return held.missed or (held.late and _forgivable(held.job))
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
@@ -373,10 +374,19 @@ class Worker:
             self.queue.ack(delivery.receipt)
 
 
+def _forgivable(job: Job) -> bool:
+    return job.attempts_total - job.attempt < _MOST_FORGIVEN
+
+
 def _forgiven(job: Job, fence: int) -> Job | None:
-    """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it."""
+    """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it.
+
+    It waits for its next attempt, or has begun it under the next fence.
+    """
     lost = job.error is not None and job.error.verdict is Verdict.RUNNER_LOST
-    if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
+    waits = job.state is State.QUEUED and job.fence == fence and lost and job.attempt >= 1
+    runs = job.state is State.RUNNING and job.fence == fence + 1 and job.attempt > 1 and _forgivable(job)
+    if not (waits or runs):
         return None
     return replace(job, attempt=job.attempt - 1)
 

@@ -176,6 +176,7 @@ def _file_size(limits: BoxLimits) -> Ending:
 
 CHECK_EVERY = 0.1  # seconds between checks of what the kernel may not limit
 TICK = 0.05  # seconds between checks whether the runner wants the box to end
+STILL = 5.0  # seconds without a check: this host stood still (suspended, paused), and the box with it
 GRACE = 10.0  # seconds that a keeper may take to end its tree
 SLACK_MB = 8  # overhead of file systems
 _CHUNK = 64 * 1024
@@ -255,9 +256,13 @@ class Watch:
         for fd in self._fds:
             poll.register(fd, select.POLLIN)
         give_up: float | None = None
+        before = time.monotonic()
         try:
             while not self._over:
                 now = time.monotonic()
+                if now - before > STILL:
+                    deadline += now - before
+                before = now
                 if give_up is None:
                     why = self._reason_to_kill(now, deadline, killed)
                     if why is not None:
