@@ -92,6 +92,7 @@ class Outcome:
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
     used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
+    by_host: bool = False  # the host ended its box, and neither its contents nor its limits did
     full: bool = False  # this runner was refused room, on a disk or by the store
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     given_at: float | None = None  # when that one was uploaded
@@ -176,6 +177,7 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                by_host=report.by_host,
                 mends=mends,
                 given=job.decision,
                 given_at=job.decided_at,
@@ -423,7 +425,7 @@ def verified(
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT:
         refusal["verdict"] = Verdict.ENGINE_FAILED
         suspicion = suspicion or f"outputs of the engine alone were refused: {refusal['message']}"
-    return replace(spent, **refusal, where={}, suspicion=suspicion)
+    return replace(spent, **refusal, where={}, suspicion=suspicion, by_host=seen.by_host)
 
 
 def _second_box(

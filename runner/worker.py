@@ -46,7 +46,9 @@ _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 _CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
 
 # What a box may report where the system refused it something.
-_SYSTEM_ERRORS = frozenset({Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.BAD_OUTPUT, Verdict.BOX_FAILED})
+_SYSTEM_ERRORS = frozenset(
+    {Verdict.ENGINE_FAILED, Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.BAD_OUTPUT, Verdict.BOX_FAILED}
+)
 
 # Attempts that ended so show no failure in their trace.
 _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
@@ -240,7 +242,8 @@ class Worker:
             outcome = replace(outcome, verdict=Verdict.STORE_FAILED, message=message, files=(), suspicion="")
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or outcome.full)
+        spared = outcome.full or (outcome.by_host and _forgivable(job))
+        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or spared)
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
@@ -333,7 +336,10 @@ class Worker:
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
         policy = self.settings.retry_policy
-        decision = decide(verdict, attempt=job.attempt, policy=policy, jitter=self.draw(), blameless=outcome.blameless)
+        spared = job.attempts_total - job.attempt if outcome.full or outcome.by_host else 0
+        decision = decide(
+            verdict, attempt=job.attempt, policy=policy, jitter=self.draw(), blameless=outcome.blameless, spared=spared
+        )
         if isinstance(decision, Retry):
             attempt = job.attempt - (not decision.counts)
             announced = job.announced or decision.delay >= HELD_SECONDS

@@ -15,6 +15,7 @@ import pytest
 
 from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreFull, StoreUnavailable
 from core.jobs import State
+from core.ports import BoxReport
 from core.verdicts import Verdict
 from runner.assembly import Runner
 from tests.support.effort import QUICK
@@ -314,6 +315,24 @@ def test_a_bucket_over_its_quota_costs_nothing_though_a_probe_still_fits(fresh, 
     assert (str(job.state), job.attempt) == ("SUCCEEDED", 1)
     assert left == [0]
     assert not outage.letters
+
+
+@pytest.mark.parametrize(("kills", "state"), [(8, "SUCCEEDED"), (100, "FAILED")])
+def test_a_box_that_the_host_killed_is_built_again_many_times_but_not_for_ever(fresh, kills, state):
+    world = fresh(max_attempts=1)
+    dropped(world, 1)
+    run, left = world.sandbox.run, [kills]
+
+    def killed(order: Any, **more: Any) -> Any:
+        if left[0] and order.tenant != "_probe":
+            left[0] -= 1
+            return BoxReport(verdict=Verdict.BOX_FAILED, message="killed by the kernel", by_host=True)
+        return run(order, **more)
+
+    world.sandbox.run = killed
+    worked_off(world, world.runner(), turns=10_000)
+    (job,) = world.jobs()
+    assert str(job.state) == state
 
 
 def test_a_failed_job_whose_result_cannot_be_written_yet_has_one_letter_in_the_end(fresh):
