@@ -485,8 +485,8 @@ def stamp_text(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-RECORD_VERSION = 2  # the newest that this program reads and writes
-# Verdicts that programs of version 1 know; a row with any other is of version 2.
+RECORD_VERSION = 3  # the newest that this program reads and writes
+# Verdicts that programs of version 1 know, and those that came with version 3; a row with any other is of version 2.
 _FIRST = frozenset(
     {
         Verdict.OK, Verdict.INPUT_UNREADABLE, Verdict.NOTHING_MAPPED, Verdict.INPUT_GONE, Verdict.RULE_ERROR,
@@ -495,6 +495,7 @@ _FIRST = frozenset(
         Verdict.STORE_FAILED, Verdict.RUNNER_LOST,
     }
 )  # fmt: skip
+_THIRD = frozenset({Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED})
 
 _CODEC = TypeAdapter(Job)
 _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
@@ -505,8 +506,11 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
+    verdict = Verdict.OK if job.error is None else job.error.verdict
+    if verdict in _THIRD:
+        return 3
     newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
-    return 2 if newer or (job.error is not None and job.error.verdict not in _FIRST) else 1
+    return 2 if newer or verdict not in _FIRST else 1
 
 
 def dump_job(job: Job) -> str:

@@ -383,7 +383,7 @@ class Marks(Protocol):
         ...
 
     def mark(self, marks: Mapping[str, LineMark]) -> None:
-        """LineMark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
+        """LineMark lines by name, except those whose rows have changed since then. A mark expires within a day."""
         ...
 
 

@@ -150,12 +150,14 @@ class Settings:
         metadata={"parse": _token, "doc": "token that callers of the webhook must send; unset: no webhook"},
     )
     console_listen: str = _setting("127.0.0.1:8020", _console_listen, "address of the console and the job API")
-    console_tokenless: bool = _setting(True, _flag, "whether callers on this machine need no token")
+    console_tokenless: bool = _setting(
+        True, _flag, "whether callers on this machine need no token, if no rule has the network"
+    )
     console_hosts: str = _setting("", _text, "host names of the console besides those of this machine, with commas")
     console_proxies: str = _setting("", _text, "addresses of proxies that say who signed in, with commas")
     console_proxy_header: str = _setting("x-auth-request-email", _text, "header in which such a proxy names the person")
     console_rate: int = _setting(50, _int(1), "requests a second that one token may make")
-    actions_days: int = _setting(365, _int(0), "days that the log of who did what is kept; 0: for ever")
+    actions_days: int = _setting(365, _int(0), "days that the log of who did what is kept; 0: forever")
     console_body_mb: int = _setting(500, _int(1), "largest body of a request")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")
@@ -230,6 +232,11 @@ class Settings:
     @property
     def beat_seconds(self) -> float:
         return self.heartbeat_seconds if self.heartbeat_seconds is not None else self.lease_seconds / 3
+
+    @property
+    def tokenless(self) -> bool:
+        """Whether callers on this machine need no token: a rule with the network is one of them."""
+        return self.console_tokenless and not self.runtime_network_access
 
     @property
     def timings(self) -> Timings:

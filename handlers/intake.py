@@ -147,7 +147,7 @@ class Intake:
                     meters.add("ade.jobs.recorded", len(jobs), what=what)
 
     def stop(self) -> None:
-        """End a sweep that is under way, and let none begin: the next process goes on. Safe from a signal handler."""
+        """End a sweep in progress, and let none begin: the next process goes on. Safe from a signal handler."""
         self._stopped.set()
 
     def sweep(self) -> Report:

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
+from core.errors import AnswerDoubted, ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
@@ -94,7 +94,7 @@ class Outcome:
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
-    blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
+    blameless: bool = False  # an outage (runner/surroundings.py), or a lie of the store: the job keeps its attempt
     used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
     by_host: bool = False  # the host ended its box, and neither its contents nor its limits did
     full: bool = False  # this runner was refused room, on a disk or by the store
@@ -208,6 +208,8 @@ class Attempts:
             return self._ended(Verdict.BOX_FAILED, str(error))
         except (ObjectMissing, ObjectChanged) as error:
             return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
+        except AnswerDoubted as error:
+            return replace(self._ended(Verdict.STORE_FAILED, str(error)), blameless=True)
         except (StoreUnavailable, OSError) as error:
             ended = self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
             return replace(ended, full=lacks_room(error))

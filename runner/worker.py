@@ -242,7 +242,7 @@ class Worker:
             outcome = replace(outcome, verdict=Verdict.STORE_FAILED, message=message, files=(), suspicion="")
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        spared = outcome.full or (outcome.by_host and _forgivable(job))
+        spared = outcome.blameless or outcome.full or (outcome.by_host and _forgivable(job))
         outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or spared)
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:

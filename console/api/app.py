@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 
 import anyio.to_thread
@@ -15,7 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from console.api.access import ANYONE
+from console.api.access import ANYONE, LOCAL
+from console.api.bodies import READ_AWAY, Bodies, Body, body_of, too_large
 from console.api.context import ApiContext
 from console.api.guarding import SECURITY_HEADERS, THREADS, unauthorized
 from console.api.openapi import OPERATIONS, document
@@ -25,10 +27,6 @@ from console.api.spans import RequestSpan
 from infra.logs import Log
 from infra.wiring import Stack
 
-_READ_SECONDS = 30.0  # the longest silence while a body arrives
-_SLOWEST = 1024  # bytes a second that a body may come at in the long run
-_READ_AWAY = 8 * 1024 * 1024  # of a body that nobody wants, so that its sender gets to read why
-_READ_AWAY_SECONDS = 3.0
 _LARGEST_URL = 8192
 
 WrongPage = Callable[[Request, ProblemError], Response]
@@ -65,7 +63,8 @@ def create_app(
 
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _http_errors(wrong)})
     app.router.redirect_slashes = False  # it would send a caller to whatever Host they named
-    app.add_middleware(Bounds, most=stack.settings.console_body_mb * 1024 * 1024)
+    largest = stack.settings.console_body_mb * 1024 * 1024
+    app.add_middleware(Bounds, bodies=Bodies(largest=largest, spool=context.spool.folder))
     app.state.context = context
     return app
 
@@ -155,15 +154,19 @@ class Endpoint:
                 headers={"Allow": allowed},
             )
         if operation.open:
+            address = request.client.host if request.client is not None else ""
+            body_of(request).comes_from_stranger(address)
+            if operation.method != "GET":
+                held.enter_context(context.guard.at_work(replace(ANYONE, id=f"address {address}")))
             return await perform(operation, request, context, ANYONE)
         principal = await run_in_threadpool(context.guard.principal, request)
         if principal is None:
-            raise unauthorized(
-                "a token is needed beyond this machine (`ade token new`); send `Authorization: Bearer <token>`"
-            )
+            raise unauthorized("a token is needed (`ade token new`); send `Authorization: Bearer <token>`")
         request.scope["ade.span"].begin(request.headers.get("traceparent"))
         context.guard.limit_rate(principal)
         held.enter_context(context.guard.at_work(principal))
+        body_of(request).comes_from(None if principal is LOCAL else principal.id)
+        request.scope.get("ade.known", _nobody)()
         if operation.right is not None and not principal.may(operation.right):
             raise ProblemError(
                 HTTPStatus.FORBIDDEN,
@@ -182,93 +185,51 @@ class Endpoint:
                 context.facade.forget_pauses()
 
 
+def _nobody() -> None:
+    """Where no server waits to hear that a caller is known."""
+
+
 def wants_page(request: Request) -> bool:
     """Whether a browser navigates here: it names HTML itself, which programs seldom do."""
     return "text/html" in request.headers.get("accept", "")
 
 
 class Bounds:
-    """Bounds of every request: the length of its URL, the size of its body, the silence while it arrives."""
+    """Bounds of every request: the length of its URL, and its body."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, bodies: Bodies) -> None:
         self._app = app
-        self._most = most
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        declared = request.headers.get("content-length", "0")
+        header = request.headers.get("content-length", "0")
+        declared = int(header) if header.isdecimal() else 0
         problem = None
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > _LARGEST_URL:
             problem = ProblemError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the URL is over {_LARGEST_URL} bytes; shorten it")
-        elif declared.isdecimal() and int(declared) > self._most:
-            problem = _over(self._most)
+        elif declared > self._bodies.largest:
+            problem = too_large(self._bodies.largest)
         if problem is not None:
             await _bare(problem)(scope, receive, send)
             return
-        body = _Body(receive, self._most)
+        body = scope["ade.body"] = Body(receive, self._bodies, declared)
         asks_first = "expect" in request.headers
-        left = int(declared) if declared.isdecimal() else 0
 
         async def sending(message: Message) -> None:
             refused = message["type"] == "http.response.start" and message["status"] >= HTTPStatus.BAD_REQUEST
             # A connection that closes on a body half read loses the answer.
-            if refused and not (asks_first and not body.seen) and left - body.seen <= _READ_AWAY:
+            if refused and not (asks_first and not body.seen) and body.left <= READ_AWAY:
                 await body.read_away()
             await send(message)
 
-        await self._app(scope, body.receive, sending)
-
-
-class _Body:
-    """The body of one request as it arrives: bounded in bytes and in time."""
-
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive = receive
-        self._most = most
-        self._waited = 0.0
-        self._ended = False  # nothing more to come, or nothing more to wait for
-        self.seen = 0
-
-    async def receive(self) -> Message:
-        if self._ended:
-            return await self._receive()  # only reports that the client has disconnected
-        began = time.monotonic()
-        patience = min(_READ_SECONDS, _READ_SECONDS + self.seen / _SLOWEST - self._waited)
         try:
-            message = await asyncio.wait_for(self._receive(), max(patience, 0.0))
-        except TimeoutError:
-            self._ended = True
-            raise ProblemError(
-                HTTPStatus.REQUEST_TIMEOUT,
-                f"nothing came for {_READ_SECONDS:g} seconds, or less than {_SLOWEST} bytes a second; "
-                "send the body faster",
-            ) from None
-        self._waited += time.monotonic() - began
-        self._take(message)
-        if self.seen > self._most:
-            raise _over(self._most)
-        return message
-
-    async def read_away(self) -> None:
-        most = self.seen + _READ_AWAY
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_READ_AWAY_SECONDS):
-                while not self._ended and self.seen < most:
-                    self._take(await self._receive())
-
-    def _take(self, message: Message) -> None:
-        self.seen += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-
-
-def _over(most: int) -> ProblemError:
-    return ProblemError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body is over {most} bytes (ADE_CONSOLE_BODY_MB); send less at once",
-    )
+            await self._app(scope, body.receive, sending)
+        finally:
+            body.close()
 
 
 def _bare(problem: ProblemError) -> Response:

@@ -1,8 +1,8 @@
 """Connected clients: how many there may be, and who goes when there are too many.
 
 Somebody who opens connections and says nothing must not lock others out. So a full server takes a new connection and
-closes one whose client owes it a request: the one that has waited longest, of the address that has most of them. A
-connection with a request at work is never closed for another.
+closes one whose client owes it a request, or has sent one without proof of who they are: the one that has waited
+longest, of the address that has most of them. A request of a known caller at work is never closed for another.
 
 A client that does not read its answer is cut off, so that nobody holds connections, files and streams that way. How
 much it has read, its acknowledgements tell: the system takes megabytes for it at once and then nothing for minutes.
@@ -29,6 +29,7 @@ HEAD_SECONDS = 10.0
 TAKE_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
 _SLOWEST = 1024  # bytes a second that a client has to read at
 ACCEPTED_AT_ONCE = 32  # more would come before any of them could make room
+_READ_AT_ONCE = 64 * 1024  # bytes; whatever nobody asks for yet stays in the system's buffers
 _OTHER_FILES = 300  # that the process needs besides connections, and those that come before others are closed
 
 
@@ -48,7 +49,8 @@ class Clients:
             next(iter(crowd)).let_go()
 
     def waits(self, one: "BoundedProtocol") -> None:
-        """Its client owes it a request."""
+        """Its client owes it a request; from now on, it has waited least."""
+        self.works(one)
         self._waiting.setdefault(one.address, {})[one] = None
 
     def works(self, one: "BoundedProtocol") -> None:
@@ -77,11 +79,13 @@ class BoundedProtocol(H11Protocol):
 
     all: Clients  # set by the server
     address = ""
+    _known = False  # who sent the request at work
     _patience: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        transport.max_size = _READ_AT_ONCE
         transport.set_write_buffer_limits(high=0)  # so that we learn of whatever the system does not take at once
         self.address = self.client[0] if self.client else ""
         self._await_head()
@@ -91,9 +95,16 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)  # which ends the wait for the next request at its first byte
         self._await_head()
 
+    def handle_events(self) -> None:
+        super().handle_events()
+        if not self._is_waiting():  # the application runs later than this
+            scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+            scope["ade.known"] = self._become_known
+
     def on_response_complete(self) -> None:
+        self._known = False
         super().on_response_complete()
-        if not self.transport.is_closing() and self._is_waiting():
+        if not self.transport.is_closing():
             self.all.waits(self)
 
     def pause_writing(self) -> None:
@@ -115,6 +126,9 @@ class BoundedProtocol(H11Protocol):
         if self._is_waiting():
             self.all.works(self)  # nobody lets it go twice
             self.transport.close()
+        elif not self._known:
+            self.all.works(self)
+            self.transport.abort()  # it may not read what we would still say
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be read as a request is answered as every other mistake is."""
@@ -139,9 +153,12 @@ class BoundedProtocol(H11Protocol):
     def _await_head(self) -> None:
         if not self._is_waiting():
             self._keep_patience()
-            self.all.works(self)
         elif self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self.let_go)
+
+    def _become_known(self) -> None:
+        self._known = True
+        self.all.works(self)
 
     def _await_reader(self, before: int | None) -> None:
         """`before`: how many bytes were left at the last check. While we keep any of them nothing is added."""

@@ -3,11 +3,16 @@
 Nothing is answered without a token, except on this machine itself (ADE_CONSOLE_TOKENLESS). There a browser is the
 danger: a page of another site may make it call us. So the Host has to be a name of this machine (a name that an
 attacker's DNS points here is not), and a request that changes something must not come from another origin.
+
+Where rules may use the network (ADE_RUNTIME_NETWORK_ACCESS), a rule calls from this machine too. Then no address of
+this machine proves anything: every caller needs a token, and a proxy has to be another machine.
 """
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -122,7 +127,7 @@ class Guard:
             named = request.headers.getlist(self._settings.console_proxy_header)
             user = named[0].strip() if len(named) == 1 else ""
             return self._access.person(user) if user else None
-        if self._settings.console_tokenless and self._is_local(request):
+        if self._settings.tokenless and self._is_local(request):
             return LOCAL
         return None
 
@@ -168,7 +173,9 @@ class Guard:
             peer = ipaddress.ip_address(_peer(request))
         except ValueError:
             return False
-        return any(peer in network for network in self._proxies)
+        if not any(peer in network for network in self._proxies):
+            return False
+        return not (self._settings.runtime_network_access and _is_own(peer))
 
     def is_secure(self, request: Request) -> bool:
         """Whether the browser speaks TLS, with us or a proxy. Whoever lies about it only harms their own session."""
@@ -234,6 +241,17 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _is_own(peer: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address is one of this machine: only those can be bound."""
+    family = socket.AF_INET if peer.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(peer), 0))
+        except OSError as error:
+            return error.errno != errno.EADDRNOTAVAIL
+    return True
 
 
 def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

@@ -1,19 +1,15 @@
 """Operations on jobs: submit, list, download, follow, retry, cancel."""
 
-import contextlib
 import hashlib
-import shutil
 from http import HTTPStatus
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from console.api import models
 from console.api.access import Permission
+from console.api.bodies import Part, ReceivedFile, body_of, read_form
 from console.api.following import event_stream, resume
 from console.api.operations import Answer, Call, Operation, checked, in_turn, json_bytes
 from console.api.problems import ProblemError
@@ -39,16 +35,8 @@ async def submit(call: Call) -> Answer:
     if call.body is not None:
         body: models.KeysBody = call.body
         return await in_turn(call, _submit_keys, call, body)
-    async with contextlib.AsyncExitStack() as open_files:
-        try:
-            form = await open_files.enter_async_context(
-                call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1)
-            )
-        except HTTPException as error:
-            raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
-        except UnicodeError:  # in the charset that it names itself
-            raise ProblemError(HTTPStatus.BAD_REQUEST, "the form is not in its charset; send UTF-8") from None
-        given = [(name, value) for name, value in form.multi_items()]
+    with call.context.spool.scratch() as scratch:
+        given = await read_form(call.request, scratch, files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
         return await in_turn(call, _submit_form, call, given)
 
 
@@ -66,20 +54,19 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
     return _accepted(call, context.submissions.once(call.principal, key, lambda: asked, act))
 
 
-def _submit_form(call: Call, given: list[tuple[str, Any]]) -> Response:
+def _submit_form(call: Call, given: list[Part]) -> Response:
     context = call.context
-    with context.spool.scratch() as scratch:
-        submission = read_submission(given, scratch, context.stack.settings.worker_fsize_mb)
-        _check_tenant(call, submission.tenant)
+    submission = read_submission(given, context.stack.settings.worker_fsize_mb)
+    _check_tenant(call, submission.tenant)
 
-        def act() -> Accepted:
-            context.submissions.check_backlog(submission.tenant)
-            names = sorted(submission.files)[:_NAMED]
-            context.actions.note(call.principal, "submit", tenant=submission.tenant, path=submission.path, files=names)
-            return context.submissions.drop(submission, trace=call.span.trace)
+    def act() -> Accepted:
+        context.submissions.check_backlog(submission.tenant)
+        names = sorted(submission.files)[:_NAMED]
+        context.actions.note(call.principal, "submit", tenant=submission.tenant, path=submission.path, files=names)
+        return context.submissions.drop(submission, trace=call.span.trace)
 
-        key = call.request.headers.get("idempotency-key")
-        return _accepted(call, context.submissions.once(call.principal, key, submission.fingerprint, act))
+    key = call.request.headers.get("idempotency-key")
+    return _accepted(call, context.submissions.once(call.principal, key, submission.fingerprint, act))
 
 
 def _accepted(call: Call, done: Accepted) -> Response:
@@ -90,25 +77,23 @@ def _accepted(call: Call, done: Accepted) -> Response:
     return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def read_submission(given: list[tuple[str, Any]], scratch: Path, megabytes: int = 1024) -> HttpDrop:
-    """The form's parts as a drop; its files are on the disk by now."""
+def read_submission(given: list[Part], megabytes: int = 1024) -> HttpDrop:
+    """The form's parts as a drop."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
     for name, value in given:
-        if name == "files" and isinstance(value, UploadFile):
+        if name == "files" and isinstance(value, ReceivedFile):
             called = file_name(value.filename)
             if called in files:
                 raise ProblemError(
                     HTTPStatus.UNPROCESSABLE_ENTITY, f"two files are called {called[:100]!r}; rename one"
                 )
-            if (value.size or 0) > megabytes * 1024 * 1024:
+            if value.size > megabytes * 1024 * 1024:
                 raise ProblemError(
                     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                     f"{called[:100]!r} is over {megabytes} MB, the most that an input may have (ADE_WORKER_FSIZE_MB)",
                 )
-            files[called] = scratch / token_hex(8)
-            with files[called].open("xb") as target:
-                shutil.copyfileobj(value.file, target, 1024 * 1024)
+            files[called] = value.path
         elif name == "files":
             raise ProblemError(
                 HTTPStatus.BAD_REQUEST, "a part `files` has no file name; send it with one (curl: -F files=@people.csv)"
@@ -132,10 +117,11 @@ def read_submission(given: list[tuple[str, Any]], scratch: Path, megabytes: int 
     )
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, UploadFile):
-        return str(value)
-    return value.file.read(MAX_MANIFEST_BYTES + 1).decode("utf-8", "replace")
+def _text(value: str | ReceivedFile) -> str:
+    if isinstance(value, str):
+        return value
+    with value.path.open("rb") as file:
+        return file.read(MAX_MANIFEST_BYTES + 1).decode("utf-8", "replace")
 
 
 def _check_tenant(call: Call, tenant: str) -> None:
@@ -173,6 +159,7 @@ async def put_upload(call: Call) -> Answer:
     _check_tenant(call, tenant)
     await in_turn(call, call.context.submissions.check_backlog, tenant)
     limit = call.context.stack.settings.worker_fsize_mb * 1024 * 1024
+    body_of(call.request).goes_to_disk()
     with call.context.spool.scratch() as scratch:
         path, size = scratch / "body", 0
         with path.open("xb") as target:
@@ -391,7 +378,7 @@ OPERATIONS = (
         form=models.DropForm,
         headers={"Idempotency-Key": "the same key within a day gets the same answer and makes nothing twice"},
         answers={202: models.Submission},
-        also=(403, 409, 413, 415, 422),
+        also=(403, 409, 413, 415, 422, 507),
     ),
     Operation(
         method="GET",
@@ -525,6 +512,6 @@ OPERATIONS = (
         handler=put_upload,
         raw=_FILE,
         answers={200: models.UploadDone},
-        also=(403, 413, 422),
+        also=(403, 413, 422, 507),
     ),
 )

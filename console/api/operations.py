@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.api.access import Permission, Principal
+from console.api.bodies import LARGEST_IN_MEMORY
 from console.api.problems import ProblemError
 from console.api.spans import RequestSpan
 from core.budget import Budget, mistakes, parse, validate
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound=BaseModel)
 T = TypeVar("T")
-LARGEST_JSON = 4 * 1024 * 1024
-BUDGET = Budget(bytes=LARGEST_JSON, values=50_000)
+BUDGET = Budget(bytes=LARGEST_IN_MEMORY, values=50_000)
 _SMALL = 32 * 1024  # bytes that may be read in the event loop
 
 
@@ -116,15 +116,7 @@ async def read_json(model: type[Model], request: Request) -> Model:
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"the body is {kind[:80]!r}; send JSON with Content-Type: application/json",
         )
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > LARGEST_JSON:
-            raise ProblemError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"the body is over {LARGEST_JSON} bytes, the most that JSON may have",
-            )
-    body = bytes(raw) or b"{}"
+    body = await request.body() or b"{}"  # bounded by console/api/bodies.py
     found = _read_body(model, body) if len(body) <= _SMALL else await run_in_threadpool(_read_body, model, body)
     if isinstance(found, list):
         raise _invalid(found, "body")
@@ -133,18 +125,18 @@ async def read_json(model: type[Model], request: Request) -> Model:
 
 def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
     found = parse(body, BUDGET, twins=True)
-    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_told)
+    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_described)
 
 
 def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        found = mistakes(error, model, tell=_told)
+        found = mistakes(error, model, tell=_described)
     raise _invalid(found, what)
 
 
-def _told(one: ErrorDetails) -> Problem:
+def _described(one: ErrorDetails) -> Problem:
     """A mistake without repeating what came in: it may be a secret."""
     return Problem(".".join(str(part) for part in one["loc"]), one["msg"], "")
 

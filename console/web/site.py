@@ -2,24 +2,26 @@
 
 import json
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from console.api import models
 from console.api.access import Permission
 from console.api.app import create_app
+from console.api.bodies import read_form
 from console.api.guarding import COOKIE
 from console.api.job_routes import read_submission
 from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
+from console.api.submissions import HttpDrop
 from console.web import forms, pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
@@ -122,21 +124,17 @@ async def preview_drop(call: Call) -> Answer:
         raise ProblemError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a preview takes {LARGEST} bytes; drop the files to see the result"
         )
-    try:
-        async with call.request.form(max_files=_PARTS, max_fields=50, max_part_size=MAX_MANIFEST_BYTES + 1) as form:
-            return await in_turn(call, _preview, call, list(form.multi_items()))
-    except HTTPException as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {error.detail}") from None
-
-
-def _preview(call: Call, given: list[tuple[str, Any]]) -> Response:
     with call.context.spool.scratch() as scratch:
         (scratch / "form").mkdir()
-        submission = read_submission(given, scratch / "form")
-        if not call.principal.sees(submission.tenant):
-            detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
-            raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-        return _rehearsed(rehearse_drop(call.context, submission, scratch, _asker(call)))
+        given = await read_form(call.request, scratch / "form", files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
+        return await in_turn(call, _preview, call, read_submission(given), scratch)
+
+
+def _preview(call: Call, submission: HttpDrop, scratch: Path) -> Response:
+    if not call.principal.sees(submission.tenant):
+        detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
+        raise ProblemError(HTTPStatus.FORBIDDEN, detail)
+    return _rehearsed(rehearse_drop(call.context, submission, scratch, _asker(call)))
 
 
 def preview_decision(call: Call) -> Answer:

@@ -1,6 +1,8 @@
 # The Lambda handler. Build from the repository's root:
 #   docker build -f infra/deploy/handler.Dockerfile -t ade-drop-handler:local .
-FROM public.ecr.aws/lambda/python:3.12
+# By digest: --build-arg BASE=public.ecr.aws/lambda/python:3.12@sha256:…
+ARG BASE=public.ecr.aws/lambda/python:3.12
+FROM ${BASE}
 COPY infra/deploy/handler.txt /tmp/requirements.txt
 RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.txt
 COPY core ${LAMBDA_TASK_ROOT}/core

@@ -1,6 +1,8 @@
 # Runner, janitor, event listener and console. Build from the repository's root:
 #   docker build -f infra/deploy/runner.Dockerfile -t ade-drop:local .
-FROM python:3.12-slim-bookworm AS build
+# By digest: --build-arg BASE=python:3.12-slim-bookworm@sha256:…
+ARG BASE=python:3.12-slim-bookworm
+FROM ${BASE} AS build
 WORKDIR /src
 COPY requirements/runtime.txt requirements/runtime.txt
 RUN python -m venv /opt/ade && /opt/ade/bin/pip install --no-cache-dir --require-hashes -r requirements/runtime.txt
@@ -12,7 +14,7 @@ COPY runner runner
 COPY console console
 RUN /opt/ade/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
-FROM python:3.12-slim-bookworm
+FROM ${BASE}
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/ade ade
 COPY --from=build /opt/ade /opt/ade
 # All that is written to, so that the root may be read-only; an empty volume there gets this owner.

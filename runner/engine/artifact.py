@@ -101,7 +101,9 @@ class Artifact:
             }
             yield {**sheet, **known, **named, **decided}
         elif own.header_rows and (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
-            yield {**sheet, "headers": ["" if c.generated else c.name for c in columns], **named, **decided}
+            altered = {table.columns[n].index for n in table.altered}
+            headers = ["" if c.generated or c.index in altered else c.name for c in columns]
+            yield {**sheet, "headers": headers, **named, **decided}
 
     def withhold(self, why: str) -> None:
         """The job ends without an output after all."""
@@ -243,11 +245,10 @@ class Artifact:
     def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
         rows = table.source.table.header_rows
         dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
-        out, certain = [], table.header_is_certain
+        out = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            hidden = self._redact or column.generated or not certain
-            header = None if hidden else column.name
+            header = column.name if table.shows_header(choice.position) and not self._redact else None
             out.append(
                 {
                     "table": table.source.id,

@@ -363,8 +363,7 @@ def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
 
 def _label_of(table: MappedTable, position: int) -> str | None:
     """A column's header where it is a label for all we know."""
-    column = table.source.columns[position]
-    return None if column.generated or not table.header_is_certain else column.name
+    return table.source.columns[position].name if table.shows_header(position) else None
 
 
 def _header_said(value: object) -> list[int] | str | None:

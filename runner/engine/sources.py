@@ -75,6 +75,7 @@ class SourceTable:
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
         self.is_turned = False  # its first column has the names of the fields, so its header may be a record
+        self.altered: frozenset[int] = frozenset()  # positions of headers that differ from the header that is repeated
         self.dittos: frozenset[int] = frozenset()  # positions of columns with ditto marks that mean the value above
         self.hidden = RowSet()  # data rows that are left out because they are hidden
         self.merged = filling.within(merged, self.top, self.bottom)

@@ -33,6 +33,7 @@ _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _TURNED: Final = 200  # rows that are checked for names of fields
+_HEADERS: Final = 100  # of one sheet that later ones are compared with
 
 
 class NamedHeadings:
@@ -363,10 +364,24 @@ def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leav
 
 def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
     merged = sheet.layout().merged
+    headers: set[tuple[str, ...]] = set()
     for table in found:
         place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
         epoch_1904 = source.notes.get("epoch") == 1904
-        yield SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+        placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+        names = tuple("" if c.generated else " ".join(c.name.casefold().split()) for c in placed.columns)
+        placed.altered = frozenset(n for header in headers for n in _altered(names, header))
+        if len(headers) < _HEADERS:
+            headers.add(names)
+        yield placed
+
+
+def _altered(names: tuple[str, ...], header: tuple[str, ...]) -> list[int]:
+    """Where a header differs from an earlier one that it mostly repeats: a value may be typed over a label."""
+    if len(names) != len(header):
+        return []
+    changed = [n for n, (name, earlier) in enumerate(zip(names, header, strict=True)) if name != earlier]
+    return changed if 2 * len(changed) <= len(names) else []
 
 
 def _is_left_out(

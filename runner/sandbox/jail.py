@@ -43,7 +43,7 @@ from core.manifests import parse_manifest
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from core.verdicts import Verdict
 from runner.sandbox.box import landlock, namespaces, seccomp
-from runner.sandbox.box.zygote import Plan
+from runner.sandbox.box.zygote import Plan, network_files
 from runner.sandbox.cgroups import Cgroups, Group
 from runner.sandbox.drivers import gaps_of, level_of, require
 from runner.sandbox.registry import Registry
@@ -132,7 +132,7 @@ class Build:
         places += ["/etc/localtime", "/usr/share/zoneinfo", sys.base_prefix, sys.prefix]
         places += [str(OWN_ROOT / "runner"), *([] if engine.root is None else [str(engine.root)])]
         if order.network:
-            places += ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki"]
+            places += network_files()
         for place in dict.fromkeys(places):
             if os.path.islink(place):  # noqa: PTH114 - the link itself is wanted, unresolved
                 args += ["--symlink", os.readlink(place), place]  # noqa: PTH115 - as above

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from core.errors import SandboxUnavailable
 from runner.sandbox.box.keeper import children
@@ -138,9 +138,9 @@ class ZygoteProcess:
         gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pidfd = -1
         try:
-            with report_theirs, gate_theirs:
-                handed = array.array("i", [report_theirs.fileno(), gate_theirs.fileno(), *fds])
-                self._control.sendmsg([json.dumps(request).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
+            with report_theirs, gate_theirs, _written(json.dumps(request).encode()) as asked:
+                handed = array.array("i", [report_theirs.fileno(), gate_theirs.fileno(), asked.fileno(), *fds])
+                self._control.sendmsg([GO], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
             report.settimeout(START_SECONDS)
             gate.settimeout(START_SECONDS)
             words, pidfd = _receive(report)
@@ -175,6 +175,14 @@ class ZygoteProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _written(data: bytes) -> BinaryIO:
+    """A file in memory that holds this, to be read from its start."""
+    file = os.fdopen(os.memfd_create("request", os.MFD_CLOEXEC), "w+b", buffering=0)
+    file.write(data)
+    file.seek(0)
+    return file
 
 
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], int]:

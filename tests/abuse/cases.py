@@ -194,6 +194,30 @@ def main(order):
     ),
     tries("secrets", "the session's keyring", "call('keyctl', 0, -3, 0, 0, 0)"),
     tries("secrets", "what an earlier job left in memory", "getattr(sys, 'stain', None) == 'left'"),
+    Case(
+        category="secrets",
+        name="names of earlier jobs in memory",
+        # A page that is not there is an error of `write`, not the end of the box.
+        snippet="""
+import gc, re
+def main(order):
+    read, write = os.pipe()
+    def page(address):
+        if libc.write(write, ctypes.c_void_p(address), ctypes.c_size_t(4096)) != 4096:
+            return b''
+        return os.read(read, 4096)
+    starts = {id(thing) & ~0xFFFFF for thing in gc.get_objects()} | {id(thing) & ~0xFFFFF for thing in sys.modules}
+    libc.malloc.restype = ctypes.c_size_t
+    starts |= {(libc.malloc(64) & ~0xFFFFF) + (step << 20) for step in range(-8, 8)}
+    names, seen = set(), b''
+    for start in sorted({start + step for start in starts for step in (-0x100000, 0, 0x100000)}):
+        for address in range(start, start + 0x100000, 4096):
+            data = page(address) if address > 0 else b''
+            names |= set(re.findall(rb'scratch-[0-9a-f]{8}', seen[-16:] + data))
+            seen = data
+    return bool(names - {os.path.basename(P['scratch']).encode()})
+""",
+    ),
 ]
 
 
@@ -333,6 +357,13 @@ KERNEL = [
     syscall("sched_setaffinity", "0, 8, b'\\xff' * 8"),
     tries(
         "kernel",
+        "merging pages with those of others",
+        "libc.prctl(67, 1, 0, 0, 0) == 0 or (lambda m: m.madvise(12) or True)(__import__('mmap').mmap(-1, 1 << 20))",
+    ),
+    tries("kernel", "how full the disk is", "call('fstatfs', 1, b'\\0' * 256) or works(lambda: os.statvfs('/'))"),
+    tries("kernel", "how full the memory is", "call('sysinfo', b'\\0' * 256)"),
+    tries(
+        "kernel",
         "undoing no_new_privs or dumpable",
         "libc.prctl(4, 1, 0, 0, 0) == 0 or libc.prctl(36, 1, 0, 0, 0) == 0",
     ),
@@ -450,6 +481,34 @@ def main(order):
     ),
     ends("resources", "open files", "x = [os.dup(1) for _ in range(5000)]\n", V.RULE_ERROR),
     ends("resources", "pipes", "x = [os.pipe() for _ in range(5000)]\n", V.RULE_ERROR),
+    Case(
+        category="resources",
+        name="kernel memory in large pipes",
+        snippet="""
+import fcntl
+def main(order):
+    held, kept = [], 0
+    for _ in range(20):
+        read, write = os.pipe()
+        held.append((read, write))
+        try:
+            fcntl.fcntl(write, 1031, 1 << 20)
+        except OSError:
+            pass
+        os.set_blocking(write, False)
+        try:
+            while True:
+                kept += os.write(write, b'x' * 65536)
+        except BlockingIOError:
+            pass
+    return kept > 4 << 20
+""",
+    ),
+    tries(
+        "resources",
+        "a table of open files for one thread",
+        "call('close_range', 1000, 1000, 2) and libc.syscall(ctypes.c_long(P['nr']['close_range']), 1000, 1000, 2) == 0",
+    ),
     Case(
         category="resources",
         name="threads",

@@ -49,6 +49,12 @@ def test_every_bad_variable_is_named_and_the_other_checks_go_on(ade):
     assert found(done, "data folder", "ok")
 
 
+def test_rules_with_the_network_are_a_warning(ade):
+    ((said, remedy),) = found(ade("doctor", "--json", ADE_RUNTIME_NETWORK_ACCESS="true"), "network", "warning")
+    assert "asks every caller for a token" in said
+    assert "ade token new" in remedy
+
+
 def test_two_settings_that_do_not_fit_each_other_are_named(ade):
     done = ade("doctor", "--json", expect=1, ADE_LEASE_SECONDS="2", ADE_HEARTBEAT_SECONDS="2")
     assert "ADE_HEARTBEAT_SECONDS" in found(done, "settings")[0][0]

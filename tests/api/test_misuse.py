@@ -3,16 +3,17 @@
 import contextlib
 import json
 import queue
+import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from console.api import actions, clients, following, guarding, job_routes, metrics
-from console.api import app as app_module
+from console.api import actions, bodies, clients, following, guarding, job_routes, metrics
 from console.api import server as server_module
 from console.api.access import Scope
 from console.api.actions import ACTIONS
@@ -269,7 +270,7 @@ class TestSlowClients:
             assert everything(caller) == b""
 
     def test_a_body_that_trickles_is_given_up(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(app_module, "_READ_SECONDS", 0.2)
+        monkeypatch.setattr(bodies, "_READ_SECONDS", 0.2)
         with served(rig) as at, socket.create_connection(at) as caller:
             caller.sendall(
                 b"PUT /uploads/inbox/acme/p.csv HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90000\r\n\r\n"
@@ -349,6 +350,128 @@ class TestSlowClients:
             assert b"Too many fields" in everything(caller)
 
 
+class TestUnfinishedBodies:
+    """Requests that are never finished hold neither memory nor disk beyond a budget of whoever sends them."""
+
+    @staticmethod
+    def begin(at: tuple[str, int], target: str, sent: bytes, more: int = 1, **headers: str) -> socket.socket:
+        """A request of which the last bytes do not come."""
+        given = {"Host": "localhost", "X-Forwarded-For": "192.0.2.1", "Content-Length": str(len(sent) + more)} | headers
+        caller = socket.create_connection(at)
+        caller.settimeout(PATIENCE)
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
+        caller.sendall(f"{target} HTTP/1.1\r\n{lines}\r\n".encode() + sent)
+        return caller
+
+    @pytest.mark.parametrize("target", ["POST /session", "POST /login", "POST /logout"])
+    @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", FORM])
+    def test_a_stranger_is_refused_before_a_large_body_is_read(
+        self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, target: str, kind: str
+    ):
+        kept: list[int] = []
+        take = bodies.Bodies.take
+
+        def note(self: bodies.Bodies, who: str | None, size: int, *, on_disk: bool) -> None:
+            kept.append(size)
+            take(self, who, size, on_disk=on_disk)
+
+        monkeypatch.setattr(bodies.Bodies, "take", note)
+        monkeypatch.setattr(bodies, "_READ_AWAY_SECONDS", 0.2)
+        with served(rig) as at, self.begin(at, target, b"x" * 100_000, 4_000_000, Content_Type=kind) as caller:
+            assert caller.recv(65536).split()[1] in (b"413", b"303", b"415")
+        assert sum(kept) <= bodies.LARGEST_OF_STRANGERS
+
+    def test_a_stranger_who_does_not_say_how_much_comes_is_cut_too(self, rig: ApiRig):
+        head = b"POST /session HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        with served(rig) as at, socket.create_connection(at) as caller:
+            caller.settimeout(PATIENCE)
+            caller.sendall(head + b"4000\r\n" + b"x" * 0x4000 + b"\r\n0\r\n\r\n")
+            assert caller.recv(65536).split()[1] == b"413"
+
+    def test_a_stranger_has_little_time(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "_STRANGER_SECONDS", 0.1)
+        with served(rig) as at, self.begin(at, "POST /session", b"{", Content_Type="application/json") as caller:
+            assert caller.recv(65536).split()[1] == b"408"
+
+    def test_one_address_has_so_many_at_work_and_no_more(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(guarding, "MOST_OF_ONE", 1)
+        monkeypatch.setattr(bodies, "_STRANGER_SECONDS", PATIENCE)
+        with served(rig) as at, self.begin(at, "POST /session", b"{") as first:
+            seen = b"4"
+            while seen != b"429":  # once the first has been read
+                with self.begin(at, "POST /session", b'{"token": "x"', Content_Length="14") as second:
+                    second.sendall(b"}")
+                    seen = second.recv(65536).split()[1]
+            first.sendall(b"}")
+            assert first.recv(65536).split()[1] == b"400"
+
+    def test_the_memory_of_one_token_is_not_that_of_another(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "MEMORY_OF_ONE", 100_000)
+        one, other = ({"Authorization": f"Bearer {rig.token('sender', name)}"} for name in ("acme", "globex"))
+        with served(rig) as at, contextlib.ExitStack() as opened:
+            for _ in range(2):
+                opened.enter_context(self.begin(at, "POST /uploads", b"[" * 60_000, **one))
+            late = opened.enter_context(self.begin(at, "POST /uploads", b"[" * 60_000, **one))
+            assert late.recv(65536).split()[1] == b"429"
+            with self.begin(at, "POST /uploads", b"[" * 60_000, more=0, **other) as caller:
+                assert caller.recv(65536).split()[1] == b"400"
+
+    def test_all_together_have_a_budget_of_memory(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "MEMORY", 100_000)
+        known = [{"Authorization": f"Bearer {rig.token('sender', f'tenant{n}')}"} for n in range(3)]
+        with served(rig) as at, contextlib.ExitStack() as opened:
+            callers = [opened.enter_context(self.begin(at, "POST /uploads", b"[" * 60_000, **who)) for who in known]
+            answered, _, _ = select.select(callers, [], [], PATIENCE)
+            assert answered[0].recv(65536).split()[1] == b"503"
+
+    def test_files_on_their_way_in_are_on_the_disk_and_open_one_at_a_time(self, rig: ApiRig):
+        sent = b"".join(part("files", b"x" * 50_000, file=f"{n}.csv") for n in range(50))
+        who = {"Authorization": f"Bearer {rig.token('sender', 'acme')}"}
+        with served(rig) as at, self.begin(at, "POST /jobs", sent, Content_Type=FORM, **who):
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until:
+                there = [path for path in rig.stack.run_dir.glob("console-*/request-*/*") if path.stat().st_size]
+                if len(there) == 50:
+                    break
+            assert len(there) == 50
+            held = [str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+            assert sum("/request-" in name for name in held) <= 1
+
+    def test_a_form_of_many_fields_is_no_way_to_fill_memory(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "MEMORY_OF_ONE", 100_000)
+        sender = rig.from_afar(rig.token("sender", "acme"))
+        large = whole_form(part("path", b"x" * 200_000))
+        assert sender.post("/jobs", content=large, headers={"Content-Type": FORM}).status_code == 429
+
+    @pytest.mark.parametrize("target", ["PUT /uploads/inbox/acme/a.csv", "POST /jobs"])
+    def test_uploads_of_one_token_leave_room_for_others(
+        self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, target: str
+    ):
+        monkeypatch.setattr(bodies, "DISK_OF_ONE", 100_000 / (500 * 1024 * 1024))
+        who = {"Authorization": f"Bearer {rig.token('sender', 'acme')}", "Content_Type": FORM}
+        sent = part("files", b"x" * 60_000, file="a.csv")
+        with served(rig) as at, contextlib.ExitStack() as opened:
+            callers = [opened.enter_context(self.begin(at, target, sent, **who)) for _ in range(2)]
+            answered, _, _ = select.select(callers, [], [], PATIENCE)
+            assert answered[0].recv(65536).split()[1] == b"429"
+            assert (
+                rig.from_afar(rig.token("sender", "globex"))
+                .put("/uploads/inbox/globex/a.csv", content=b"a,b\n")
+                .is_success
+            )
+
+    def test_a_disk_that_is_full_is_said(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "DISK_LEFT_FREE", 1 << 60)
+        assert rig.submit().status_code == 507
+        assert rig.client.put("/uploads/inbox/acme/a.csv", content=b"x").status_code == 507
+
+    def test_what_was_answered_no_longer_counts(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(bodies, "MEMORY_OF_ONE", 1000)
+        sender = rig.from_afar(rig.token("sender", "acme"))
+        asked = {"tenant": "acme", "path": "p" * 500, "names": ["a.csv"]}
+        assert [sender.post("/uploads", json=asked).status_code for _ in range(5)] == [200] * 5
+
+
 class TestIdleConnections:
     """Clients that connect and say nothing; the numbers are smaller than those of a real server."""
 
@@ -379,6 +502,17 @@ class TestIdleConnections:
                 part = watcher.recv(65536)
                 assert part, "the stream was cut"
                 seen += part
+
+    def test_requests_of_strangers_make_room_too(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch):
+        """Of unknown callers, what is read away or waits for its body is no reason to keep others out."""
+        monkeypatch.setattr(server_module, "allow_files", lambda: 10)
+        monkeypatch.setattr(bodies, "_STRANGER_SECONDS", PATIENCE)
+        monkeypatch.setattr(bodies, "_READ_AWAY_SECONDS", PATIENCE)
+        with served(rig) as at, contextlib.ExitStack() as opened:
+            for n in range(30):
+                target = ("POST /session", "POST /jobs")[n % 2]
+                opened.enter_context(TestUnfinishedBodies.begin(at, target, b"{", 1000))
+            assert [self.ask(at) for _ in range(5)] == [b"200"] * 5
 
     def test_the_address_with_most_of_them_loses_first(self):
         """One address fills the server; the single silent connection of another is kept."""

@@ -119,6 +119,29 @@ class TestFromAfar:
         assert rig.client.get("/session").status_code == 200
 
 
+class TestWhereRulesMayUseTheNetwork:
+    """A rule calls from this machine, so this machine's addresses prove nothing."""
+
+    def test_this_machine_needs_a_token(self, tmp_path):
+        with api_rig(tmp_path, runtime_network_access=True) as rig:
+            assert rig.client.get("/jobs").status_code == 401
+            known = {"Authorization": f"Bearer {rig.token('reader')}"}
+            assert rig.client.get("/jobs", headers=known).status_code == 200
+
+    @pytest.mark.parametrize(("network", "status"), [(True, 401), (False, 200)])
+    def test_a_rule_cannot_pose_as_a_proxy_on_this_machine(self, tmp_path, network: bool, status: int):
+        with api_rig(tmp_path, runtime_network_access=network, console_proxies="127.0.0.0/8") as rig:
+            rig.context.access.new("ann", Scope.OPERATOR, tenant=None, user="ann@example.org")
+            named = {"X-Auth-Request-Email": "ann@example.org"}
+            assert rig.client.get("/session", headers=named).status_code == status
+
+    def test_a_proxy_on_another_machine_still_names_people(self, tmp_path):
+        with api_rig(tmp_path, runtime_network_access=True, console_proxies="192.0.2.0/24") as rig:
+            rig.context.access.new("ann", Scope.READER, tenant="acme", user="ann@example.org")
+            named = {"X-Auth-Request-Email": "ann@example.org"}
+            assert rig.from_afar(**named).get("/session").status_code == 200
+
+
 class TestBrowsers:
     @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8020", "[::2]", ""])
     def test_a_name_that_is_not_ours_is_refused(self, rig: ApiRig, host: str):

@@ -158,6 +158,29 @@ def test_a_module_that_fails_to_load_is_reported_by_its_kind_and_place(tmp_path)
     assert done.error["where"]["line"] == 2
 
 
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("gap", [0, 1])
+@pytest.mark.parametrize("policy", ["keep", "prefix", "drop"])
+def test_a_value_in_a_header_that_is_repeated_stays_out(tmp_path, position, gap, policy):
+    """The second page's header has a value where the first has a label; the labels beside it are shown."""
+    header = ["Member ID", "Full Name", "City", "Shade"]
+    again = [MARK if n == position else name for n, name in enumerate(header)]
+    body = [[f"M{n:04d}", f"Person {n}", f"Town {n % 3}", n * 10 + 0.5] for n in range(12)]
+    fields = [{"name": "member_id"}, {"name": "full_name"}, {"name": "city"}]
+    rows = [header, *body[:6], *([[]] * gap), again, *body[6:]]
+    done = run_job(tmp_path, rows, fields=fields, mapping={"unmapped": policy})
+    check(done)
+    assert {m["header"] for m in done.artifact["mapping"]} >= set(header)
+
+
+def test_a_field_under_another_of_its_names_in_a_later_table_is_shown(tmp_path):
+    body = [[f"M{n:04d}", f"Person {n}", n * 10 + 0.5] for n in range(12)]
+    rows = [["Member ID", "Full Name", "Amount"], *body[:6], [], ["Member ID", "Whole Name", "Amount"], *body[6:]]
+    fields = [{"name": "member_id"}, {"name": "full_name", "synonyms": ["whole name"]}, {"name": "amount"}]
+    done = run_job(tmp_path, rows, fields=fields)
+    assert "Whole Name" in {m["header"] for m in done.artifact["mapping"]}
+
+
 @pytest.mark.parametrize("policy", ["keep", "prefix", "drop"])
 def test_a_header_that_may_be_a_row_of_data_is_shown_nowhere(tmp_path, monkeypatch, policy):
     """Nothing speaks for the first row but that it stands first: it goes into the workbook, not into what is told."""

@@ -27,18 +27,24 @@ BACK = {S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}
 JOB = Job(job_id="a-b-1", identity="1", tenant="a", workflow="b", subject="x.csv", state=S.QUEUED, updated_at=100.0)
 
 WHOSE = {
-    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "rows_rejected": "input", "drifted": "input",
+    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "empty_input": "input", "rows_rejected": "input", "drifted": "input",
     "mends": "input", "needs_review": "nobody", "review_expired": "input", "input_gone": "input",
     "rule_error": "config", "config_refused": "config", "bad_output": "config", "cpu": "limit", "memory": "limit",
     "wall_clock": "limit", "file_size": "limit", "processes": "limit", "signal": "config", "cancelled": "nobody",
-    "lease_lost": "ours", "released": "ours", "box_failed": "ours", "store_failed": "ours", "runner_lost": "ours",
+    "lease_lost": "ours", "released": "ours", "box_failed": "ours", "engine_failed": "ours", "store_failed": "ours", "runner_lost": "ours",
 }  # fmt: skip
 
 
 def test_every_verdict_has_its_word_its_fault_and_its_end():
     assert {str(verdict): str(fault) for verdict, fault in FAULTS.items()} == WHOSE
     assert [str(verdict) for verdict in Verdict] == list(WHOSE)
-    assert {str(verdict) for verdict in EXPLAINED} == {"nothing_mapped", "rows_rejected", "drifted", "needs_review"}
+    assert {str(verdict) for verdict in EXPLAINED} == {
+        "nothing_mapped",
+        "empty_input",
+        "rows_rejected",
+        "drifted",
+        "needs_review",
+    }
     ends = {str(v): decide(v, attempt=3, policy=RetryPolicy(), jitter=0.0) for v in Verdict if v is not Verdict.OK}
     told = {"cancelled": S.CANCELLED, "wall_clock": S.TIMED_OUT, "input_gone": S.SKIPPED}
     assert ends == {

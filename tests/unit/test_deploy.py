@@ -535,8 +535,40 @@ class TestCompose:
     def test_minio_and_the_listener_know_the_same_secret(self, compose: dict[str, Any]):
         services = compose["services"]
         sent = services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_ADE"]
-        assert sent == f"Bearer {services['listener']['environment']['ADE_WEBHOOK_TOKEN']}"
+        assert sent == services["listener"]["environment"]["ADE_WEBHOOK_TOKEN"], "MinIO adds its own `Bearer`"
         assert services["minio"]["environment"]["MINIO_NOTIFY_WEBHOOK_ENDPOINT_ADE"].endswith(":8090/events")
+
+    def test_no_service_that_works_on_drops_knows_minios_root(self, compose: dict[str, Any]):
+        services = compose["services"]
+        root = {services["minio"]["environment"][f"MINIO_ROOT_{name}"] for name in ("USER", "PASSWORD")}
+        knows = {name for name, one in services.items() if root & set(one.get("environment", {}).values())}
+        assert knows == {"minio", "users", "init"}
+        assert [
+            n for n in ("runner", "janitor", "listener", "console") if "users" not in services[n]["depends_on"]
+        ] == []
+
+    def test_their_user_gets_the_rights_of_an_operator_on_the_bucket(self, tmp_path: Path, compose: dict[str, Any]):
+        """The script as it is, with an `mc` that writes down what it is asked; twice, as after a restart."""
+        mc = tmp_path / "mc"
+        mc.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+        mc.chmod(0o755)
+        env = {
+            "PATH": str(tmp_path), "MC_CONFIG_DIR": str(tmp_path), "POLICIES": str(DEPLOY / "policies"),
+            "MINIO_ROOT_USER": "root", "MINIO_ROOT_PASSWORD": "r", "AWS_ACCESS_KEY_ID": "ade", "AWS_SECRET_ACCESS_KEY": "s",
+        }  # fmt: skip
+        for _ in range(2):
+            subprocess.run(["/bin/sh", DEPLOY / "minio-users.sh"], env=env, check=True)
+        asked = (tmp_path / "asked").read_text().splitlines()
+        assert asked[:4] == asked[4:]
+        assert asked[3] == "admin policy attach root ade-services --user ade"
+        wanted = (DEPLOY / "policies" / "operator-minio.json").read_text().replace("${BUCKET}", "drops")
+        assert json.loads((tmp_path / "policy.json").read_text()) == json.loads(wanted)
+        assert compose["services"]["runner"]["environment"]["ADE_STORE_URL"].startswith("s3://drops?")
+
+    @pytest.mark.parametrize("name", ["runner.Dockerfile", "handler.Dockerfile"])
+    def test_an_image_can_be_built_on_a_base_by_its_digest(self, name: str):
+        bases = re.findall(r"^FROM (\S+)", (DEPLOY / name).read_text(), re.MULTILINE)
+        assert set(bases) == {"${BASE}"}
 
     @pytest.mark.parametrize("name", ["init", "listener", "runner", "janitor", "console"])
     def test_every_command_is_one_that_the_product_knows(self, compose: dict[str, Any], name: str):

@@ -64,7 +64,8 @@ def test_compose_itself_understands_the_file():
 def test_compose_lets_nobody_else_in_without_secrets_of_ones_own():
     files = ("--file", ROOT / "docker-compose.yml", "--file", ROOT / "docker-compose.lan.yml")
     command = (installed("compose", COMPOSE) / "docker-compose", *files, "config")
-    given = {name: f"mine-{name.lower()}" for name in ("ADE_LOCAL_USER", "ADE_LOCAL_SECRET", "ADE_LOCAL_TOKEN")}
+    secrets = ("ADE_LOCAL_USER", "ADE_LOCAL_SECRET", "ADE_LOCAL_SERVICES_SECRET", "ADE_LOCAL_TOKEN")
+    given = {name: f"mine-{name.lower()}" for name in secrets}
     given["ADE_LOCAL_BIND"] = "192.0.2.7"
     for left_out in given:
         done = run(*command, **{name: value for name, value in given.items() if name != left_out})
@@ -103,6 +104,7 @@ def test_the_kubernetes_manifests_follow_their_schema(linters: Path, name: str, 
     assert said.count("WARN") == unknown
 
 
-def test_shellcheck_finds_nothing_in_the_start_up_script(linters: Path):
-    done = run(linters / "shellcheck", ROOT / "localstack" / "ready.d" / "10-ade.sh")
+@pytest.mark.parametrize("script", ["localstack/ready.d/10-ade.sh", "infra/deploy/minio-users.sh"])
+def test_shellcheck_finds_nothing_in_a_start_up_script(linters: Path, script: str):
+    done = run(linters / "shellcheck", ROOT / script)
     assert (done.returncode, done.stdout) == (0, "")

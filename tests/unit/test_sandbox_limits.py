@@ -1,6 +1,7 @@
 """Limits and their verdicts, control groups of both versions, and the judge on its own."""
 
 import os
+import shutil
 import socket
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 from core.ports import BoxLimits
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.sandbox import session
+from runner.sandbox.box.zygote import ca_bundle
 from runner.sandbox.cgroups import Cgroups
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
@@ -114,6 +116,34 @@ def main(order):
     return True
 """
         assert result(sandbox.run(order(tmp_path, snippet, network=network), killed=never)) is network
+    sandbox.close()
+
+
+@pytest.mark.parametrize("build", ["own", "bubblewrap", "none"])
+def test_a_job_with_the_network_sees_no_more_of_the_hosts_keys_than_whom_to_trust(tmp_path, build):
+    if build == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("needs bubblewrap")
+    options = Options(builds=(Build(namespaces=build),))
+    sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE, options=options)
+    snippet = """
+import os
+import ssl
+def readable(path):
+    try:
+        if os.path.isdir(path):
+            return bool(os.listdir(path)) and path not in ('/etc/ssl', '/etc/ssl/certs', '/etc/pki')
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+def main(order):
+    asked = ['/etc/ssl', '/etc/ssl/openssl.cnf', '/etc/ssl/private', '/etc/pki', '/usr/share/ca-certificates']
+    trusted = len(ssl.create_default_context().get_ca_certs())
+    return [[path for path in asked if readable(path)], trusted > 0]
+"""
+    bundle = ca_bundle()
+    seen = result(sandbox.run(order(tmp_path, snippet, network=True), killed=never))
+    assert seen == [[], bundle is not None]
     sandbox.close()
 
 

@@ -114,9 +114,29 @@ def test_limits_can_be_read_and_not_set(machine):
     assert ask(program(machine), machine, called, 1, 7, 0) == fails_with(errno.EPERM)
 
 
+def test_a_thread_shares_its_files_with_all_others(machine):
+    """A table of descriptors of its own would double what the limit of open files allows."""
+    clone = number(seccomp.SPECIAL, machine, "clone")
+    for processes in (True, False):
+        made = program(machine, processes=processes)
+        assert ask(made, machine, clone, 0x3D0F00 & ~0x400) == fails_with(errno.EPERM)
+    closing = number(seccomp.SPECIAL, machine, "close_range")
+    assert ask(program(machine), machine, closing, 3, 9, 0) == ALLOW
+    assert ask(program(machine), machine, closing, 3, 9, 2) == fails_with(errno.EINVAL)
+
+
+def test_pages_are_never_merged_with_those_of_others(machine):
+    called = number(seccomp.SPECIAL, machine, "madvise")
+    assert ask(program(machine), machine, called, 0, 4096, 12) == fails_with(errno.EINVAL)
+    for advice in (4, 8, 14):
+        assert ask(program(machine), machine, called, 0, 4096, advice) == ALLOW
+    prctl = number(seccomp.SPECIAL, machine, "prctl")
+    assert ask(program(machine), machine, prctl, 67, 1) == fails_with(errno.EPERM)
+
+
 def test_locks_and_owners_of_signals_are_refused_and_other_uses_of_fcntl_are_not(machine):
     called = number(seccomp.SPECIAL, machine, "fcntl")
-    for command in (6, 7, 8, 10, 1024):
+    for command in (6, 7, 8, 10, 1024, 1031):
         assert ask(program(machine), machine, called, 3, command) == fails_with(errno.EPERM)
     for command in (0, 1, 2, 3, 4, 1030):
         assert ask(program(machine), machine, called, 3, command) == ALLOW

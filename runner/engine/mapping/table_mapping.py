@@ -143,9 +143,11 @@ class MappedTable:
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
         fields = {c.position: c.field for c in self.choices}
-        hidden = redact or not self.header_is_certain
         return [
-            (fields.get(n) or f"column {self.letters(n)}" if hidden or column.generated else column.name, fields.get(n))
+            (
+                fields.get(n) or f"column {self.letters(n)}" if redact or not self.shows_header(n) else column.name,
+                fields.get(n),
+            )
             for n, column in enumerate(self.source.columns)
         ]
 
@@ -160,6 +162,15 @@ class MappedTable:
         if any(c.field is not None and any(_speaks(part.rule) for part in c.contributors) for c in self.choices):
             return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
+
+    def shows_header(self, position: int) -> bool:
+        """Whether a column has a header that is a label for all we know, and not a cell's value."""
+        if self.source.columns[position].generated or not self.header_is_certain:
+            return False
+        if position not in self.source.altered or self.source.is_confirmed:
+            return True
+        choice = next((c for c in self.choices if c.position == position), None)
+        return choice is not None and choice.field is not None and any(_speaks(one.rule) for one in choice.contributors)
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
         """Give the columns of a table without a header row the fields that were confirmed for them."""
@@ -202,7 +213,6 @@ class MappedTable:
         """The unmapped columns that have a header or a value, with the field that each follows."""
         out: list[Kept] = []
         last: str | None = None
-        certain = self.header_is_certain
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
@@ -210,7 +220,8 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            out.append(Kept(choice.position, column.name, last, column.generated or certain))
+            shown = column.generated or self.shows_header(choice.position)
+            out.append(Kept(choice.position, column.name, last, shown))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
@@ -480,7 +491,7 @@ def _column(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool
     column, name = table.source.columns[n], table.letters(n)
     if column.generated:
         return name
-    if not redact and table.header_is_certain:
+    if not redact and table.shows_header(n):
         text = " ".join(column.name.encode(errors="replace").decode().split())
         name += f" “{text if len(text) <= _LONGEST else text[:_LONGEST] + '…'}”"
     near = _nearest(column.name, fields)

@@ -66,6 +66,11 @@ class Program:
         self._add(_JSET, 0, 1, bits)
         self.answer(answer)
 
+    def only_with_bits(self, bits: int, block: "Program") -> None:
+        """`block` if any of `bits` is set in what is loaded; then on."""
+        self._add(_JSET, 0, len(block.code), bits)
+        self.append(block)
+
     def only_for(self, number: int, block: "Program") -> None:
         """`block` for this call; it must end in an answer, so that nothing falls out of it."""
         self._add(_JEQ, 0, len(block.code), number)
@@ -135,11 +140,11 @@ def _search(starts: "list[tuple[int, int | Program]]") -> Program:
 # name=number on x86_64/number on aarch64
 ALLOWED = """
 read=0/63 write=1/64 readv=19/65 writev=20/66 pread64=17/67 pwrite64=18/68 preadv=295/69 pwritev=296/70
-preadv2=327/286 pwritev2=328/287 lseek=8/62 close=3/57 close_range=436/436 dup=32/23 dup2=33/-
+preadv2=327/286 pwritev2=328/287 lseek=8/62 close=3/57 dup=32/23 dup2=33/-
 dup3=292/24 open=2/- openat=257/56 openat2=437/437 stat=4/- fstat=5/80 lstat=6/- newfstatat=262/79
 statx=332/291 access=21/- faccessat=269/48 faccessat2=439/439 readlink=89/- readlinkat=267/78
-getcwd=79/17 getdents=78/- getdents64=217/61 statfs=137/43 fstatfs=138/44 chdir=80/49 fchdir=81/50
-mmap=9/222 mprotect=10/226 munmap=11/215 mremap=25/216 brk=12/214 madvise=28/233 msync=26/227
+getcwd=79/17 getdents=78/- getdents64=217/61 chdir=80/49 fchdir=81/50
+mmap=9/222 mprotect=10/226 munmap=11/215 mremap=25/216 brk=12/214 msync=26/227
 membarrier=324/283 rt_sigaction=13/134 rt_sigprocmask=14/135 rt_sigreturn=15/139 rt_sigpending=127/136
 rt_sigtimedwait=128/137 rt_sigsuspend=130/133 sigaltstack=131/132 pause=34/- restart_syscall=219/128
 exit=60/93 exit_group=231/94 wait4=61/260 waitid=247/95 getpid=39/172 getppid=110/173 gettid=186/178
@@ -154,7 +159,7 @@ getitimer=36/102 timer_create=222/107 timer_settime=223/110 timer_gettime=224/10
 timer_getoverrun=225/109 timer_delete=226/111 timerfd_create=283/85 timerfd_settime=286/86
 timerfd_gettime=287/87 poll=7/- ppoll=271/73 select=23/- pselect6=270/72 epoll_create=213/-
 epoll_create1=291/20 epoll_ctl=233/21 epoll_wait=232/- epoll_pwait=281/22 epoll_pwait2=441/441
-eventfd=284/- eventfd2=290/19 pipe=22/- pipe2=293/59 getrandom=318/278 uname=63/160 sysinfo=99/179
+eventfd=284/- eventfd2=290/19 pipe=22/- pipe2=293/59 getrandom=318/278 uname=63/160
 arch_prctl=158/- ftruncate=77/46 fsync=74/82 fdatasync=75/83 fadvise64=221/223
 sendfile=40/71 copy_file_range=326/285 umask=95/166
 """
@@ -192,21 +197,44 @@ settimeofday=164/170 clock_settime=227/112 clock_adjtime=305/266 adjtimex=159/17
 setdomainname=171/162 syslog=103/116 quotactl=179/60 iopl=172/- ioperm=173/- modify_ldt=154/-
 nfsservctl=180/42 lookup_dcookie=212/18 vhangup=153/58 sync=162/81 syncfs=306/267 splice=275/76
 tee=276/77 vmsplice=278/75 mincore=27/232 landlock_create_ruleset=444/444 landlock_add_rule=445/445
-landlock_restrict_self=446/446 seccomp=317/277
+landlock_restrict_self=446/446 seccomp=317/277 statfs=137/43 fstatfs=138/44 sysinfo=99/179
 """
 SPECIAL = """
 clone=56/220 kill=62/129 tgkill=234/131 prctl=157/167
-prlimit64=302/261 ioctl=16/29 fcntl=72/25 fallocate=285/47
+prlimit64=302/261 ioctl=16/29 fcntl=72/25 fallocate=285/47 madvise=28/233 close_range=436/436
 """
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, AUDIT_ARCH
 _X32 = 0x40000000
-_CLONE_THREAD = 0x00010000
+_CLONE_FILES, _CLONE_THREAD = 0x00000400, 0x00010000
 _CLONE_NEW = 0x7E020000  # every kind of namespace
 _FAMILIES = (2, 10)  # AF_INET, AF_INET6
 _PRCTL = (15, 16, 0x53564D41)  # a thread's name, set and get; names of memory areas
 _IOCTL = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # what isatty, window size and pipes ask
-_FCNTL_REFUSED = (5, 6, 7, 8, 10, 15, 36, 37, 38, 1024, 1026)  # locks, owners of signals, leases, notices
+_FCNTL = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    1030,
+    1032,
+)  # copies of descriptors, flags, the size of a pipe; no lock, no owner, no larger pipe
+_MADVICE = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    8,
+    10,
+    11,
+    14,
+    15,
+    16,
+    17,
+)  # what allocators say; not to merge equal pages with those of others
+_CLOSE_RANGE = (0, 4)  # at once, at exec; not in a table of one thread's own, which would be a further 64 files
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
@@ -273,7 +301,9 @@ class Filter:
             self._when(name, 0, ("pid", (0,)), ALLOW, otherwise=errno.EPERM)
         self._when("prctl", 0, (None, _PRCTL), ALLOW, otherwise=errno.EPERM)
         self._when("ioctl", 1, (None, _IOCTL), ALLOW, otherwise=errno.ENOTTY)
-        self._when("fcntl", 1, (None, _FCNTL_REFUSED), fails_with(errno.EPERM), otherwise=0)
+        self._when("fcntl", 1, (None, _FCNTL), ALLOW, otherwise=errno.EPERM)
+        self._when("madvise", 2, (None, _MADVICE), ALLOW, otherwise=errno.EINVAL)
+        self._when("close_range", 2, (None, _CLOSE_RANGE), ALLOW, otherwise=errno.EINVAL)
         # Any other mode reserves room behind a file's end, which no limit on its size counts.
         self._when("fallocate", 1, (None, (0,)), ALLOW, otherwise=errno.EOPNOTSUPP)
         limits = Program()
@@ -289,7 +319,10 @@ class Filter:
         clone = Program()
         clone.load_arg(0)
         clone.answer_if_bits(_CLONE_NEW, fails_with(errno.EPERM))
-        clone.answer_if_bits(_CLONE_THREAD, ALLOW)
+        thread = Program()
+        thread.answer_if_bits(_CLONE_THREAD, ALLOW)
+        clone.only_with_bits(_CLONE_FILES, thread)
+        clone.answer_if_bits(_CLONE_THREAD, fails_with(errno.EPERM))
         clone.answer(ALLOW if processes else fails_with(errno.EAGAIN))
         self._calls[self._special["clone"]] = clone
 
@@ -313,5 +346,5 @@ class Filter:
         mark, listed = values
         for value in listed:
             block.answer_if(value, answer, mark=mark)
-        block.answer(fails_with(otherwise) if otherwise else ALLOW)
+        block.answer(fails_with(otherwise))
         self._calls[self._special[name]] = block

@@ -41,9 +41,13 @@ NETWORK_FILES = (
     "/etc/nsswitch.conf",
     "/etc/gai.conf",
     "/etc/services",
-    "/etc/ssl",
-    "/etc/pki",
-    "/usr/share/ca-certificates",
+)
+# Of Debian, Fedora, SUSE and Alpine. The folders around them may hold keys.
+CA_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
 )
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
@@ -84,15 +88,18 @@ class Zygote:
                     message, fds = _receive(self.control)
                     if not message:
                         return
-                    pidfd = self._start(json.loads(message), fds)
+                    pidfd = self._start(fds)
                     if pidfd is not None:
                         poll.register(pidfd, select.POLLIN)
                 else:
                     poll.unregister(fd)
                     self._bury(fd)
 
-    def _start(self, request: dict[str, Any], fds: list[int]) -> int | None:
-        """Fork a box. The first two descriptors are where we report and where the box waits for its go."""
+    def _start(self, fds: list[int]) -> int | None:
+        """Fork a box. The first two descriptors are where we report and where the box waits for its go.
+
+        The third is the request, which only the box reads: whatever we read, later boxes would find in their memory.
+        """
         report = socket.socket(fileno=fds[0])
         if len(os.listdir("/proc/self/task")) != 1:  # noqa: PTH208 - pathlib is not worth its import here
             _send(report, {"setup_problem": "the zygote has more than one thread"})
@@ -104,7 +111,7 @@ class Zygote:
             _send(report, {"setup_problem": f"no fork: {error.strerror}"})
             pid = -1
         if pid == 0:
-            become_box(self, request, fds, zygote)
+            become_box(self, fds, zygote)
         for fd in fds[1:]:
             os.close(fd)
         if pid < 0:
@@ -152,6 +159,8 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     kernel.set_name("ade-zygote")
     sys.path += [path for path in plan.paths if path not in sys.path]
     engine = importlib.import_module(plan.module)
+    if plan.network and (bundle := ca_bundle()):
+        os.environ["SSL_CERT_FILE"] = bundle
     shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
     if plan.rehearsal is not None:
         rehearse(engine, plan.rehearsal)
@@ -214,7 +223,7 @@ def _send(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> No
         return  # the runner has stopped listening; its end will reach us on the control socket
 
 
-def become_box(zygote: Zygote, request: dict[str, Any], fds: list[int], parent: int) -> NoReturn:
+def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
     """Become the box: lock down, wait for the go, run the engine, exit.
 
     In a pid namespace of its own a box with rules is two processes. The first is the *warden*: it waits for the engine
@@ -222,6 +231,8 @@ def become_box(zygote: Zygote, request: dict[str, Any], fds: list[int], parent: 
     """
     status = CANNOT_START
     try:
+        with os.fdopen(fds[2], "rb", closefd=False) as file:
+            request = json.load(file)
         order, gate = _take_descriptors(request, fds)
         engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
@@ -256,7 +267,7 @@ def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int
     targets = [int(target) for target in request["targets"]]
     order, gate = max(targets) + 1, max(targets) + 2
     places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
-    kernel.place_fds({gate: fds[1], order: fds[2]} | dict(zip(places, fds[3:], strict=True)))
+    kernel.place_fds({gate: fds[1], order: fds[3]} | dict(zip(places, fds[4:], strict=True)))
     return order, gate
 
 
@@ -366,9 +377,20 @@ def warm_filters(*, network: bool) -> None:
         _filters[kind] = seccomp.Filter(processes=kind[0], network=kind[1])
 
 
+def network_files() -> list[str]:
+    """What a box needs besides sockets: names of hosts, and whom to trust."""
+    bundle = ca_bundle()
+    return [*NETWORK_FILES, *([bundle] if bundle else [])]
+
+
+def ca_bundle() -> str | None:
+    """The host's certificates of authorities, one file without links."""
+    return next((os.path.realpath(path) for path in CA_BUNDLES if os.path.isfile(path)), None)  # noqa: PTH113
+
+
 def shown_paths(packages: tuple[str, ...], *, network: bool) -> list[str]:
     """Every file and folder to show, including those of the imported `packages`."""
-    wanted = [*LIBRARIES, *FILES, *(NETWORK_FILES if network else ())]
+    wanted = [*LIBRARIES, *FILES, *(network_files() if network else ())]
     wanted += [entry for entry in sys.path if _is_library(entry)]
     wanted.append(f"{sys.base_prefix}/lib")
     for name in packages:
