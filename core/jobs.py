@@ -449,12 +449,16 @@ class End:
     state: State
 
 
+_MOST_DOUBLED = 5
+
+
 def decide(
-    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False
+    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False, spared: int = 0
 ) -> Retry | End:
     """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller.
 
-    `blameless`: the environment failed, and would have failed any other job too.
+    `blameless`: the environment failed, and would have failed any other job too. `spared`: how many attempts were given
+    back before, if that does not stop the taking of jobs: the wait grows with them, to about a minute.
     """
     if verdict is Verdict.CANCELLED:
         return End(State.CANCELLED)
@@ -468,7 +472,7 @@ def decide(
         return End(State.FAILED)
     if attempt >= policy.max_attempts and not blameless:
         return End(State.FAILED)
-    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
+    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1 + min(spared, _MOST_DOUBLED)))
     return Retry(ceiling * (0.5 + jitter / 2), counts=not blameless)
 
 

@@ -548,6 +548,7 @@ class BoxReport:
     peak_mb: float = 0.0
     verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
     suspicion: str = ""  # signs of a fault in the engine itself, whatever the verdict
+    by_host: bool = False  # the host ended it, and neither its contents nor its limits did
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

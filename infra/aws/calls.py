@@ -28,7 +28,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from core.errors import AnswerDoubted, CallRefused, StoreUnavailable
+from core.errors import AnswerDoubted, CallRefused, StoreFull, StoreUnavailable
 from infra.addresses import Address
 
 _LOCK = threading.Lock()
@@ -99,6 +99,9 @@ _BUSY = frozenset(
     }
 )
 _BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+# No room or no quota left. Tried again by whoever waits for room, not by this call.
+_FULL = frozenset({"InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"})
+_FULL_STATUS = 507
 _BUSY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 # Refused, broken and silent connections, and answers that were cut short or damaged in transit.
 _BROKEN = (
@@ -175,8 +178,7 @@ class Caller:
             code = _code(error)
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
-            kind = StoreUnavailable if transient(error) else CallRefused
-            raise kind(f"{self.service} refused {what}: {_describe(error)}") from error
+            raise _kind(error)(f"{self.service} refused {what}: {_describe(error)}") from error
         except AnswerDoubted as error:
             raise AnswerDoubted(f"{self.service} answered {what} with what cannot be: {error}") from error
         except (BotoCoreError, *_BROKEN) as error:
@@ -198,6 +200,12 @@ def transient(error: BaseException) -> bool:
             return bool(reasons & _BUSY_REASONS) and "ConditionalCheckFailed" not in reasons
         return _code(error) in _BUSY or _status(error) in _BUSY_STATUS
     return isinstance(error, (*_BROKEN, AnswerDoubted))
+
+
+def _kind(error: ClientError) -> type[StoreUnavailable]:
+    if _code(error) in _FULL or _status(error) == _FULL_STATUS:
+        return StoreFull
+    return StoreUnavailable if transient(error) else CallRefused
 
 
 def _code(error: ClientError) -> str:

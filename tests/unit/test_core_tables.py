@@ -77,6 +77,8 @@ def test_the_defaults_are_those_that_are_documented():
     )
     assert decide(Verdict.BOX_FAILED, attempt=1, policy=RetryPolicy(), jitter=0.0) == Retry(1.0, counts=True)
     assert decide(Verdict.BOX_FAILED, attempt=2, policy=RetryPolicy(), jitter=0.0) == Retry(2.0, counts=True)
+    spared = [decide(Verdict.BOX_FAILED, attempt=1, policy=RetryPolicy(), jitter=0.0, spared=n) for n in (0, 1, 5, 999)]
+    assert spared == [Retry(1.0), Retry(2.0), Retry(32.0), Retry(32.0)]
     late = RetryPolicy(max_attempts=99)
     assert decide(Verdict.BOX_FAILED, attempt=30, policy=late, jitter=0.0) == Retry(150.0)
     fresh = Job(job_id="j", identity="i", tenant="t", workflow="w", subject="s")
