@@ -249,7 +249,7 @@ class Facade:
     def memories(self, tenant: str | None = None, *, after: str = "") -> Iterator[tuple[ObjectInfo, str, str]]:
         """The memories of one tenant or of all after a key: object, tenant, workflow; in the order of their keys.
 
-        Shared ones are of tenant `_shared`. What is not asked for is not looked at.
+        Shared ones are of tenant `_shared`. What is not asked for is not read.
         """
         names = [tenant] if tenant is not None else sorted(self._config_folders())
         for folder in sorted(f"{CONFIGS}{name}/" for name in names):

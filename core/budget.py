@@ -8,7 +8,7 @@ outlives `read`, since such errors hold on to the whole text.
 Theory of operation. pydantic collects every mistake of a document, several hundred bytes for each, and has no limit.
 So a document of many values, or of many mistakes, is validated by another validator, made of the same schema: whatever
 a list or an object may hold any number of is counted, and left out unread once there are enough mistakes; of the
-unknown keys of an object only the first ones are looked at.
+unknown keys of an object only the first ones are reported.
 """
 
 import json
@@ -111,7 +111,7 @@ def plain(body: bytes, budget: Budget) -> Any:
     """Any JSON within its budget, as forgiving as `json.loads`; raises ValueError."""
     over = within(body, budget)
     if isinstance(over, Problem):
-        raise ValueError(f"it {over.problem}; {over.allowed}")  # noqa: TRY004 - as of text that is no JSON
+        raise ValueError(f"it {over.problem}; {over.allowed}")  # noqa: TRY004 - as of text that is not JSON
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -37,6 +37,14 @@ class CallRefused(StoreUnavailable):
     """The service refused the call; trying again will not help."""
 
 
+class StoreFull(StoreUnavailable):
+    """The store has no room for what was written, or its quota is used up; others free it, no job can."""
+
+
+class AnswerDoubted(StoreUnavailable):
+    """The store's answer does not prove itself; trying again may bring a better one."""
+
+
 class ObjectRefused(StoreUnavailable):
     """The store refuses access to one object; others are not affected."""
 

@@ -449,12 +449,16 @@ class End:
     state: State
 
 
+_MOST_DOUBLED = 5
+
+
 def decide(
-    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False
+    verdict: Verdict, *, attempt: int, policy: RetryPolicy, jitter: float, blameless: bool = False, spared: int = 0
 ) -> Retry | End:
     """`attempt` is the one that just ended, from 1; `jitter` is drawn from [0, 1) by the caller.
 
-    `blameless`: the environment failed, and would have failed any other job too.
+    `blameless`: the environment failed, and would have failed any other job too. `spared`: how many attempts were given
+    back before, if that does not stop the taking of jobs: the wait grows with them, to about a minute.
     """
     if verdict is Verdict.CANCELLED:
         return End(State.CANCELLED)
@@ -468,7 +472,7 @@ def decide(
         return End(State.FAILED)
     if attempt >= policy.max_attempts and not blameless:
         return End(State.FAILED)
-    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1))
+    ceiling = min(policy.backoff_cap_seconds, policy.backoff_seconds * 2 ** (attempt - 1 + min(spared, _MOST_DOUBLED)))
     return Retry(ceiling * (0.5 + jitter / 2), counts=not blameless)
 
 
@@ -481,8 +485,8 @@ def stamp_text(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-RECORD_VERSION = 2  # the newest that this program reads and writes
-# Verdicts that programs of version 1 know; a row with any other is of version 2.
+RECORD_VERSION = 3  # the newest that this program reads and writes
+# Verdicts that programs of version 1 know, and those that came with version 3; a row with any other is of version 2.
 _FIRST = frozenset(
     {
         Verdict.OK, Verdict.INPUT_UNREADABLE, Verdict.NOTHING_MAPPED, Verdict.INPUT_GONE, Verdict.RULE_ERROR,
@@ -491,6 +495,7 @@ _FIRST = frozenset(
         Verdict.STORE_FAILED, Verdict.RUNNER_LOST,
     }
 )  # fmt: skip
+_THIRD = frozenset({Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED})
 
 _CODEC = TypeAdapter(Job)
 _KNOWN = frozenset(field.name for field in fields(Job)) - {"unknown"}
@@ -501,8 +506,11 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
+    verdict = Verdict.OK if job.error is None else job.error.verdict
+    if verdict in _THIRD:
+        return 3
     newer = job.state is State.REVIEW or any((job.review, job.decision, job.mends))
-    return 2 if newer or (job.error is not None and job.error.verdict not in _FIRST) else 1
+    return 2 if newer or verdict not in _FIRST else 1
 
 
 def dump_job(job: Job) -> str:

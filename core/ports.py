@@ -383,7 +383,7 @@ class Marks(Protocol):
         ...
 
     def mark(self, marks: Mapping[str, LineMark]) -> None:
-        """LineMark lines by name, except those whose rows have changed meanwhile. A mark expires within a day."""
+        """LineMark lines by name, except those whose rows have changed since then. A mark expires within a day."""
         ...
 
 
@@ -548,6 +548,7 @@ class BoxReport:
     peak_mb: float = 0.0
     verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
     suspicion: str = ""  # signs of a fault in the engine itself, whatever the verdict
+    by_host: bool = False  # the host ended it, and neither its contents nor its limits did
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -157,7 +157,7 @@ class Settings:
     console_proxies: str = _setting("", _text, "addresses of proxies that say who signed in, with commas")
     console_proxy_header: str = _setting("x-auth-request-email", _text, "header in which such a proxy names the person")
     console_rate: int = _setting(50, _int(1), "requests a second that one token may make")
-    actions_days: int = _setting(365, _int(0), "days that the log of who did what is kept; 0: for ever")
+    actions_days: int = _setting(365, _int(0), "days that the log of who did what is kept; 0: forever")
     console_body_mb: int = _setting(500, _int(1), "largest body of a request")
     max_concurrency: int = _setting(2, _int(1, 1000), "jobs that one runner process runs at once")
     queue_size: int = _setting(10, _int(1), "waiting jobs of a tenant above which HTTP submits get 429")

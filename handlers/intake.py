@@ -52,6 +52,10 @@ _AT_ONCE = 500
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
 
+class _Stopped(Exception):
+    pass
+
+
 class Intake:
     """Safe to share between threads."""
 
@@ -147,7 +151,7 @@ class Intake:
                     meters.add("ade.jobs.recorded", len(jobs), what=what)
 
     def stop(self) -> None:
-        """End a sweep that is under way, and let none begin: the next process goes on. Safe from a signal handler."""
+        """End a sweep in progress, and let none begin: the next process goes on. Safe from a signal handler."""
         self._stopped.set()
 
     def sweep(self) -> Report:
@@ -185,7 +189,8 @@ class Intake:
             else:
                 failed = 0
         for _, steps in waiting:
-            steps.close()
+            with contextlib.suppress(_Stopped):
+                steps.throw(_Stopped())
         if not self._stopped.is_set():
             self._forget_vanished(None, report)
 
@@ -207,8 +212,10 @@ class Intake:
         scan = Scan(ListedView(found, unreadable), report, FollowUps(self.telemetry.now()), marks=self._marks)
         try:
             yield from self._scan_tenant(scan, tenant)
-        finally:
-            self._recorder.settle(scan.followups)  # so that recorded jobs need not wait for the janitor
+        except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
+            self._recorder.settle(scan.followups)
+            raise
+        self._recorder.settle(scan.followups)  # so that recorded jobs need not wait for the janitor
 
     def _scan_tenant(self, scan: Scan, tenant: str) -> Iterator[None]:
         inbox = scan.view.below(f"{INBOX}{tenant}/")

@@ -1,4 +1,4 @@
-"""Runs a function of ours on what a tenant wrote, in a process with limits of its own.
+"""Runs one of our functions on what a tenant wrote, in a process with limits of its own.
 
 Theory of operation. Two helper processes at most, started when they are first needed and gone after a minute without
 work. A helper has no credentials in its environment, can write no file, and may use so many seconds of CPU for a call
@@ -47,7 +47,7 @@ class TooCostly(AdeError):
 
 
 def apart(act: Callable[..., T], *given: Any) -> T:
-    """What a function of a module of ours gives for these arguments. Raises TooCostly or StoreUnavailable."""
+    """What one of our functions gives for these arguments. Raises TooCostly or StoreUnavailable."""
     return _POOL.call(act, given)
 
 

@@ -66,7 +66,7 @@ class MinioEvents:
             raise NoTarget(
                 f"the server has no webhook target; start it with MINIO_NOTIFY_WEBHOOK_ENABLE_{TARGET}=on, "
                 f"MINIO_NOTIFY_WEBHOOK_ENDPOINT_{TARGET}=<url of ade listen>/events and "
-                f"MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_{TARGET}='Bearer <ADE_WEBHOOK_TOKEN>'"
+                f"MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_{TARGET}=<ADE_WEBHOOK_TOKEN>"
             )
         if len(ours) > 1:
             raise NoTarget(f"the server has the webhook targets {', '.join(ours)}; name the one of ade-drop {TARGET}")

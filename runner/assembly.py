@@ -20,6 +20,7 @@ from runner.janitor import Janitor
 from runner.leases import Beats
 from runner.notifier import Notifier
 from runner.origins import Origins
+from runner.patience import PatientCalls
 from runner.publish import Publisher
 from runner.surroundings import DiskRoom, Surroundings, make_checks
 from runner.worker import Worker
@@ -73,7 +74,14 @@ def assemble(
     )
     scratch = stack.run_dir / presence.owner
     attempts = Attempts(
-        stack.store, boxes, settings, scratch, lanes, origins=Origins(stack.table), telemetry=stack.telemetry
+        stack.store,
+        boxes,
+        settings,
+        scratch,
+        lanes,
+        origins=Origins(stack.table),
+        telemetry=stack.telemetry,
+        patient=PatientCalls() if settings.store_url else None,  # a folder of this machine does not hang
     )
     room = DiskRoom()
     surroundings = Surroundings(

@@ -10,18 +10,17 @@ written there too, from the verified data.
 """
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from core.errors import ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
+from core.errors import AnswerDoubted, ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
@@ -31,6 +30,7 @@ from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
 from infra.queueing import Lanes
 from infra.telemetry import Telemetry
 from runner.origins import Origins, corrected_files, mends_of, stage_origin
+from runner.patience import CallLeft, PatientCalls
 from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import (
     Pins,
@@ -42,6 +42,7 @@ from runner.staging import (
     mended_input,
     stage,
 )
+from runner.surroundings import lacks_room
 
 ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
 PROFILE = "profile.json"
@@ -60,13 +61,15 @@ _MAX_MESSAGE = 300
 _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED})
 _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
 _BLOCK = 1024 * 1024
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_LAST_SECONDS = 5.0  # after a kill, for the upload of what is finished
 _MOST_FILES = 10_000
 _ROOM_PER_BYTE, _ROOM = 4, 64 * 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
 _PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
 _PROBE_JOB = Job(job_id="probe", identity="", tenant="_probe", workflow="probe", subject="probe.csv")
 _PLACE = re.compile(r"(?:[a-z0-9+]+://|(?<![\w.…/])/(?=[\w.]))[^\s'\",;()]*")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,10 @@ class Outcome:
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
-    blameless: bool = False  # an outage (runner/surroundings.py): the job keeps its attempt
+    blameless: bool = False  # an outage (runner/surroundings.py), or a lie of the store: the job keeps its attempt
     used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
-    full: bool = False  # this runner was refused room on a disk
+    by_host: bool = False  # the host ended its box, and neither its contents nor its limits did
+    full: bool = False  # this runner was refused room, on a disk or by the store
     given: ObjectRef | None = None  # the decision that the row had when the attempt began
     given_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
@@ -124,8 +128,13 @@ class Attempts:
         *,
         telemetry: Telemetry | None = None,
         origins: Origins,
+        patient: PatientCalls | None = None,
     ) -> None:
-        """`origins`: finds what inputs that correct the rejects of an earlier job belong to."""
+        """`origins`: finds what inputs that correct the rejects of an earlier job belong to.
+
+        `patient`: makes the calls to a store that may hang.
+        """
+        self._patient = patient
         self._origins = origins
         self._store = store
         self._now = (telemetry or Telemetry()).now
@@ -160,14 +169,19 @@ class Attempts:
         try:
             with self._timed("stage", phases):
                 folder.mkdir(parents=True)
-                staged = stage(self._store, job, folder, file_mb=self._settings.worker_fsize_mb)
+                file_mb = self._settings.worker_fsize_mb
+                staged = self._leavable(
+                    "deliver the inputs", lambda: stage(self._store, job, folder, file_mb=file_mb), folder, killed
+                )
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
-                files = self._upload(job, deliverables(report))
-            if report.verdict is Verdict.OK and mends is None and PROFILE in report.outputs:
-                self._store.put(staging_folder(job.job_id, job.fence) + PROFILE, report.outputs[PROFILE])
+                given, profiled = deliverables(report), report.verdict is Verdict.OK and mends is None
+                profile = report.outputs.get(PROFILE) if profiled else None
+                files = self._leavable(
+                    "take the outputs", lambda: self._upload(job, given, profile), folder, killed, _LAST_SECONDS
+                )
             return Outcome(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
@@ -177,6 +191,7 @@ class Attempts:
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
+                by_host=report.by_host,
                 mends=mends,
                 given=job.decision,
                 given_at=job.decided_at,
@@ -185,15 +200,30 @@ class Attempts:
                 start_seconds=report.start_seconds,
                 passes=report.passes,
             )
+        except CallLeft as left:
+            return Outcome(verdict=left.verdict)
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
             return self._ended(Verdict.BOX_FAILED, str(error))
         except (ObjectMissing, ObjectChanged) as error:
             return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
+        except AnswerDoubted as error:
+            return replace(self._ended(Verdict.STORE_FAILED, str(error)), blameless=True)
         except (StoreUnavailable, OSError) as error:
             ended = self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
-            return replace(ended, full=isinstance(error, OSError) and error.errno in _FULL)
+            return replace(ended, full=lacks_room(error))
+
+    def _leavable(self, what: str, act: Callable[[], T], folder: Path, killed: Killed, last: float = 0.0) -> T:
+        """Make calls to the store, for as long as a box may take, and for `last` seconds after the job was killed."""
+        if self._patient is None:
+            return act()
+
+        def tidy() -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+        seconds = self._settings.job_timeout_seconds
+        return self._patient(what, act, killed=killed, seconds=seconds, tidy=tidy, last_seconds=last)
 
     @contextlib.contextmanager
     def _timed(self, name: str, phases: list[Phase]) -> Iterator[None]:
@@ -237,7 +267,13 @@ class Attempts:
             files |= claim
             origin = self._origins.find(job, files)
             mends = mends_of(files, origin)
-            staged = stage_origin(self._store, job, given, origin, folder, file_mb=self._settings.worker_fsize_mb)
+            file_mb = self._settings.worker_fsize_mb
+            staged = self._leavable(
+                "deliver the earlier inputs",
+                lambda: stage_origin(self._store, job, given, origin, folder, file_mb=file_mb),  # noqa: B023 - waited for
+                folder,
+                killed,
+            )
 
     def check_box(self) -> None:
         """Run a small built-in job in a box; raises SandboxUnavailable if no box can be built."""
@@ -268,7 +304,7 @@ class Attempts:
     def _ended(self, verdict: Verdict, message: str) -> Outcome:
         return Outcome(verdict=verdict, message=without_places(message), detail=message)
 
-    def _upload(self, job: Job, paths: dict[str, Path]) -> tuple[OutputFile, ...]:
+    def _upload(self, job: Job, paths: dict[str, Path], profile: Path | None) -> tuple[OutputFile, ...]:
         staging = staging_folder(job.job_id, job.fence)
 
         def upload(name: str) -> OutputFile:
@@ -276,7 +312,10 @@ class Attempts:
             self._store.put(staging + name, paths[name])
             return facts
 
-        return tuple(self._lanes.each(upload, list(paths)))
+        files = tuple(self._lanes.each(upload, list(paths)))
+        if profile is not None:
+            self._store.put(staging + PROFILE, profile)
+        return files
 
 
 def run_box(
@@ -424,7 +463,7 @@ def verified(
     if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT:
         refusal["verdict"] = Verdict.ENGINE_FAILED
         suspicion = suspicion or f"outputs of the engine alone were refused: {refusal['message']}"
-    return replace(spent, **refusal, where={}, suspicion=suspicion)
+    return replace(spent, **refusal, where={}, suspicion=suspicion, by_host=seen.by_host)
 
 
 def _second_box(

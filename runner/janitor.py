@@ -33,6 +33,7 @@ from infra.queueing import Lanes, enqueue, enqueue_all, note_sent, without_messa
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
+from runner.audit import Audit
 from runner.notifier import Notifier
 from runner.publish import Publisher, count_moved
 from runner.worker import Worker
@@ -43,6 +44,7 @@ TIDY_SECONDS = 10.0  # between rounds for expired jobs, each of which may take m
 RECOUNT_SECONDS = 30.0
 REPLENISH_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
+AUDIT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
 _BATCH = 200
@@ -76,6 +78,7 @@ class Janitor:
         self._alive_at = 0.0
         self._replenished: str | None = None  # how far the look for purged messages has come
         self._statuses = Statuses(self.store, self.table)
+        self.audit = Audit(self.store, self.table, self.clock, self.log)
         self._leads_until = 0.0
         self._leading = threading.Lock()
 
@@ -90,6 +93,7 @@ class Janitor:
             "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
             "recount": (self.recount, RECOUNT_SECONDS),
             "replenish": (lambda: self.replenish(REPLENISH_SECONDS / 6), min(REPLENISH_SECONDS, self.sweep_seconds)),
+            "audit": (self.audit.round, AUDIT_SECONDS),
             "collect": (self.collect, COLLECT_SECONDS),
         }
         if self.scan_inbox is not None:
@@ -101,7 +105,7 @@ class Janitor:
 
     def run_once(self) -> Counter[str]:
         """All chores now, leader or not, for an operator."""
-        done = self.sweep() + self.replenish() + self.chores() + self.collect()
+        done = self.sweep() + self.replenish() + self.chores() + self.audit.round() + self.collect()
         return Counter({name: n for name, n in done.items() if n})
 
     def resign(self) -> None:

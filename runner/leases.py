@@ -46,6 +46,7 @@ class Held:
     next_beat: float  # by the steady clock
     killed: Verdict | None = None
     missed: bool = False  # the last beat failed: if the lease is lost now, the job is not to blame
+    late: bool = False  # no beat was made in time: the table was silent, or this host stood still (suspended, paused)
     progress: dict[str, Any] = field(default_factory=dict)
     let_go: bool = False
     queued: bool = False  # a check of it is in progress
@@ -58,7 +59,7 @@ class Held:
     def lost(self, clock: Clock) -> Verdict | None:
         """Called by the sandbox while the box runs; a verdict kills it. A late beat counts as a lost lease."""
         if self.killed is None and clock.steady() >= self.ends:
-            self.killed = Verdict.LEASE_LOST
+            self.killed, self.late = Verdict.LEASE_LOST, True
         return self.killed
 
 

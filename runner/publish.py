@@ -8,7 +8,7 @@ it is done twice or by two at once:
 - a copy replaces a file by the same file; staged files are deleted only after result.json exists, and a job can run
   again only after they are deleted, so a late copy finds nothing to copy;
 - result.json is made from the row alone and written under a condition on what was there before the row was last
-  read, so a finisher that slept cannot overwrite a later publication;
+  read, so a finisher that slept cannot overwrite a later publication; it is read back before anything is deleted;
 - the terminal state is conditional on the row's rev.
 Every other end (failed, cancelled, skipped, expired) is written to the row first, marked `unpublished`; the same code
 then writes its result.json and clears the mark. The janitor finds unfinished publications by wake_at. A success whose
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
-from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
+from core.errors import AnswerDoubted, KeyRefused, ObjectMissing, ObjectTooLarge, PreconditionFailed, RecordNewer
 from core.jobs import ENDED, HISTORY_KEPT, Job, JobError, State, move, stamp_text
 from core.keys import (
     corrected_name,
@@ -202,7 +202,15 @@ class Publisher:
             self.store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
         except PreconditionFailed:
             return self._is_written(job, body)
-        return True
+        return self._read_back(job, body)
+
+    def _read_back(self, job: Job, body: bytes) -> bool:
+        """Whether the result.json that was just written is there; False if another process moved the job on."""
+        if self._is_written(job, body):
+            return True
+        if self._unchanged(job):
+            raise AnswerDoubted(f"{result_key(job)} was answered as written and is not there")
+        return False
 
     def _unchanged(self, job: Job) -> bool:
         now = self.table.get(job.job_id)
@@ -249,7 +257,7 @@ class Publisher:
     def _point(self, job: Job, key: str, mine: tuple[float, float, str], began: float | None = None) -> None:
         for tries in range(5):
             current = self.store.head(key)
-            order = _order(self._read(key)) if current else None
+            order = read_order(self._read(key)) if current else None
             if order is not None and order > mine:
                 return
             slow = began is not None and self.clock.steady() - began > _SLOW_SECONDS
@@ -299,7 +307,7 @@ class Publisher:
         table before it wrote, so latest.json is pointed to the newest job of the line again.
         """
         self._retract_mended(job)
-        order = _order(self._read(latest_key(job)))
+        order = read_order(self._read(latest_key(job)))
         if order is not None and order[-1] != job.job_id:
             return
         if order is None and not _was_published(job):
@@ -321,7 +329,7 @@ class Publisher:
         """Take back the first drop's latest.json where it names this job, and let it name the newest of its line, or
         the last of the other corrections."""
         key = mended_latest_key(job)
-        if key is None or job.mends is None or _order(self._read(key)) != mended_order(job):
+        if key is None or job.mends is None or read_order(self._read(key)) != mended_order(job):
             return
         self.store.delete(key)
         line = self.table.line(replace(job, subject=job.mends.subject).line, whole=True)
@@ -345,7 +353,7 @@ def _was_published(job: Job) -> bool:
     return len(job.history) >= HISTORY_KEPT or any(state == State.PUBLISHING for state, _ in job.history)
 
 
-def _order(body: bytes | None) -> tuple[float, float, str] | None:
+def read_order(body: bytes | None) -> tuple[float, float, str] | None:
     """The sort key in a latest.json; None if it cannot be read."""
     try:
         latest = json.loads(body or b"")

@@ -18,13 +18,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from core.budget import WeighedCache
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid
 from core.drops import MAX_PACKAGE_BYTES
-from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
+from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
 from core.packages import check_names, check_zip, read_member
 from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
+from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.apart import SMALL, TooCostly, apart
@@ -82,10 +83,28 @@ class Staged:
     pins: Pins | None = None
 
 
+def read_pinned(store: StagedSource, ref: ObjectRef, *, limit: int) -> bytes:
+    """Read an object at its pinned version; raises like ObjectStore.read, and AnswerDoubted if it is not that."""
+    body = store.read(ref.key, version=ref.version, limit=limit)
+    check_pinned(ref, size=len(body), sha256=hashlib.sha256(body).hexdigest())
+    return body
+
+
+def fetch_pinned(store: StagedSource, ref: ObjectRef, to: Path, *, limit: int) -> Fetched:
+    """Like `read_pinned`, into a new file."""
+    fetched = store.fetch(ref.key, to, version=ref.version, limit=limit)
+    try:
+        check_pinned(ref, size=fetched.size, sha256=fetched.sha256)
+    except AnswerDoubted:
+        to.unlink()
+        raise
+    return fetched
+
+
 def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
     """Fetch one input; raises StagingFailed if it is gone or too large."""
     try:
-        return store.fetch(ref.key, to, version=ref.version, limit=file_mb * 1024 * 1024)
+        return fetch_pinned(store, ref, to, limit=file_mb * 1024 * 1024)
     except (ObjectMissing, ObjectChanged) as error:
         raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
     except ObjectTooLarge as error:
@@ -97,13 +116,13 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
-        manifest = read_manifest(store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES))
+        manifest = read_manifest(read_pinned(store, job.manifest, limit=MAX_MANIFEST_BYTES))
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
         for n, item in enumerate(job.inputs):
             limit = file_mb * 1024 * 1024
-            fetched = store.fetch(item.ref.key, scratch / "in" / str(n), version=item.ref.version, limit=limit)
+            fetched = fetch_pinned(store, item.ref, scratch / "in" / str(n), limit=limit)
             named = (
                 {"name": item.name} if item.role == "primary" else {"name": item.name, "file": basename(item.ref.key)}
             )
@@ -159,14 +178,14 @@ def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], root: str, ta
         return None
     target.mkdir(parents=True)
     if len(refs) == 1 and refs[0].key.endswith(".zip"):
-        archive = check_zip(store.read(refs[0].key, version=refs[0].version, limit=MAX_PACKAGE_BYTES))
+        archive = check_zip(read_pinned(store, refs[0], limit=MAX_PACKAGE_BYTES))
         for member in archive.infolist():
             if not member.is_dir():
                 _write_new(target / member.filename, read_member(archive, member))
         return _unwrapped(target)
     check_names(ref.key.removeprefix(root) for ref in refs)
     for ref in refs:
-        body = store.read(ref.key, version=ref.version, limit=MAX_PACKAGE_BYTES)
+        body = read_pinned(store, ref, limit=MAX_PACKAGE_BYTES)
         _write_new(target / ref.key.removeprefix(root), body)
     return target
 

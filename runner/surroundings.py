@@ -8,9 +8,11 @@ come back. If the probe succeeds, the failure is the job's own and counts. A ten
 probe, so it stops nobody else.
 
 A disk that has a little room left fails only the jobs that need more. So the probe asks for as much room as the jobs of
-late used, those that failed for lack of it included (`DiskRoom`).
+late used, those that failed for lack of it included (`DiskRoom`). A store that is full or over its quota says so itself
+(`lacks_room`): whatever a small probe may still write, the job waits.
 """
 
+import errno
 import os
 import random
 import threading
@@ -18,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from core.errors import StoreUnavailable
+from core.errors import StoreFull, StoreUnavailable
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.logs import Log
@@ -31,7 +33,14 @@ _SCRATCH_BYTES = 1024 * 1024
 _LATE = 20  # jobs
 _MOST_ROOM = 1024**3  # a probe asks for no more
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 Check = Callable[[], object]
+
+
+def lacks_room(error: BaseException) -> bool:
+    """Whether the disk or the store refused a write for lack of room: no fault of the job's."""
+    return isinstance(error, StoreFull) or (isinstance(error, OSError) and error.errno in _NO_ROOM)
 
 
 class DiskRoom:

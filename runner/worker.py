@@ -32,20 +32,23 @@ from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import Publisher, count_moved
-from runner.surroundings import Surroundings
+from runner.surroundings import Surroundings, lacks_room
 
 REFUSED_SECONDS = 1.0
 NEWER_SECONDS = 60.0  # how soon the message of a job is shown again that only a newer program can run
 _FRESH_RECEIVES = 20  # well below the queue's limit, after which a message is dead
 _POISON_FAILURES = 10  # after so many failures without an outage, a message goes to the dead letters
 _MOST_REMEMBERED = 10_000
+_MOST_FORGIVEN = 20  # attempts that the host may have ended, on evidence that a job might be able to bring about
 _LONGEST_WAIT_SECONDS = 60.0  # between two tries of such a message
 
 # An attempt that ends so after a cancel was requested is cancelled.
 _CANCELLABLE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.RELEASED, Verdict.RUNNER_LOST})
 
 # What a box may report where the system refused it something.
-_SYSTEM_ERRORS = frozenset({Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.BAD_OUTPUT, Verdict.BOX_FAILED})
+_SYSTEM_ERRORS = frozenset(
+    {Verdict.ENGINE_FAILED, Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.BAD_OUTPUT, Verdict.BOX_FAILED}
+)
 
 # Attempts that ended so show no failure in their trace.
 _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
@@ -239,7 +242,8 @@ class Worker:
             outcome = replace(outcome, verdict=Verdict.STORE_FAILED, message=message, files=(), suspicion="")
         if outcome.suspicion:
             log.error("engine_fault_suspected", what=outcome.suspicion, rules=bool(job.config))
-        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or outcome.full)
+        spared = outcome.blameless or outcome.full or (outcome.by_host and _forgivable(job))
+        outcome = replace(outcome, blameless=self._blameless(held, outcome.verdict) or spared)
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
@@ -248,7 +252,7 @@ class Worker:
     def _blameless(self, held: Held, verdict: Verdict) -> bool:
         """Whether an outage ended an attempt: any other job would have failed too."""
         if verdict is Verdict.LEASE_LOST:
-            return held.missed
+            return held.missed or (held.late and _forgivable(held.job))
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
@@ -282,8 +286,8 @@ class Worker:
     def _broken(self, delivery: Delivery, error: Exception) -> None:
         """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
         job_id, cause = delivery.message.job_id, f"{type(error).__name__}: {error}"
-        failures = 0
-        if not self.surroundings.to_blame():
+        failures, full = 0, lacks_room(error)
+        if not self.surroundings.to_blame() and not full:
             with self._lock:
                 if len(self._failures) > _MOST_REMEMBERED:
                     self._failures.clear()  # most of them were handled by others long ago
@@ -297,7 +301,7 @@ class Worker:
                     self._failures.pop(job_id, None)
                     self._unwritten.pop(job_id, None)
             else:
-                seconds = min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
+                seconds = _LONGEST_WAIT_SECONDS if full else min(_LONGEST_WAIT_SECONDS, REFUSED_SECONDS * 2.0**failures)
                 self.put_back(delivery, seconds * (0.5 + self.draw()))
         except Exception as failed:  # noqa: BLE001 - it is redelivered when its visibility ends
             self.log.warning("release_failed", job_id=job_id, error=type(failed).__name__)
@@ -332,7 +336,10 @@ class Worker:
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
         policy = self.settings.retry_policy
-        decision = decide(verdict, attempt=job.attempt, policy=policy, jitter=self.draw(), blameless=outcome.blameless)
+        spared = job.attempts_total - job.attempt if outcome.full or outcome.by_host else 0
+        decision = decide(
+            verdict, attempt=job.attempt, policy=policy, jitter=self.draw(), blameless=outcome.blameless, spared=spared
+        )
         if isinstance(decision, Retry):
             attempt = job.attempt - (not decision.counts)
             announced = job.announced or decision.delay >= HELD_SECONDS
@@ -373,10 +380,19 @@ class Worker:
             self.queue.ack(delivery.receipt)
 
 
+def _forgivable(job: Job) -> bool:
+    return job.attempts_total - job.attempt < _MOST_FORGIVEN
+
+
 def _forgiven(job: Job, fence: int) -> Job | None:
-    """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it."""
+    """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it.
+
+    It waits for its next attempt, or has begun it under the next fence.
+    """
     lost = job.error is not None and job.error.verdict is Verdict.RUNNER_LOST
-    if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
+    waits = job.state is State.QUEUED and job.fence == fence and lost and job.attempt >= 1
+    runs = job.state is State.RUNNING and job.fence == fence + 1 and job.attempt > 1 and _forgivable(job)
+    if not (waits or runs):
         return None
     return replace(job, attempt=job.attempt - 1)
 

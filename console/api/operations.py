@@ -125,18 +125,18 @@ async def read_json(model: type[Model], request: Request) -> Model:
 
 def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
     found = parse(body, BUDGET, twins=True)
-    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_told)
+    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_described)
 
 
 def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        found = mistakes(error, model, tell=_told)
+        found = mistakes(error, model, tell=_described)
     raise _invalid(found, what)
 
 
-def _told(one: ErrorDetails) -> Problem:
+def _described(one: ErrorDetails) -> Problem:
     """A mistake without repeating what came in: it may be a secret."""
     return Problem(".".join(str(part) for part in one["loc"]), one["msg"], "")
 

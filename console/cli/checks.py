@@ -1,12 +1,14 @@
 """The checks of `ade doctor`: this machine, the services, the table and the queue, each with a remedy."""
 
+import io
 import itertools
 import os
 import platform
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +23,11 @@ from core.keys import INBOX, is_ignored
 from core.ports import Isolation, JobQuery
 from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
+from infra.logs import Log
+from infra.probes import probe_queue, probe_store, probe_table
 from infra.wiring import Stack
+from runner import audit as audit_results
+from runner.audit import AUDITED, Audit
 from runner.sandbox.claims import printable
 from runner.sandbox.drivers import at_least
 
@@ -232,6 +238,12 @@ def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
         yield Check(name, WRONG, str(error), "fix this first and run `ade doctor` again")
 
 
+_STORE_REMEDY = (
+    "check the rights of this user; on Ceph and others `aws s3api delete-public-access-block --bucket BUCKET` may "
+    "help; if ETags are no MD5s, add etag=opaque to ADE_STORE_URL (docs/cloud.md)"
+)
+_TABLE_REMEDY = "check the rights of this user; a DynamoDB must support transactions (TransactWriteItems)"
+_QUEUE_REMEDY = "check the rights of this user; an SQS queue must be a standard one, not FIFO"
 _OLD_SECONDS = 300.0
 _OVERDUE_SECONDS = 60.0
 _FORGOTTEN_SECONDS = 3600.0  # expired jobs may wait for urgent ones
@@ -273,6 +285,23 @@ def check_store(stack: Stack) -> Iterator[Check]:
     if stack.settings.store_url:
         tenants = len(stack.store.folder("inbox/").folders)
         yield Check("store", OK, f"{shown_url(stack.settings.store_url)} answers; {plural(tenants, 'tenant')}")
+
+
+def check_writes(stack: Stack) -> Iterator[Check]:
+    """What jobs do with each service, for no job: one that only answers may refuse every write."""
+    settings = stack.settings
+    probes: tuple[tuple[str, str, Callable[[], None], str], ...] = (
+        ("store", settings.store_url, lambda: probe_store(stack.store), _STORE_REMEDY),
+        ("table", settings.table_url, lambda: probe_table(stack.table, stack.clock), _TABLE_REMEDY),
+        ("queue", settings.queue_url, lambda: probe_queue(stack.queue), _QUEUE_REMEDY),
+    )
+    for name, url, probe, remedy in probes:
+        try:
+            probe()
+        except AdeError as error:
+            yield Check(name, WRONG, f"no job can work with it: {error}", remedy if url else "see the message")
+        else:
+            yield Check(name, OK, "what jobs do with it works, tried with a probe")
 
 
 def check_queue(stack: Stack) -> Iterator[Check]:
@@ -343,6 +372,33 @@ def check_rows(stack: Stack) -> Iterator[Check]:
         yield Check("rows", WRONG, str(why), "repair or delete the row: the next sweep creates it again")
     if not damaged:
         yield Check("rows", OK, "every row can be read")
+
+
+def check_results(stack: Stack) -> Iterator[Check]:
+    """Every ended job against its outputs; costs a listing for each."""
+    audit, found, cursor = Audit(stack.store, stack.table, stack.clock, Log(stream=io.StringIO())), Counter[str](), None
+    while True:
+        page = stack.table.page(JobQuery(states=AUDITED), limit=_MOST_CHECKED, cursor=cursor)
+        for job in page.jobs:
+            found["checked"] += 1
+            match audit.look_at(job):
+                case audit_results.RESTORED:
+                    yield Check("results", WARNING, f"{job.job_id}: outputs were missing and are put back")
+                case audit_results.RUN_AGAIN:
+                    yield Check("results", WARNING, f"{job.job_id}: outputs were missing; it runs again")
+                case audit_results.UNEXPLAINED:
+                    found["missing"] += 1
+                    if found["missing"] <= _SHOWN:
+                        message = f"{job.job_id} is {job.state}, and outputs of it are missing"
+                        yield Check(
+                            "results", WRONG, message, f"if nobody removed them on purpose: ade reset {job.job_id}"
+                        )
+        cursor = page.cursor
+        if cursor is None:
+            break
+    if found["missing"] > _SHOWN:
+        yield Check("results", WRONG, f"{found['missing']} jobs lack outputs", "see the first ones above")
+    yield Check("results", OK, f"{plural(found['checked'], 'ended job')} compared with the bucket")
 
 
 def check_inbox(stack: Stack) -> Iterator[Check]:

@@ -1,6 +1,7 @@
 """Watch, fleet and janitor of one process, each in its own thread, stopped together.
 
-The first Ctrl-C or SIGTERM drains, the second ends at once. The signal handler only sets a flag.
+The first Ctrl-C or SIGTERM drains, the second ends at once. The signal handler only sets a flag. A drain that takes
+much longer than it may, because a service hangs, ends as by a second signal.
 """
 
 import contextlib
@@ -25,6 +26,8 @@ from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
 from runner.janitor import CHORES_SECONDS
+
+LAST_SECONDS = 10.0  # after a drain's time is up: jobs are given back, publications end, or the process does
 
 
 class Signals:
@@ -58,6 +61,16 @@ class Signals:
         select.select([self._read], [], [], seconds)
         self._clear()
         return self.asked
+
+    def end_within(self, seconds: float) -> None:
+        """If a stop was requested, end the process after so long, whatever still hangs: a call, a chore, a thread.
+
+        As safe as a second signal, and nobody has to send it.
+        """
+        if self.asked:
+            timer = threading.Timer(seconds, os._exit, (Exit.UNAVAILABLE,))
+            timer.daemon = True
+            timer.start()
 
     def wake(self) -> None:
         """Make `wait` return; from any thread."""

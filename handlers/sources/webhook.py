@@ -177,7 +177,8 @@ class Webhook:
         return HTTPStatus.NO_CONTENT if self._batcher.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
 
     def _has_token(self, head: _Head) -> bool:
-        given = head.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        # MinIO puts a `Bearer` of its own before what it was given, which may begin with one.
+        given = head.headers.get("authorization", "").removeprefix("Bearer ").strip().removeprefix("Bearer ").strip()
         return hmac.compare_digest(given.encode(), self._token.encode())
 
     async def _write(self, writer: asyncio.StreamWriter, status: HTTPStatus) -> None:

@@ -2,8 +2,8 @@
 
 A call ends in one of three ways. It returns. It raises Answered: the service gave a definite answer that the caller
 expects (no such key, condition failed). Or it raises StoreUnavailable: the service did not answer before the deadline,
-or refused permanently. botocore's own retries are off, so this is the only place that waits: exponential, fully
-jittered, never a hot loop.
+gave no answer that proves itself (core/proofs.py), or refused permanently. botocore's own retries are off, so this is
+the only place that waits: exponential, fully jittered, never a hot loop.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from core.errors import CallRefused, StoreUnavailable
+from core.errors import AnswerDoubted, CallRefused, StoreFull, StoreUnavailable
 from infra.addresses import Address
 
 _LOCK = threading.Lock()
@@ -99,6 +99,9 @@ _BUSY = frozenset(
     }
 )
 _BUSY_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+# No room or no quota left. Tried again by whoever waits for room, not by this call.
+_FULL = frozenset({"InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"})
+_FULL_STATUS = 507
 _BUSY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 # Refused, broken and silent connections, and answers that were cut short or damaged in transit.
 _BROKEN = (
@@ -175,8 +178,9 @@ class Caller:
             code = _code(error)
             if code in expect or _cancelled(error) in expect:
                 raise Answered(code, error.response) from error
-            kind = StoreUnavailable if transient(error) else CallRefused
-            raise kind(f"{self.service} refused {what}: {_describe(error)}") from error
+            raise _kind(error)(f"{self.service} refused {what}: {_describe(error)}") from error
+        except AnswerDoubted as error:
+            raise AnswerDoubted(f"{self.service} answered {what} with what cannot be: {error}") from error
         except (BotoCoreError, *_BROKEN) as error:
             raise StoreUnavailable(f"{self.service} did not answer {what}: {error}; check that it is up") from error
 
@@ -195,7 +199,13 @@ def transient(error: BaseException) -> bool:
             reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
             return bool(reasons & _BUSY_REASONS) and "ConditionalCheckFailed" not in reasons
         return _code(error) in _BUSY or _status(error) in _BUSY_STATUS
-    return isinstance(error, _BROKEN)
+    return isinstance(error, (*_BROKEN, AnswerDoubted))
+
+
+def _kind(error: ClientError) -> type[StoreUnavailable]:
+    if _code(error) in _FULL or _status(error) == _FULL_STATUS:
+        return StoreFull
+    return StoreUnavailable if transient(error) else CallRefused
 
 
 def _code(error: ClientError) -> str:

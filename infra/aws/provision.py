@@ -6,19 +6,24 @@ If a server does not support a refinement (encryption, access block, point-in-ti
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from core.errors import StoreUnavailable
+from core.errors import AdeError, StoreUnavailable
 from core.keys import CONFIGS, INBOX, WORK
 from core.settings import Settings
 from infra.addresses import Address, parse_address
 from infra.aws.calls import client
+from infra.aws.dynamodb import DynamoJobTable
 from infra.aws.dynamodb_items import table_definition
+from infra.aws.s3 import S3Store
+from infra.aws.sqs import SqsWorkQueue
+from infra.clocks import SystemClock
+from infra.probes import probe_queue, probe_store, probe_table
 
 _FOURTEEN_DAYS = str(14 * 86400)
 _WORK_RECEIVES = 50  # a job over its cap is received and put back many times; that is normal
@@ -32,7 +37,7 @@ class Step:
 
     kind: str
     name: str
-    action: str  # "keep", "create" or "unsupported"
+    action: str  # "keep", "create" or "unsupported"; of a probe "works" or "fails"
     detail: str = ""
 
 
@@ -122,10 +127,56 @@ def _bucket(address: Address, *, apply: bool) -> Iterator[Step]:
         )
         if address.endpoint is None:  # SeaweedFS accepts this and then refuses every write
             yield _refined("encryption", name, lambda: s3.put_bucket_encryption(Bucket=name, **_ENCRYPTION))
-        yield _refined("no public access", name, lambda: s3.put_public_access_block(Bucket=name, **_PRIVATE))
+        yield _no_public_access(s3, name)
         yield _refined(
             "lifecycle of work/", name, lambda: s3.put_bucket_lifecycle_configuration(Bucket=name, **_LIFECYCLE)
         )
+
+
+def _no_public_access(s3: Any, name: str) -> Step:
+    """Blocks public access as far as writes still work: Ceph 16 takes every put for one with a public ACL."""
+    kind, key, tried = "no public access", f"{WORK}.probe/access", Step(kind="", name="", action="")
+    for blocks in (_PRIVATE, _PRIVATE_POLICIES):
+        step = _refined(kind, name, lambda: s3.put_public_access_block(Bucket=name, **blocks))  # noqa: B023 - called at once
+        if step.action == "unsupported":
+            return step
+        tried = _refined(kind, name, lambda: s3.put_object(Bucket=name, Key=key, Body=b"1"))
+        if tried.action == "create":
+            _refined(kind, name, lambda: s3.delete_object(Bucket=name, Key=key))
+            return (
+                step
+                if blocks is _PRIVATE
+                else replace(step, detail="policies only: with ACLs blocked, it refuses every write")
+            )
+    _refined(kind, name, lambda: s3.delete_public_access_block(Bucket=name))
+    return replace(tried, detail=f"taken back, since it then refuses every write: {tried.detail}")
+
+
+def verify(settings: Settings) -> list[Step]:
+    """Does with what was created what jobs do; a step that `fails` means that no job can work with it."""
+    steps, clock = [], SystemClock()
+    with ExitStack() as opened:
+        if settings.store_url:
+            store = opened.enter_context(closing(S3Store(parse_address(settings.store_url))))
+            steps.append(_tried("bucket", settings.store_url, lambda: probe_store(store)))
+        if settings.table_url.startswith("dynamodb:"):
+            table = opened.enter_context(
+                closing(DynamoJobTable(parse_address(settings.table_url), clock, lambda _: None))
+            )
+            steps.append(_tried("table", settings.table_url, lambda: probe_table(table, clock)))
+        if settings.queue_url.startswith("sqs:"):
+            queue = opened.enter_context(closing(SqsWorkQueue(parse_address(settings.queue_url), clock)))
+            steps.append(_tried("work queue", settings.queue_url, lambda: probe_queue(queue)))
+    return steps
+
+
+def _tried(kind: str, url: str, probe: Callable[[], None]) -> Step:
+    name = parse_address(url).name
+    try:
+        probe()
+    except AdeError as error:
+        return Step(kind=kind, name=name, action="fails", detail=f"no job can work with it: {error}")
+    return Step(kind=kind, name=name, action="works")
 
 
 def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[Step]:
@@ -284,6 +335,9 @@ _PRIVATE: dict[str, Any] = {
         "RestrictPublicBuckets": True,
     }
 }
+_PRIVATE_POLICIES: dict[str, Any] = {
+    "PublicAccessBlockConfiguration": {"BlockPublicPolicy": True, "RestrictPublicBuckets": True}
+}
 _LIFECYCLE: dict[str, Any] = {
     "LifecycleConfiguration": {
         "Rules": [
@@ -302,7 +356,5 @@ _LIFECYCLE: dict[str, Any] = {
 
 def warm_up(store_url: str) -> None:
     """Write to a new bucket until it accepts: some stores refuse the first writes, which senders should not see."""
-    from infra.aws.s3 import S3Store  # noqa: PLC0415 - only for a store on this machine
-
     with closing(S3Store(parse_address(store_url))) as bucket:
         bucket.conditional()

@@ -3,14 +3,14 @@
 A version is the store's VersionId in a versioned bucket, else the ETag, to which reads and writes are pinned by
 If-Match. A digest is what the store knows about the content: the ETag if it is an MD5 of the content, otherwise a
 full-object checksum (uploads in parts, KMS), otherwise still the ETag. Listings contain neither VersionId nor metadata,
-so each listed object is requested once and cached by its ETag and time.
+so each listed object is requested once and cached by its ETag and time. An answer counts only if it proves itself
+(s3_answers.py); otherwise it is asked for again.
 """
 
 import base64
 import contextlib
 import hashlib
 import itertools
-import re
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ from urllib.parse import quote
 from botocore.exceptions import ClientError
 
 from core.errors import (
+    AnswerDoubted,
     CallRefused,
     ObjectChanged,
     ObjectMissing,
@@ -34,15 +35,14 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
+from infra.aws.s3_answers import ETAG, MD5_ETAG, StoreAnswers, check_named, etag_of, version_of
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
 
-_MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAllowed")
 _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 _TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for a single copy; both codes may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
-_ETAG = "etag:"
 _DELETED_AT_ONCE = 1000
 _COPIED_AT_ONCE = 5 * 1024**3  # the largest object that S3 copies with one call
 _COPY_PART_BYTES = 512 * 1024 * 1024
@@ -67,25 +67,29 @@ class S3Store:
         self._call = caller or Caller(str(address))
         if address.endpoint is not None:
             self._s3.meta.events.register("before-call.s3.DeleteObjects", _vouch)
-        self._uploads = Uploads(self._s3, self._call, self._bucket, part_bytes=part_bytes)
+        self._answers = StoreAnswers(opaque=address.options.get("etag") == "opaque")
+        self._uploads = Uploads(self._s3, self._call, self._bucket, self._answers, part_bytes=part_bytes)
         self._copied_at_once = copied_at_once
         self._page_size = page_size
-        self._opaque = address.options.get("etag") == "opaque"
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="s3-head")
         self._conditional: bool | None = None
 
     def head(self, key: str) -> ObjectInfo | None:
+        return self._described(key, None)
+
+    def _described(self, key: str, listed: tuple[str, int] | None) -> ObjectInfo | None:
+        """`listed`: the ETag and size that a listing says."""
         if not _possible(key):
             return None
         try:
-            answer = self._call(f"head {key}", lambda: self._head(key), expect=_ABSENT)
+            answer = self._call(f"head {key}", lambda: self._head(key, listed), expect=_ABSENT)
         except Answered:
             return None
         except CallRefused as error:
             raise ObjectRefused(str(error)) from error
         info = self._info(key, answer)
-        self._memo.put(key, (_etag(answer), info.size, info.modified), info)
+        self._memo.put(key, (etag_of(answer), info.size, info.modified), info)
         return info
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
@@ -153,10 +157,12 @@ class S3Store:
             content = body if isinstance(body, bytes) else body.read_bytes()
             answer, size = self._put(key, content, extra, condition), len(content)
         answer["ContentLength"] = size
-        if _MD5_ETAG.fullmatch(_etag(answer)) is None or self._opaque:
-            # Only the store knows the checksum of an object assembled from parts.
+        if self._answers.md5(answer) is None:
+            # Only the store knows the checksum of an object assembled from parts, and how much of it has arrived.
             there = self.head(key)
-            if there is not None and there.version == _version(answer):
+            if there is not None and there.version == version_of(answer):
+                if there.size != size:
+                    raise AnswerDoubted(f"object {key}: {size} bytes were written, and the store holds {there.size}")
                 return there
         return self._info(key, answer | {"Metadata": dict(metadata or {})})
 
@@ -176,7 +182,9 @@ class S3Store:
             raise ObjectMissing(f"object {source!r} is not there: no such key can be")
 
         def act() -> None:
-            self._s3.copy_object(Bucket=self._bucket, Key=target, CopySource={"Bucket": self._bucket, "Key": source})
+            source_at = {"Bucket": self._bucket, "Key": source}
+            answer = self._s3.copy_object(Bucket=self._bucket, Key=target, CopySource=source_at)
+            check_named(target, answer.get("CopyObjectResult", {}))
 
         try:
             self._call(f"copy {source}", act, expect=(*_ABSENT, *_TOO_LARGE))
@@ -246,11 +254,16 @@ class S3Store:
     def _listed(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
         ask: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": self._page_size, **more}
         while True:
-            page: dict[str, Any] = self._call(f"list {prefix}", lambda: self._s3.list_objects_v2(**ask))
+            page = self._call(f"list {prefix}", lambda: self._list(prefix, ask))
             yield page
             if not page.get("IsTruncated"):
                 return
             ask["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _list(self, prefix: str, ask: dict[str, Any]) -> dict[str, Any]:
+        page: dict[str, Any] = self._s3.list_objects_v2(**ask)
+        self._answers.check_listing(prefix, page)
+        return page
 
     def _detailed(self, listed: Any, unreadable: dict[str, str] | None = None) -> list[ObjectInfo]:
         """Listed objects with version, digest and metadata; those that have vanished are left out.
@@ -258,17 +271,21 @@ class S3Store:
         `unreadable` receives those that the store refuses to describe; without it, the first one ends the listing.
         """
 
-        def ask(item: tuple[str, object]) -> ObjectInfo | None:
+        def ask(item: tuple[str, tuple[str, int, float]]) -> ObjectInfo | None:
+            key, (etag, size, _) = item
             try:
-                return self.head(item[0])
+                info = self.head(key)
+                return info if info is None or info.size == size else self._described(key, (etag, size))
             except ObjectRefused as error:
                 if unreadable is None:
                     raise
-                unreadable[item[0]] = str(error)
+                unreadable[key] = str(error)
                 return None
 
         facts = [
-            (o["Key"], (_etag(o), int(o["Size"]), o["LastModified"].timestamp())) for o in listed if _possible(o["Key"])
+            (o["Key"], (etag_of(o), int(o["Size"]), o["LastModified"].timestamp()))
+            for o in listed
+            if _possible(o["Key"])
         ]
         unknown = [(key, fact) for key, fact in facts if self._memo.get(key, fact) is None]
         fresh: dict[str, ObjectInfo | None] = {}
@@ -279,16 +296,17 @@ class S3Store:
         found = [fresh[key] if key in fresh else self._memo.get(key, fact) for key, fact in facts]
         return [info for info in found if info is not None]
 
-    def _head(self, key: str) -> dict[str, Any]:
-        mode = {} if self._address.endpoint and not self._opaque else {"ChecksumMode": "ENABLED"}
+    def _head(self, key: str, listed: tuple[str, int] | None = None) -> dict[str, Any]:
+        mode = {} if self._address.endpoint and not self._answers.opaque else {"ChecksumMode": "ENABLED"}
         answer: dict[str, Any] = self._s3.head_object(Bucket=self._bucket, Key=key, **mode)
+        self._answers.check_head(key, answer, listed)
         return answer
 
     def _info(self, key: str, answer: Mapping[str, Any]) -> ObjectInfo:
         modified = answer.get("LastModified")
         return ObjectInfo(
             key=key,
-            version=_version(answer),
+            version=version_of(answer),
             digest=self._digest(answer),
             size=int(answer["ContentLength"]),
             modified=modified.timestamp() if modified is not None else time.time(),
@@ -296,24 +314,24 @@ class S3Store:
         )
 
     def _digest(self, answer: Mapping[str, Any]) -> str:
-        etag, size = _etag(answer), int(answer["ContentLength"])
-        if _MD5_ETAG.fullmatch(etag) and not self._opaque:
+        etag, size = etag_of(answer), int(answer["ContentLength"])
+        if MD5_ETAG.fullmatch(etag) and not self._answers.opaque:
             return f"md5:{etag}:{size}"
         if answer.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
             for name in _CHECKSUMS:
                 if value := answer.get(f"Checksum{name}"):
                     return f"{name.lower()}:{value}:{size}"
-        return f"{_ETAG}{etag}:{size}"
+        return f"{ETAG}{etag}:{size}"
 
     def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> None:
         if not _possible(key):
             raise ObjectMissing(f"object {key!r} is not there: no such key can be")
         target, pin = {"Bucket": self._bucket, "Key": key}, {}
         if version is not None:
-            pin = {"IfMatch": f'"{version[len(_ETAG) :]}"'} if version.startswith(_ETAG) else {"VersionId": version}
+            pin = {"IfMatch": f'"{version[len(ETAG) :]}"'} if version.startswith(ETAG) else {"VersionId": version}
         try:
             expect = (*_ABSENT, *_LOST, "InvalidArgument")
-            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect)
+            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers)
         except CallRefused as error:
             raise ObjectRefused(str(error)) from error
         except Answered as no:
@@ -339,13 +357,13 @@ class S3Store:
         return {"IfMatch": f'"{self._etag_of(there)}"'}
 
     def _etag_of(self, info: ObjectInfo) -> str:
-        if info.version.startswith(_ETAG):
-            return info.version[len(_ETAG) :]
+        if info.version.startswith(ETAG):
+            return info.version[len(ETAG) :]
         answer = self._call(
             f"head {info.key}",
             lambda: self._s3.head_object(Bucket=self._bucket, Key=info.key, VersionId=info.version),
         )
-        return _etag(answer)
+        return etag_of(answer)
 
     def _put(self, key: str, body: bytes, extra: dict[str, Any], condition: dict[str, str]) -> dict[str, Any]:
         md5, tries = _md5(body), 0
@@ -361,6 +379,7 @@ class S3Store:
                 **extra,
                 **condition,
             )
+            self._answers.check_put(key, answer, body)
             return answer
 
         try:
@@ -437,13 +456,9 @@ def _refusal(key: str) -> str | None:
     return None if key.endswith("/") else refusal(key)
 
 
-def _etag(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("ETag", "")).strip('"')
-
-
-def _version(answer: Mapping[str, Any]) -> str:
-    version = str(answer.get("VersionId") or "null")
-    return version if version != "null" else _ETAG + _etag(answer)
+def _fact(listed: Mapping[str, Any]) -> tuple[str, int, float]:
+    """What a listing says of an object, and what changes with it."""
+    return etag_of(listed), int(listed["Size"]), listed["LastModified"].timestamp()
 
 
 def _lists_as_tree(page: Mapping[str, Any]) -> bool:

@@ -1,21 +1,25 @@
 """Reads an object completely, over as many connections as it takes, and caches facts that cost a request.
 
 After a broken connection, the next one requests the rest of the same version, so a large object arrives even over a bad
-line and is never a mix of two versions.
+line and is never a mix of two versions. What came is compared with what the store says it is: with its MD5, else with a
+checksum that boto3 verifies, else with the size and version of a second request. If they differ, it is read again.
 """
 
 import contextlib
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from botocore.exceptions import ClientError, FlexibleChecksumError
+from botocore.httpchecksum import StreamingChecksumBody
 
-from core.errors import ObjectTooLarge, StoreUnavailable
+from core.errors import AnswerDoubted, ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
+from core.proofs import check_read
 from infra.aws.calls import Caller
+from infra.aws.s3_answers import StoreAnswers, check_named, etag_of, version_of
 
 F = TypeVar("F")
 V = TypeVar("V")
@@ -79,12 +83,13 @@ def read_to_end(
     pin: Mapping[str, str],
     limit: int,
     expect: Collection[str],
+    answers: StoreAnswers,
 ) -> None:
     """Read an object at the version of `pin` (parameters of GetObject), or the newest.
 
     Each call has its deadline; a call that read at least one block gets another.
     """
-    reading = _Reading(s3, target, sink, pin, limit)
+    reading = _Reading(s3, target, sink, pin=pin, limit=limit, answers=answers)
     while True:
         before = reading.received
         try:
@@ -95,14 +100,25 @@ def read_to_end(
 
 
 class _Reading:
-    def __init__(self, s3: Any, target: Mapping[str, str], sink: Sink, pin: Mapping[str, str], limit: int) -> None:
+    def __init__(
+        self,
+        s3: Any,
+        target: Mapping[str, str],
+        sink: Sink,
+        *,
+        pin: Mapping[str, str],
+        limit: int,
+        answers: StoreAnswers,
+    ) -> None:
         self._s3 = s3
         self._target = target
         self._sink = sink
         self._pin = pin
         self._limit = limit
-        self._etag = ""  # of the version being read
+        self._answers = answers
+        self._first: Mapping[str, Any] = {}  # the answer that began the version being read
         self._same: dict[str, str] = {}  # pins the version being read
+        self._md5 = hashlib.md5(usedforsecurity=False)
         self.received = 0
 
     def go_on(self) -> None:
@@ -115,38 +131,65 @@ class _Reading:
                 self._restart()  # replaced, and the caller did not pin the old version
                 return self.go_on()
             raise
-        with contextlib.closing(answer["Body"]) as body:
-            if rest and not self._continues(answer):
-                self._restart()
-                if answer.get("ContentRange"):
-                    return self.go_on()
-            if not self.received:
-                self._begin(answer)
-            try:
-                for block in body.iter_chunks(_BLOCK):
-                    self._sink.write(block)
-                    self.received += len(block)
-            except FlexibleChecksumError:
-                self._restart()
-                raise
+        try:
+            with contextlib.closing(answer["Body"]) as body:
+                self._check_version(answer)
+                if rest and not self._continues(answer):
+                    self._restart()
+                    if answer.get("ContentRange"):
+                        return self.go_on()
+                if not self.received:
+                    self._begin(answer)
+                self._take(body.iter_chunks(_BLOCK))
+            self._check_content(whole=not rest and isinstance(answer["Body"], StreamingChecksumBody))
+        except (FlexibleChecksumError, AnswerDoubted):
+            self._restart()
+            raise
         return None
+
+    def _take(self, blocks: Iterable[bytes]) -> None:
+        for block in blocks:
+            self._sink.write(block)
+            self._md5.update(block)
+            self.received += len(block)
 
     def _begin(self, answer: Mapping[str, Any]) -> None:
         if answer["ContentLength"] > self._limit:
             size, key = answer["ContentLength"], self._target["Key"]
             raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {self._limit}")
-        self._etag = str(answer.get("ETag", ""))
+        self._first = answer
         version = str(answer.get("VersionId") or "null")
-        self._same = {"VersionId": version} if version != "null" else {"IfMatch": self._etag}
+        self._same = {"VersionId": version} if version != "null" else {"IfMatch": str(answer["ETag"])}
+
+    def _check_version(self, answer: Mapping[str, Any]) -> None:
+        """Whether an answer is about the version that was asked for."""
+        key = self._target["Key"]
+        check_named(key, answer)
+        for name, said in (("IfMatch", str(answer["ETag"])), ("VersionId", str(answer.get("VersionId")))):
+            if self._pin.get(name, said) != said:
+                raise AnswerDoubted(f"object {key}: version {self._pin[name]} was asked for, and {said} came")
+
+    def _check_content(self, *, whole: bool) -> None:
+        """`whole`: boto3 compared all of it with a checksum that the store keeps."""
+        key, said_digest, said_size = self._target["Key"], self._answers.md5(self._first), None
+        if said_digest is None and not whole:
+            at = {name: value for name, value in self._same.items() if name == "VersionId"}
+            described = self._s3.head_object(**self._target, **at)
+            self._answers.check_head(key, described)
+            said_size = int(described["ContentLength"])
+            if version_of(described) != version_of(self._first):
+                raise AnswerDoubted(f"object {key} was replaced while it was read")
+        check_read(key, size=self.received, digest=self._md5.hexdigest(), said_size=said_size, said_digest=said_digest)
 
     def _continues(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer continues the version being read; some servers ignore ranges or conditions."""
         said = str(answer.get("ContentRange", ""))
-        return said.startswith(f"bytes {self.received}-") and str(answer.get("ETag", "")) == self._etag
+        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self._first)
 
     def _restart(self) -> None:
         self._sink.restart()
-        self.received, self._same = 0, {}
+        self.received, self._same, self._first = 0, {}, {}
+        self._md5 = hashlib.md5(usedforsecurity=False)
 
 
 class Memo(Generic[F, V]):

@@ -15,6 +15,7 @@ from typing import Any
 
 from core.errors import AdeError, StoreUnavailable
 from infra.aws.calls import Answered, Caller
+from infra.aws.s3_answers import StoreAnswers, check_named
 
 PART_BYTES = 16 * 1024 * 1024
 _MOST_PARTS = 10_000
@@ -26,10 +27,13 @@ _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 class Uploads:
     """Uploads in parts to one bucket."""
 
-    def __init__(self, s3: Any, call: Caller, bucket: str, *, part_bytes: int = PART_BYTES) -> None:
+    def __init__(
+        self, s3: Any, call: Caller, bucket: str, answers: StoreAnswers, *, part_bytes: int = PART_BYTES
+    ) -> None:
         self._s3 = s3
         self._call = call
         self._bucket = bucket
+        self._answers = answers
         self.part_bytes = part_bytes
 
     def upload(
@@ -38,13 +42,17 @@ class Uploads:
         """Upload a file; returns the store's answer. Raises `lost` if the condition fails."""
         target, name = {"Bucket": self._bucket, "Key": key}, secrets.token_hex(8)
         named = extra | {"Metadata": {**extra.get("Metadata", {}), _NAME: name}}
-        made = self._call(f"start {key}", lambda: self._s3.create_multipart_upload(**target, **named))
+        made = self._call(
+            f"start {key}", lambda: check_named(key, self._s3.create_multipart_upload(**target, **named), "UploadId")
+        )
         upload = target | {"UploadId": made["UploadId"]}
         try:
             parts = {"Parts": list(self._send(source, upload))}
-            answer: dict[str, Any] = self._call(
+            answer = self._call(
                 f"complete {key}",
-                lambda: self._s3.complete_multipart_upload(**upload, MultipartUpload=parts, **condition),
+                lambda: check_named(
+                    key, self._s3.complete_multipart_upload(**upload, MultipartUpload=parts, **condition)
+                ),
                 expect=(*_LOST, *_ABSENT, "NoSuchUpload"),
             )
         except Answered as no:
@@ -59,15 +67,18 @@ class Uploads:
         except BaseException:
             self._abort(upload)
             raise
-        return answer
+        return dict(answer)
 
     def _send(self, source: Path, upload: dict[str, str]) -> Iterator[dict[str, Any]]:
         for number, block in _blocks(source, self.part_bytes):
             md5 = base64.b64encode(hashlib.md5(block, usedforsecurity=False).digest()).decode()
-            sent = self._call(
-                f"part {number} of {upload['Key']}",
-                lambda: self._s3.upload_part(**upload, PartNumber=number, Body=block, ContentMD5=md5),  # noqa: B023 - called at once
-            )
+
+            def send(number: int = number, block: bytes = block, md5: str = md5) -> dict[str, Any]:
+                sent: dict[str, Any] = self._s3.upload_part(**upload, PartNumber=number, Body=block, ContentMD5=md5)
+                self._answers.check_put(upload["Key"], sent, block)
+                return sent
+
+            sent = self._call(f"part {number} of {upload['Key']}", send)
             yield {"PartNumber": number, "ETag": sent["ETag"]}
 
     def _named(self, target: Mapping[str, str], name: str) -> dict[str, Any] | None:

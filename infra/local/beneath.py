@@ -1,4 +1,4 @@
-"""Opens what is below a folder through no link, whatever others do to the folders on the way meanwhile.
+"""Opens what is below a folder through no link, whatever others do to the folders on the way at the same time.
 
 A path that was checked and is then used by its name can be swapped for a link in between. So nothing here checks a
 path: the kernel resolves it in one call that refuses links (`openat2`, Linux 5.6), or, where it has none, each part is
@@ -17,7 +17,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PASSAGE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # to go through; not to list or sync it
 _OPENAT2 = 437  # the same on every architecture
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
-_TRIES = 100  # of a call that the kernel wants repeated since a folder was moved meanwhile
+_TRIES = 100  # of a call that the kernel wants repeated since a folder was moved in the meantime
 _SYSCALL = getattr(ctypes.CDLL(None, use_errno=True), "syscall", None)
 
 

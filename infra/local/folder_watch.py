@@ -135,7 +135,7 @@ class FolderWatch:
             idle_seconds = min(idle_seconds, _RECHECK_SECONDS)
         wait_readable([notifier.fd, self._wake_r], idle_seconds)
         changed: set[str | None] = set()
-        appeared: set[str] = set()  # folders; one that is moved to and fro is looked at once
+        appeared: set[str] = set()  # folders; one that is moved to and fro is scanned once
         # Read all pending events, since the kernel keeps only so many; but stop at some point if they keep coming.
         told = itertools.islice(iter(notifier.read, []), _MOST_READS)
         for event in itertools.chain.from_iterable(told):

@@ -165,7 +165,7 @@ class SheetBooks:
         """Add a finding for each run that was left out, and for cells beside tables."""
         for table in self.tables:
             if not table.skipped:
-                _report_left_out(table, self._outside, findings)
+                self._report_left_out(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
         for one in self.beside:
@@ -184,6 +184,21 @@ class SheetBooks:
             "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
             place=self.place, row=entry.first, rule="structure", count=entry.rows,
         )  # fmt: skip
+
+    def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
+        """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
+        for kind in _REASONS:
+            rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
+            for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
+                for entry in _entries([(run, kind) for run in some], table.rows - some | self._outside):
+                    if proven and kind == "title" and self._most(entry.first, entry.last) < _SEVERAL:
+                        continue  # a title as most sheets have one
+                    filled = kind == "group" and GROUP in table.source.added
+                    findings.add(
+                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
+                        _left_out_message(entry, proven=proven, filled=filled),
+                        place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
+                    )  # fmt: skip
 
     def _most(self, first: int, last: int) -> int:
         """The most cells in one row of a run; 0 if no row has several."""
@@ -288,6 +303,24 @@ class SheetBooks:
                 yield Beside(found[0], column, found[-1], column, len(found))
 
 
+def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
+    """`filled`: the row is a value of a column of the rows below."""
+    one, more, settle = _REASONS[entry.kind]
+    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+    if not proven:
+        record = "a record" if entry.rows == 1 else "records"
+        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+        return f"{said}; to settle it: {settle}" if settle else said
+    said = f"{entry.words} {verb} left out: {noun}"
+    if filled:
+        return f"{said}; in a column of the rows below"
+    return f"{said}; to keep: {settle}" if settle else said
+
+
+def _code(kind: str) -> str:
+    return "rows_outside" if kind == "title" else f"rows_{kind}"
+
+
 def _holds(value: object) -> bool:
     return value is not None and not (value.__class__ is str and not value.strip())
 
@@ -322,27 +355,3 @@ def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None
         else:
             out.append(LeftOut(first, last, kind, rows, table))
     return out
-
-
-def _report_left_out(table: TableBooks, outside: RowSet, findings: Findings) -> None:
-    """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
-    for kind, (one, more, settle) in _REASONS.items():
-        rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
-        for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
-            if proven and kind == "title":
-                continue  # every sheet with a title has one
-            for entry in _entries([(run, kind) for run in some], table.rows - some | outside):
-                noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
-                said = f"{entry.words} {verb} left out: {noun}"
-                if kind == "group" and GROUP in table.source.added:
-                    said += "; in a column of the rows below"
-                elif settle:
-                    said += f"; to keep: {settle}"
-                if not proven:
-                    record = "a record" if entry.rows == 1 else "records"
-                    said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
-                    said += f"; to settle it: {settle}" if settle else ""
-                findings.add(
-                    f"rows_{kind}" if proven else "rows_doubtful", "info" if proven else "warning", said,
-                    place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
-                )  # fmt: skip

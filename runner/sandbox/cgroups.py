@@ -29,14 +29,21 @@ class _Names:
     memory_max: str
     memory_peak: str
     memory_events: str
+    at_limit: tuple[str, str]  # the file and the name of what counts how often the group was at its own limit
 
 
 _V1 = _Names(
     memory_max="memory.limit_in_bytes",
     memory_peak="memory.max_usage_in_bytes",
     memory_events="memory.oom_control",
+    at_limit=("memory.failcnt", ""),
 )
-_V2 = _Names(memory_max="memory.max", memory_peak="memory.peak", memory_events="memory.events")
+_V2 = _Names(
+    memory_max="memory.max",
+    memory_peak="memory.peak",
+    memory_events="memory.events",
+    at_limit=("memory.events", "oom"),
+)
 
 
 class Cgroups:
@@ -121,9 +128,13 @@ class Group:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def seen(self) -> Kernel:
-        """What the kernel counted."""
+        """What the kernel counted. It also kills processes of a group for want of memory above it, or on the host."""
+        killed = _counter(self._memory / self._names.memory_events, "oom_kill") > 0
+        file, name = self._names.at_limit
+        own = _counter(self._memory / file, name) > 0
         return Kernel(
-            out_of_memory=_counter(self._memory / self._names.memory_events, "oom_kill") > 0,
+            out_of_memory=killed and own,
+            host_out_of_memory=killed and not own,
             too_many_processes=_counter(self._pids / "pids.events", "max") > 0,
             peak_mb=_number(self._memory / self._names.memory_peak),
         )
@@ -150,7 +161,7 @@ def _delegates(folder: Path) -> bool:
 def _counter(path: Path, name: str) -> int:
     try:
         for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
+            key, _, value = line.rpartition(" ")
             if key == name:
                 return int(value)
     except (OSError, ValueError):

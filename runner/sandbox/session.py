@@ -45,6 +45,7 @@ _OWN_KILL = {
     Verdict.LEASE_LOST: "the lease was lost while the box ran",
     Verdict.RELEASED: "released by its runner",
 }
+_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
 _REFUSED_FORK = "BlockingIOError"  # what Python raises when a fork is refused, and hardly otherwise
 _NAME = re.compile(r"[A-Za-z_0-9]{1,40}")
 _TRACE = re.compile(r"(?:(?:^| )[a-z_]{1,30}/[a-z_0-9]{1,30}\.py:[0-9]{1,5}){1,20}")
@@ -64,6 +65,7 @@ class Seen:
     output_at_limit: str | None = None
     out_of_memory: bool = False  # reported by the kernel
     too_many_processes: bool = False  # reported by the kernel
+    host_out_of_memory: bool = False  # the kernel killed it for want of memory, but not at the box's own limit
     setup_problem: str | None = None  # why the box could not be built
     trusted: bool = False  # no rules ran in the box
 
@@ -74,6 +76,7 @@ class Ending:
     message: str
     where: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine, as names and lines of its code
+    by_host: bool = False  # as in BoxReport
 
 
 def judge(seen: Seen, limits: BoxLimits) -> Ending:
@@ -84,6 +87,9 @@ def judge(seen: Seen, limits: BoxLimits) -> Ending:
         return _killed_by_us(seen.killed_as, seen, limits)
     if seen.violation is not None:
         return Ending(verdict=Verdict.BAD_OUTPUT, message=f"the box broke its protocol: {seen.violation}")
+    if seen.host_out_of_memory:
+        message = "killed by the kernel because this host had too little memory, not at the limit of the box"
+        return Ending(verdict=Verdict.BOX_FAILED, message=message, by_host=True)
     if seen.out_of_memory:
         return _memory(limits)
     if seen.code is None:
@@ -122,6 +128,9 @@ def _signalled(number: int, seen: Seen, limits: BoxLimits) -> Ending:
         name = signal.Signals(number).name
     except ValueError:
         name = str(number)
+    if seen.trusted and number in _FROM_OUTSIDE:
+        message = f"killed from outside by {name}: neither this runner nor anything in the box sends it"
+        return Ending(verdict=Verdict.BOX_FAILED, message=message, by_host=True)
     if number == signal.SIGSYS:
         return Ending(verdict=Verdict.SIGNAL, message="made a forbidden system call (SIGSYS)")
     return Ending(verdict=Verdict.SIGNAL, message=f"killed by {name}")
@@ -176,6 +185,7 @@ def _file_size(limits: BoxLimits) -> Ending:
 
 CHECK_EVERY = 0.1  # seconds between checks of what the kernel may not limit
 TICK = 0.05  # seconds between checks whether the runner wants the box to end
+STILL = 5.0  # seconds without a check: this host stood still (suspended, paused), and the box with it
 GRACE = 10.0  # seconds that a keeper may take to end its tree
 SLACK_MB = 8  # overhead of file systems
 _CHUNK = 64 * 1024
@@ -255,9 +265,13 @@ class Watch:
         for fd in self._fds:
             poll.register(fd, select.POLLIN)
         give_up: float | None = None
+        before = time.monotonic()
         try:
             while not self._over:
                 now = time.monotonic()
+                if now - before > STILL:
+                    deadline += now - before
+                before = now
                 if give_up is None:
                     why = self._reason_to_kill(now, deadline, killed)
                     if why is not None:
@@ -392,6 +406,16 @@ class Kernel:
     out_of_memory: bool = False
     too_many_processes: bool = False
     peak_mb: float | None = None
+    host_out_of_memory: bool | None = None  # None: the driver cannot tell whose memory it was
+
+
+def oom_kills() -> int:
+    """How many processes the kernel of this host has killed for want of memory; 0 if it does not say."""
+    try:
+        with open("/proc/vmstat", "rb") as vmstat:  # noqa: PTH123 - for every box
+            return int(vmstat.read().partition(b"\noom_kill ")[2].split(None, 1)[0])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 class Session:
@@ -406,6 +430,7 @@ class Session:
         self._stack = ExitStack()
         self._out = order.scratch / "out"
         self._started = self._begun = time.monotonic()
+        self._oom_kills = oom_kills()
 
     def __enter__(self) -> Self:
         order = self.order
@@ -577,6 +602,10 @@ class Session:
         said = watched.report or {}
         found, problem = claims.collect(self._out, order.outputs, order.limits.file_mb)
         cpu = max(0.0, float(said.get("cpu", 0.0)) - spent)
+        starved = kernel.host_out_of_memory
+        if starved is None:
+            killed = said.get("code") in (None, -signal.SIGKILL) and cpu < order.limits.cpu_seconds / 2
+            starved = killed and not kernel.out_of_memory and oom_kills() > self._oom_kills
         seen = Seen(
             end=watched.end,
             code=said.get("code"),
@@ -587,6 +616,7 @@ class Session:
             output_at_limit=claims.at_limit(self._out, order.outputs, order.limits.file_mb),
             out_of_memory=kernel.out_of_memory,
             too_many_processes=kernel.too_many_processes,
+            host_out_of_memory=starved,
             setup_problem=said.get("setup_problem"),
             trusted=order.trusted,
         )
@@ -596,6 +626,7 @@ class Session:
             message=ending.message,
             where=ending.where,
             suspicion=ending.suspicion,
+            by_host=ending.by_host,
             claim=watched.end or {},
             outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,

@@ -59,7 +59,7 @@ def result(cloud: SimpleNamespace, tenant: str) -> dict:
 class TestInfra:
     def test_a_second_init_changes_nothing(self, cloud: SimpleNamespace):
         again = cloud.ade("infra", "init", "--json").json
-        assert {step["action"] for step in again} == {"keep"}
+        assert {step["action"] for step in again} == {"keep", "works"}
 
     def test_a_dry_run_makes_nothing(self, cloud: SimpleNamespace):
         other = {"ADE_STORE_URL": cloud.env["ADE_STORE_URL"].replace("drops-", "others-")}

@@ -210,6 +210,11 @@ class TestWebhook:
             error.close()
             return error.code
 
+    def test_a_token_that_minio_put_its_own_bearer_before_is_known(self, hook: str):
+        said = s3_body("inbox%2Facme%2Fa.csv")
+        assert self.post(f"{hook}/events", said, token=f"Bearer {TOKEN}") == 204
+        assert self.post(f"{hook}/events", said, token=f"Bearer {TOKEN}x") == 401
+
     def test_success_means_that_the_row_is_there(self, folder: SimpleNamespace, hook: str):
         folder.store.put("inbox/acme/a.csv", b"id\n1\n")
         assert self.post(f"{hook}/events", s3_body("inbox%2Facme%2Fa.csv")) == 204

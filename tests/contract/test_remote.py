@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, FlexibleChecksumError
 from botocore.parsers import ResponseParserError
 
 from console.cli import checks
-from core.errors import StoreUnavailable
+from core.errors import StoreFull, StoreUnavailable
 from core.settings import Settings
 from infra.addresses import parse_address
 from infra.aws.calls import Answered, Caller, client
@@ -102,6 +102,22 @@ def test_a_refusal_is_not_tried_again(call: Caller, told: list[str]):
     with pytest.raises(StoreUnavailable, match="refused put: AccessDenied"):
         call("put", failing(refusal("AccessDenied", 403)))
     assert told == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("QuotaExceeded", 403),
+        refusal("XMinioStorageFull", 507),
+        refusal("XMinioAdminBucketQuotaExceeded", 400),
+        refusal("InsufficientStorage", 500),
+        refusal("507", 507),
+    ],
+    ids=str,
+)
+def test_a_store_without_room_says_so(impatient: Caller, error: Exception):
+    with pytest.raises(StoreFull, match="s3://drops refused put"):
+        impatient("put", failing(*[error] * 1000))
 
 
 def test_an_expected_answer_is_reported_to_the_caller(call: Caller):

@@ -140,6 +140,8 @@ class Checks:
             body = self._bucket.objects.get(job_folder(job) + file["name"])
             if body is None or hashlib.sha256(body[1]).hexdigest() != file["sha256"]:
                 found.append(f"{job.job_id}: {file['name']} is not what its result.json says")
+            elif file["name"] == "normalized.xlsx" and body[1].split(b"|")[1].decode() != job.inputs[0].ref.digest:
+                found.append(f"{job.job_id}: {file['name']} was made of other bytes than its input's")
         return found
 
     def _stands(self, key: str, jobs: list[Job]) -> list[str]:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import core.jobs
+import core.proofs
 import handlers.recording
+import runner.staging
 from core.drops import is_placeholder
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
-from runner.publish import Publisher, _order
+from runner.publish import Publisher, read_order
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
@@ -54,7 +56,7 @@ def _latest_followed(stack: ExitStack) -> None:
     """latest.json was deleted without a look at what a newer job had written meanwhile; takes thousands of seeds."""
 
     def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
-        order = _order(self._read(latest_key(job)))
+        order = read_order(self._read(latest_key(job)))
         if order and order[-1] == job.job_id:
             self.store.delete(latest_key(job))
 
@@ -75,6 +77,27 @@ def _expiry_wait(stack: ExitStack) -> None:
     """A job that had just expired ran again at once, and the outputs of that run were removed as the old ones."""
     _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
     _patch(stack, Publisher, "_unchanged", lambda _self, _job: True)
+    _patch(stack, Publisher, "_read_back", lambda _self, _job, _body: True)
+
+
+def _believed(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _any_content(stack: ExitStack) -> None:
+    """What a proxy sent for an object was taken for it: a part, another object, a page."""
+    _patch(stack, core.proofs, "check_read", _believed)
+
+
+def _any_length(stack: ExitStack) -> None:
+    """A description without its length made another job of the same file, and what was staged was not compared."""
+    _patch(stack, core.proofs, "check_described", _believed)
+    _patch(stack, runner.staging, "check_pinned", _believed)
+
+
+def _any_answer(stack: ExitStack) -> None:
+    """A page that said 200 was taken for a write."""
+    _patch(stack, core.proofs, "check_written", _believed)
 
 
 MUTANTS: dict[str, Callable[[ExitStack], None]] = {
@@ -83,6 +106,9 @@ MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "latest-followed": _latest_followed,
     "result-condition": _result_condition,
     "expiry-wait": _expiry_wait,
+    "any-content": _any_content,
+    "any-length": _any_length,
+    "any-answer": _any_answer,
 }
 
 

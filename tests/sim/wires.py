@@ -1,5 +1,6 @@
 """What lies between a process and its ports: every call takes time, may fail, may lose its answer, may be the last."""
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from core import proofs
 from core.errors import ObjectRefused, PreconditionFailed, StoreUnavailable
 from core.jobs import Job
 from core.ports import (
@@ -28,6 +30,8 @@ from infra.aws.sqs_events import RawEvent
 from tests.sim.parts import SimQueue, SimStore, SimTable
 from tests.sim.scheduler import Actor, Death, Process, Scheduler
 
+PAGE = b"<html><body>Signed in</body></html>"
+
 
 @dataclass
 class Faults:
@@ -45,6 +49,7 @@ class Faults:
     paused: float = (
         0.0  # per call: the whole process stands still before it (SIGSTOP, a VM that is moved), then goes on
     )
+    lies: float = 0.0  # per answer of the store: somebody else gives it
     partitions: list[tuple[str, str, float, float]] = field(default_factory=list)  # process, port, from, to
 
     @classmethod
@@ -101,6 +106,7 @@ class Network:
     faults: Faults
     met: Counter[str]
     pauses: random.Random  # draws of their own, so that a seed without pauses is what it was
+    lies: random.Random  # likewise
     on: bool = True
     resumed: float = 0.0  # when the last process that stands still goes on
 
@@ -161,6 +167,15 @@ class Network:
         while process.paused_until > self.scheduler.now:
             self.scheduler.sleep(process.paused_until - self.scheduler.now)
 
+    def lie(self, kinds: Sequence[str]) -> str:
+        """What a proxy answers in the store's place now; "" for most answers, which are the store's own."""
+        if not self.on or self.lies.random() >= self.faults.lies:
+            return ""
+        kind = self.lies.choice(kinds)
+        self.met[f"lie_{kind}"] += 1
+        self.scheduler.trace("a lie:", kind)
+        return kind
+
     def hidden_for(self, seconds: float) -> float:
         """How long a queue really hides a message that was asked to be hidden for so long."""
         if self.on and self.rng.random() < self.faults.message_again:
@@ -213,7 +228,14 @@ class WiredStore:
         return self._n.call(self._p, "store", name, act, *about)
 
     def head(self, key: str) -> ObjectInfo | None:
-        return self._call("head", lambda: self._s.head(key), key)
+        return self._described(self._call("head", lambda: self._s.head(key), key))
+
+    def _described(self, info: ObjectInfo | None) -> ObjectInfo | None:
+        """Like S3, whose digests hold the length that the answer says."""
+        if info is None or info.size == 0 or not self._n.lie(["empty"]):
+            return info
+        proofs.check_described(info.key, size=0, digest=info.digest)
+        return replace(info, size=0, digest=f"{info.digest}:0")
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
         return iter(self._call("objects", lambda: list(self._s.objects(prefix, unreadable=unreadable)), prefix))
@@ -228,21 +250,51 @@ class WiredStore:
         found = self._call("level", lambda: self._s.level(prefix), prefix)
 
         def infos(keys: Collection[str]) -> list[ObjectInfo]:
-            return [info for key in keys for info in self._call("infos", lambda key=key: found.infos([key]), key)]
+            got = [info for key in keys for info in self._call("infos", lambda key=key: found.infos([key]), key)]
+            return [info for one in got if (info := self._described(one)) is not None]
 
         return replace(found, infos=infos)
 
     def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
-        return self._call("read", lambda: self._s.read(key, version=version, limit=limit), key)
+        return self._call("read", lambda: self._read(key, version, limit), key)
+
+    def _read(self, key: str, version: str | None, limit: int) -> bytes:
+        body = self._s.read(key, version=version, limit=limit)
+        came, said = body, hashlib.sha256(body).hexdigest()
+        match self._n.lie(["short", "swapped", "page"]):
+            case "short":
+                came = body[: len(body) // 3]
+            case "swapped":
+                came = self._n.lies.choice([other for _, other in self._s._b.objects.values()])[:limit]
+            case "page":
+                came = PAGE
+        proofs.check_read(
+            key, size=len(came), digest=hashlib.sha256(came).hexdigest(), said_size=None, said_digest=said
+        )
+        return came
 
     def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
-        return self._call("fetch", lambda: self._s.fetch(key, to, version=version, limit=limit), key)
+        def act() -> Fetched:
+            body = self._read(key, version, limit)
+            with to.open("xb") as out:
+                out.write(body)
+            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
+
+        return self._call("fetch", act, key)
 
     def put(
         self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
     ) -> ObjectInfo:
         def act() -> ObjectInfo:
-            return self._s.put(key, body, if_version=if_version, if_absent=if_absent, metadata=metadata)
+            content = body if isinstance(body, bytes) else body.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            lie = self._n.lie(["refused", "answered"])
+            if lie == "refused":
+                proofs.check_written(key, digest=digest, said_digest=None)
+                return ObjectInfo(key=key, version=digest, digest=digest, size=len(content), modified=0.0)
+            made = self._s.put(key, content, if_version=if_version, if_absent=if_absent, metadata=metadata)
+            proofs.check_written(key, digest=digest, said_digest=None if lie else made.digest)
+            return made
 
         return self._call("put", act, key)
 
@@ -250,7 +302,13 @@ class WiredStore:
         return None
 
     def copy(self, source: str, target: str) -> None:
-        self._call("copy", lambda: self._s.copy(source, target), source, target)
+        def act() -> None:
+            lie = self._n.lie(["uncopied"])
+            if not lie:
+                self._s.copy(source, target)
+            proofs.check_written(target, digest=source, said_digest=None if lie else source)
+
+        self._call("copy", act, source, target)
 
     def delete(self, key: str) -> None:
         self._call("delete", lambda: self._s.delete(key), key)

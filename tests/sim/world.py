@@ -57,6 +57,7 @@ MANIFESTS = [
 # Share of the seeds in which processes stand still for a while. Not by default: a process that is stopped between its
 # last look at a row and the write that follows, while an operator removes the job, leaves a file behind.
 PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
+LYING_SHARE = 0.3  # of the seeds: a proxy answers now and then in the store's place
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 REVIEWED_SHARE = (
     0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
@@ -174,7 +175,9 @@ class World:
         pauses = random.Random(f"pauses {seed}")
         faults = Faults.drawn(rng, self.length)
         faults.paused = pauses.uniform(0.001, 0.02) if pauses.random() < PAUSED_SHARE else 0.0
-        self.network = Network(self.scheduler, rng, faults, self.met, pauses)
+        lies = random.Random(f"lies {seed}")
+        faults.lies = lies.uniform(0.01, 0.15) if lies.random() < LYING_SHARE else 0.0
+        self.network = Network(self.scheduler, rng, faults, self.met, pauses, lies)
         self.settings = Settings(
             storage_data_dir=folder,
             lease_seconds=LEASE,
@@ -336,6 +339,7 @@ class World:
         self.scheduler.spawn(process, "tidy", every(10.0, lambda: janitor.tidy(8.0), idle=True))
         self.scheduler.spawn(process, "sweep", every(SWEEP, janitor.sweep), after=self.rng.uniform(0, 30))
         self.scheduler.spawn(process, "collect", every(600.0, janitor.collect))
+        self.scheduler.spawn(process, "audit", every(300.0, janitor.audit.round))
 
     def _sweep(self, intake: Intake) -> None:
         quiet = not self.network.on

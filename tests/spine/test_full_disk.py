@@ -87,7 +87,11 @@ def test_an_input_that_does_not_fit(world: World, disk: SmallDisk, number: int):
 
 @pytest.mark.parametrize(
     ("verdict", "message"),
-    [(Verdict.INPUT_UNREADABLE, "the engine failed: OSError"), (Verdict.RULE_ERROR, "columns/id.py: OSError")],
+    [
+        (Verdict.ENGINE_FAILED, "the engine failed: OSError"),
+        (Verdict.INPUT_UNREADABLE, "the engine failed: OSError"),
+        (Verdict.RULE_ERROR, "columns/id.py: OSError"),
+    ],
 )
 def test_an_output_that_does_not_fit(world: World, disk: SmallDisk, verdict: Verdict, message: str):
     """The box says what it was refused; that there is no room is measured."""

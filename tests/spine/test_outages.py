@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreUnavailable
+from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreFull, StoreUnavailable
 from core.jobs import State
+from core.ports import BoxReport
 from core.verdicts import Verdict
 from runner.assembly import Runner
 from tests.support.effort import QUICK
@@ -293,6 +294,45 @@ def test_a_job_that_cannot_be_published_for_ever_reaches_people_once_and_stops_n
     world.store.copy = copy
     worked_off(world, runner)
     assert {str(job.state) for job in world.jobs()} == {"SUCCEEDED"}
+
+
+@pytest.mark.parametrize("step", ["put", "copy"])
+def test_a_bucket_over_its_quota_costs_nothing_though_a_probe_still_fits(fresh, step):
+    world = fresh(max_attempts=1)
+    outage = Outage(world, (), unavailable)
+    dropped(world, 1)
+    write, left = getattr(world.store, step), [20]
+
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        if left[0] and not str(args[0]).endswith("/probe"):
+            left[0] -= 1
+            raise StoreFull("s3://b refused put: QuotaExceeded (403)")
+        return write(*args, **kwargs)
+
+    setattr(world.store, step, refusing)
+    worked_off(world, world.runner(), turns=3000)
+    (job,) = world.jobs()
+    assert (str(job.state), job.attempt) == ("SUCCEEDED", 1)
+    assert left == [0]
+    assert not outage.letters
+
+
+@pytest.mark.parametrize(("kills", "state"), [(8, "SUCCEEDED"), (100, "FAILED")])
+def test_a_box_that_the_host_killed_is_built_again_many_times_but_not_for_ever(fresh, kills, state):
+    world = fresh(max_attempts=1)
+    dropped(world, 1)
+    run, left = world.sandbox.run, [kills]
+
+    def killed(order: Any, **more: Any) -> Any:
+        if left[0] and order.tenant != "_probe":
+            left[0] -= 1
+            return BoxReport(verdict=Verdict.BOX_FAILED, message="killed by the kernel", by_host=True)
+        return run(order, **more)
+
+    world.sandbox.run = killed
+    worked_off(world, world.runner(), turns=10_000)
+    (job,) = world.jobs()
+    assert str(job.state) == state
 
 
 def test_a_failed_job_whose_result_cannot_be_written_yet_has_one_letter_in_the_end(fresh):

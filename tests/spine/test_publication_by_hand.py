@@ -9,7 +9,7 @@ from core.errors import RecordNewer
 from core.jobs import InputRef, JobError, ObjectRef, OutputFile, State
 from core.keys import latest_key, result_key, staging_folder
 from core.verdicts import Verdict
-from runner.publish import _order, result_body
+from runner.publish import read_order, result_body
 from tests.contract.jobs import NOW, a_job
 
 FILE = OutputFile(name="artifact.json", size=1, sha256="0" * 64)
@@ -151,13 +151,13 @@ def point(world, job, key, act):
 
 
 def test_what_latest_says_of_its_age_is_read_unless_a_newer_program_wrote_it():
-    assert _order(b'{"latest": 1, "order": [1, 2, "a"]}') == (1.0, 2.0, "a")
-    assert _order(b'{"latest": 1.5, "order": [1, 2, "a"]}') == (1.0, 2.0, "a"), "no number of a version"
-    assert _order(b'{"latest": "x", "order": [1, 2, "a"]}') == (1.0, 2.0, "a")
+    assert read_order(b'{"latest": 1, "order": [1, 2, "a"]}') == (1.0, 2.0, "a")
+    assert read_order(b'{"latest": 1.5, "order": [1, 2, "a"]}') == (1.0, 2.0, "a"), "no number of a version"
+    assert read_order(b'{"latest": "x", "order": [1, 2, "a"]}') == (1.0, 2.0, "a")
     for odd in (None, b"", b"[]", b"{}", b'{"latest": 1}', b'{"latest": 1, "order": [1]}', b"\xff"):
-        assert _order(odd) is None
+        assert read_order(odd) is None
     with pytest.raises(RecordNewer):
-        _order(b'{"latest": 2, "order": [1, 2, "a"]}')
+        read_order(b'{"latest": 2, "order": [1, 2, "a"]}')
 
 
 def test_an_older_version_that_was_published_meanwhile_gives_way_in_a_second_try(world):

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -22,6 +22,16 @@ class Saying:
 
     status: int
     content: bytes
+
+
+Headers = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What the proxy makes of the server's true answer: its headers and its content."""
+
+    tell: Callable[[Headers, bytes], tuple[Headers, bytes]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Faults:
     down_until: float = 0.0  # until then nothing is reached at all
     # Operation → faults of its next requests, in order; beside the above: "torn" (half of the content, then silence)
     # and "" (none).
-    script: dict[str, list[str | Saying]] = field(default_factory=dict)
+    script: dict[str, list[str | Saying | Lie]] = field(default_factory=dict)
     seen: list[Seen] | None = None  # a list given here is filled
     counted: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
@@ -54,13 +64,13 @@ class Faults:
         self._random = random.Random(self.seed)
         self._lock = threading.Lock()
 
-    def next(self, what: str, path: str, headers: dict[str, str], body: bytes) -> str | Saying:
+    def next(self, what: str, path: str, headers: dict[str, str], body: bytes) -> str | Saying | Lie:
         with self._lock:
             self.counted[what] += 1
             if self.seen is not None:
                 self.seen.append(Seen(what, path, headers, body))
             draw = self._random.random()
-            fault: str | Saying = ""
+            fault: str | Saying | Lie = ""
             if self.script.get(what):
                 fault = self.script[what].pop(0)
             elif time.monotonic() < self.down_until:
@@ -109,6 +119,12 @@ def fault_proxy(upstream: str, faults: Faults, *, tls: ssl.SSLContext | None = N
                 return self._hang_up()
             kept = [(k, v) for k, v in answer.getheaders() if k.lower() not in {*_HOP, "content-length"}]
             length = answer.getheader("Content-Length") if self.command == "HEAD" else None
+            if isinstance(fault, Lie):
+                if length is not None:  # of a HEAD; a lie about it is a header of its own
+                    kept.append(("Content-Length", length))
+                kept, content = fault.tell(kept, content)
+                length = dict(kept).get("Content-Length")
+                kept = [(k, v) for k, v in kept if k != "Content-Length"]
             if fault == "torn":
                 self._answer(answer.status, kept, content[: len(content) // 2], str(len(content)))
                 return self._hang_up()

@@ -49,7 +49,7 @@ def minio_server() -> Iterator[MinioServer]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if "notification" in self.path:
                 playing.notification = body.decode()
-            elif "?" not in self.path:
+            elif "?" not in self.path and "/work/" not in self.path:
                 playing.buckets.add(self._bucket())
             self._answer(200)
 

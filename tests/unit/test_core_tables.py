@@ -27,18 +27,24 @@ BACK = {S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}
 JOB = Job(job_id="a-b-1", identity="1", tenant="a", workflow="b", subject="x.csv", state=S.QUEUED, updated_at=100.0)
 
 WHOSE = {
-    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "rows_rejected": "input", "drifted": "input",
+    "ok": "nobody", "input_unreadable": "input", "nothing_mapped": "input", "empty_input": "input", "rows_rejected": "input", "drifted": "input",
     "mends": "input", "needs_review": "nobody", "review_expired": "input", "input_gone": "input",
     "rule_error": "config", "config_refused": "config", "bad_output": "config", "cpu": "limit", "memory": "limit",
     "wall_clock": "limit", "file_size": "limit", "processes": "limit", "signal": "config", "cancelled": "nobody",
-    "lease_lost": "ours", "released": "ours", "box_failed": "ours", "store_failed": "ours", "runner_lost": "ours",
+    "lease_lost": "ours", "released": "ours", "box_failed": "ours", "engine_failed": "ours", "store_failed": "ours", "runner_lost": "ours",
 }  # fmt: skip
 
 
 def test_every_verdict_has_its_word_its_fault_and_its_end():
     assert {str(verdict): str(fault) for verdict, fault in FAULTS.items()} == WHOSE
     assert [str(verdict) for verdict in Verdict] == list(WHOSE)
-    assert {str(verdict) for verdict in EXPLAINED} == {"nothing_mapped", "rows_rejected", "drifted", "needs_review"}
+    assert {str(verdict) for verdict in EXPLAINED} == {
+        "nothing_mapped",
+        "empty_input",
+        "rows_rejected",
+        "drifted",
+        "needs_review",
+    }
     ends = {str(v): decide(v, attempt=3, policy=RetryPolicy(), jitter=0.0) for v in Verdict if v is not Verdict.OK}
     told = {"cancelled": S.CANCELLED, "wall_clock": S.TIMED_OUT, "input_gone": S.SKIPPED}
     assert ends == {
@@ -71,6 +77,8 @@ def test_the_defaults_are_those_that_are_documented():
     )
     assert decide(Verdict.BOX_FAILED, attempt=1, policy=RetryPolicy(), jitter=0.0) == Retry(1.0, counts=True)
     assert decide(Verdict.BOX_FAILED, attempt=2, policy=RetryPolicy(), jitter=0.0) == Retry(2.0, counts=True)
+    spared = [decide(Verdict.BOX_FAILED, attempt=1, policy=RetryPolicy(), jitter=0.0, spared=n) for n in (0, 1, 5, 999)]
+    assert spared == [Retry(1.0), Retry(2.0), Retry(32.0), Retry(32.0)]
     late = RetryPolicy(max_attempts=99)
     assert decide(Verdict.BOX_FAILED, attempt=30, policy=late, jitter=0.0) == Retry(150.0)
     fresh = Job(job_id="j", identity="i", tenant="t", workflow="w", subject="s")

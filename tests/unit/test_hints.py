@@ -38,7 +38,7 @@ CASES: dict[str, tuple[list[list[Any]], list[dict[str, Any]]]] = {
     "rows_total": (TOTALS, PLAIN),
     "field_unmapped": ([["name", "Betrg"], ["ann", 1], ["bob", 2]], [{"name": "name"}, {"name": "amount"}]),
     "total_assumed": (
-        [["name", "x"], ["Bolt", 110.5], ["Nut", 220.25], ["Hammer", 330.5], [None, 661.25]],
+        [["name", "x"], ["Bolt", 110.5], ["Nut", 220.25], [None, 330.75]],
         [{"name": "name"}, {"name": "x", "type": "money"}],
     ),
     "header_assumed": (

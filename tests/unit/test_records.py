@@ -53,7 +53,10 @@ def test_a_record_says_the_lowest_version_that_holds_it():
     assert json.loads(dump_job(replace(job, memories=(ref,))))["v"] == 1, "they may ignore what was learnt"
     expired = JobError(verdict=Verdict.REVIEW_EXPIRED, message="")
     for more in ({"state": jobs.State.REVIEW}, {"decision": ref}, {"error": expired}):
-        assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
+        assert json.loads(dump_job(replace(job, **more)))["v"] == 2, more
+    for verdict in (Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED):
+        failed = replace(job, error=JobError(verdict=verdict, message=""))
+        assert json.loads(dump_job(failed))["v"] == RECORD_VERSION, verdict
 
 
 def test_a_record_without_a_version_is_one_of_the_first():

@@ -9,9 +9,11 @@ import pytest
 
 from core.ports import BoxLimits
 from core.verdicts import FAULTS, Fault, Verdict
+from runner.sandbox import session
 from runner.sandbox.box.zygote import ca_bundle
 from runner.sandbox.cgroups import Cgroups
 from runner.sandbox.jail import Build, JailSandbox, Options
+from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.session import Seen, judge
 from tests.abuse.boxes import ENGINE, LIMITS, never, order, result
 
@@ -41,6 +43,12 @@ def failed(code, message="m"):
         (Seen(end=None, code=-9, cpu_seconds=9.9), Verdict.CPU),
         (Seen(end=None, code=-9, cpu_seconds=0.1), Verdict.SIGNAL),
         (Seen(end=None, code=-9, out_of_memory=True), Verdict.MEMORY),
+        (Seen(end=None, code=-9, host_out_of_memory=True), Verdict.BOX_FAILED),
+        (Seen(end=failed("rule_error"), code=0, host_out_of_memory=True), Verdict.BOX_FAILED),
+        (Seen(end=None, code=-9, cpu_seconds=0.1, trusted=True), Verdict.BOX_FAILED),
+        (Seen(end=None, code=-15, trusted=True), Verdict.BOX_FAILED),
+        (Seen(end=None, code=-9, cpu_seconds=9.9, trusted=True), Verdict.CPU),
+        (Seen(end=None, code=-11, trusted=True), Verdict.SIGNAL),
         (Seen(end=None, code=-31), Verdict.SIGNAL),
         (Seen(end=None, code=-64), Verdict.SIGNAL),
         (Seen(end=None, code=1, setup_problem="no fork"), Verdict.BOX_FAILED),
@@ -164,6 +172,45 @@ def test_a_delegated_group_of_version_2_takes_boxes(tmp_path):
         (made / "memory.peak").write_text(str(50 * 1024 * 1024))
         seen = group.seen()
     assert (seen.out_of_memory, seen.too_many_processes, seen.peak_mb) == (True, True, 50)
+
+
+@pytest.mark.parametrize(
+    ("events", "own", "host"),
+    [("oom 0\noom_kill 1\n", False, True), ("oom 2\noom_kill 1\n", True, False), ("oom 0\noom_kill 0\n", False, False)],
+)
+def test_a_kill_for_want_of_memory_is_the_limit_only_where_the_group_was_at_it(tmp_path, events, own, host):
+    found, service = fake_v2(tmp_path, delegated=True)
+    with found.group("acme-1", memory_mb=100, processes=2) as group:
+        (made,) = service.glob("ade-*")
+        (made / "memory.events").write_text(events)
+        seen = group.seen()
+    assert (seen.out_of_memory, seen.host_out_of_memory) == (own, host)
+
+
+@pytest.mark.parametrize(("failures", "own", "host"), [(0, False, True), (7, True, False)])
+def test_so_it_is_in_version_1(tmp_path, failures, own, host):
+    for kind in ("memory", "pids"):
+        (tmp_path / kind / "runner").mkdir(parents=True)
+    found = Cgroups.find(tmp_path, "4:memory:/runner\n8:pids:/runner\n")
+    with found.group("acme-1", memory_mb=100, processes=2) as group:
+        (made,) = (tmp_path / "memory" / "runner").glob("ade-*")
+        (made / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+        (made / "memory.failcnt").write_text(f"{failures}\n")
+        seen = group.seen()
+    assert (seen.out_of_memory, seen.host_out_of_memory) == (own, host)
+
+
+KILLED = "import os\nos.kill(os.getpid(), 9)"
+
+
+@pytest.mark.parametrize(("kills", "verdict"), [(0, Verdict.SIGNAL), (1, Verdict.BOX_FAILED)])
+def test_without_a_group_the_host_counts_its_kills_for_want_of_memory(tmp_path, monkeypatch, kills, verdict):
+    counts = iter([5, 5 + kills])
+    monkeypatch.setattr(session, "oom_kills", lambda: next(counts))
+    report = ProcessSandbox(run_dir=tmp_path / "run", min_level="none", engine=ENGINE).run(
+        order(tmp_path, KILLED), killed=never
+    )
+    assert (report.verdict, report.by_host) == (verdict, bool(kills))
 
 
 def test_a_group_that_is_not_delegated_is_not_used(tmp_path):

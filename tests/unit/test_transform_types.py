@@ -163,5 +163,5 @@ def test_rows_in_no_table_are_reported_and_not_shown(tmp_path):
     table = [["code", "n"], *[[f"c{n}", n] for n in range(60)]]
     done = run_job(tmp_path, [*form, *table], fields=[{"name": "code"}, {"name": "n", "type": "integer"}])
     (told,) = [f for f in done.findings if f["code"] == "rows_outside"]
-    assert told["message"].startswith("row 1 holds")
+    assert told["message"].startswith("row 1 is left out")
     assert "Xq7" not in json.dumps(done.artifact)

@@ -41,6 +41,7 @@ LISTED = {
     "console/cli/commands/scan.py:scanned": "the engine's answer at a desk",
     "console/cli/commands/learn.py:_artifact": DESK,
     "console/cli/commands/learn.py:_lines": DESK,
+    "infra/local/disk.py:KnownFiles.get_all": OURS + "the metadata of one file, written by this program",
     "infra/apart.py:_Helper.call": "of our own helper: plain values and our own classes only",
     "infra/apart.py:_answered": OURS + "our own parent",
     "infra/statuses.py:_job_of": OURS + "status.json, at most 1 MiB is read",

@@ -21,13 +21,15 @@ _PATIENCE_SECONDS = 3.0  # for a service that does not answer; a person is waiti
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    pass
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--deep", action="store_true", help="compare every ended job with its outputs, and heal what can be healed"
+    )
 
 
-def run(_args: argparse.Namespace, out: Printer) -> int:
+def run(args: argparse.Namespace, out: Printer) -> int:
     found = []
-    for check in _all():
+    for check in _all(deep=args.deep):
         found.append(check)
         if not out.as_json:
             _print(check, out)
@@ -42,7 +44,7 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     return Exit.FAILED if wrong else Exit.OK
 
 
-def _all() -> Iterator[Check]:
+def _all(*, deep: bool) -> Iterator[Check]:
     yield from checks.check_python()
     yield from checks.check_settings()
     settings = checks.usable_settings()
@@ -54,7 +56,7 @@ def _all() -> Iterator[Check]:
     newest: list[float] = []
     remote = bool(settings.store_url or settings.table_url or settings.queue_url)
     if usable and (remote or (folder / "ade.sqlite").exists()):
-        yield from guarded("table", _of_stack(settings, newest))
+        yield from guarded("table", _of_stack(settings, newest, deep=deep))
     yield from guarded("change notice", checks.check_watch(folder))
     yield from guarded("sandbox", _sandbox(settings))
     yield from checks.check_network(settings)
@@ -62,7 +64,7 @@ def _all() -> Iterator[Check]:
     yield from guarded("clock", checks.check_clock(folder, newest[0] if newest else None))
 
 
-def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
+def _of_stack(settings: Settings, newest: list[float], *, deep: bool) -> Iterator[Check]:
     with open_stack(settings, patience=_PATIENCE_SECONDS) as stack:
         usable = True
         if is_postgres(settings.table_url) or is_postgres(settings.queue_url):
@@ -76,6 +78,7 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             return
         for check in (
             checks.check_store,
+            checks.check_writes,
             checks.check_table,
             checks.check_queue,
             checks.check_dead,
@@ -86,6 +89,8 @@ def _of_stack(settings: Settings, newest: list[float]) -> Iterator[Check]:
             checks.check_clocks,
         ):
             yield from guarded("table", check(stack))
+        if deep:
+            yield from guarded("results", checks.check_results(stack))
         if (at := checks.newest_change(stack)) is not None:
             newest.append(at)
 

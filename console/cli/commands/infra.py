@@ -9,7 +9,7 @@ from console.cli.guard import Exit
 from console.cli.output import Printer
 from core.errors import StoreUnavailable, UsageError
 from core.settings import Settings
-from infra.aws.provision import Step, provision
+from infra.aws.provision import Step, provision, verify
 from infra.postgres.schema import init_databases
 
 _PAUSE_SECONDS = 1.0
@@ -49,21 +49,23 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     if not (settings.store_url or settings.table_url or settings.queue_url or settings.events_url):
         raise UsageError("nothing to create: the embedded mode needs no infra; set ADE_STORE_URL and others first")
     steps = _init(settings, apply=not args.dry_run, until=time.monotonic() + args.wait)
+    ended = Exit.FAILED if any(step.action == "fails" for step in steps) else Exit.OK
     if out.as_json:
         out.emit([asdict(step) for step in steps])
-        return Exit.OK
-    words = {"keep": "exists", "create": "missing" if args.dry_run else "created", "unsupported": "unsupported"}
+        return ended
+    words = {"keep": "exists", "create": "missing" if args.dry_run else "created"}
     for step in steps:
         detail = f"  ({step.detail})" if step.detail else ""
-        out.line(f"{words[step.action]:11} {step.kind:22} {step.name}{detail}")
-    return Exit.OK
+        out.line(f"{words.get(step.action, step.action):11} {step.kind:22} {step.name}{detail}")
+    return ended
 
 
 def _init(settings: Settings, *, apply: bool, until: float) -> list[Step]:
     """Services that start at the same time as this command may need a moment."""
     while True:
         try:
-            return [*provision(settings, apply=apply), *init_databases(settings, apply=apply)]
+            steps = [*provision(settings, apply=apply), *init_databases(settings, apply=apply)]
+            return [*steps, *verify(settings)] if apply else steps
         except StoreUnavailable:
             if time.monotonic() + _PAUSE_SECONDS > until:
                 raise

@@ -7,7 +7,7 @@ from console.cli import wire
 from console.cli.boxes import boxes
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import Signals
+from console.cli.service import LAST_SECONDS, Signals
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog
 from infra.logs import Log
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
                 return _once(runner, out)
             stack.telemetry.watch(runner.janitor.gauges)
             with wire.metrics_shown(stack, runner.presence.owner):
-                return _on(runner, log)
+                return _on(runner, log, settings.drain_seconds)
         finally:
             runner.close()
 
@@ -46,11 +46,12 @@ def _once(runner: Runner, out: Printer) -> int:
     return Exit.FAILED if done.get("chores_failed") else Exit.OK
 
 
-def _on(runner: Runner, log: Log) -> int:
+def _on(runner: Runner, log: Log, drain_seconds: float) -> int:
     scheduler = runner.janitor.scheduler()
     with Signals() as signals:
         scheduler.start()
         log.info("janitor_started", owner=runner.presence.owner)
         signals.wait()
+        signals.end_within(drain_seconds + LAST_SECONDS)
         scheduler.shutdown(wait=True)
     return Exit.OK

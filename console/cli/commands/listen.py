@@ -8,7 +8,7 @@ import threading
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import Signals
+from console.cli.service import LAST_SECONDS, Signals
 from core.errors import UsageError
 from handlers.sources.listening import event_sources
 
@@ -35,4 +35,5 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
         webhook = settings.webhook_listen if settings.webhook_token else ""
         log.info("listening", events=settings.events_url, webhook=webhook)
         signals.wait()
+        signals.end_within(settings.drain_seconds + LAST_SECONDS)
     return Exit.OK

@@ -6,7 +6,7 @@ import sys
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import Signals, log_chores, service
+from console.cli.service import LAST_SECONDS, Signals, log_chores, service
 from runner.drain import Drain
 
 
@@ -24,6 +24,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
             parts.start(drain=drain.done if drain else None, on_end=signals.wake)
             log.info("runner_started", owner=runner.presence.owner, slots=stack.settings.max_concurrency)
             signals.wait()
+            signals.end_within(stack.settings.drain_seconds + LAST_SECONDS)
         if drain is not None and drain.undone:
             log.error("drain_incomplete", jobs=sorted(drain.undone))
         log.info("runner_ended")

@@ -9,7 +9,7 @@ from console.cli.console_process import console_beside
 from console.cli.guard import Exit
 from console.cli.live import LiveJobs
 from console.cli.output import Printer
-from console.cli.service import Signals, service
+from console.cli.service import LAST_SECONDS, Signals, service
 from infra.logs import Log
 from infra.wiring import Stack
 
@@ -43,6 +43,7 @@ def _printed(stack: Stack, log: Log, signals: Signals) -> int:
         place = str(stack.settings.storage_data_dir.absolute())
         log.info("up", data_dir=place, owner=parts.runner.presence.owner, console=console or None)
         signals.wait()
+        signals.end_within(stack.settings.drain_seconds + LAST_SECONDS)
         log.info("draining", grace_seconds=stack.settings.drain_seconds)
     log.info("down")
     return Exit.INTERNAL if parts.failed is not None else Exit.OK
@@ -56,5 +57,6 @@ def _watched(stack: Stack, signals: Signals) -> int:
             view.console = console
             parts.start(on_end=signals.wake)
             signals.wait()
+            signals.end_within(stack.settings.drain_seconds + LAST_SECONDS)
             view.show("draining: running jobs may end; Ctrl-C again ends at once")
     return Exit.INTERNAL if parts.failed is not None else Exit.OK

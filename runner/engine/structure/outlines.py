@@ -1,4 +1,4 @@
-"""Finds sums without a word in an outline: each group has a row that is the sum of its others, above or below them.
+"""Finds unlabelled sums in an outline: each group has a row that is the sum of its others, above or below them.
 
 A single row may equal the sum of its neighbours by chance. Groups that cover the whole table, one after the other, do
 not.

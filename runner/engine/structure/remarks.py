@@ -247,7 +247,7 @@ def _judge_last_block(draft: Draft, hints: Hints) -> None:
     """Judge the rows below the last blank row of the body, if there are many above: all of them may be no records."""
     start = _block_start(draft)
     block = draft.band.body[start:]
-    if not start or len(block) * 2 >= start or draft.settled:
+    if not start or len(block) > 2 * start or draft.settled:
         return
     records = Records(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
     verdicts: list[Verdict] = []

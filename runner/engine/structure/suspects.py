@@ -12,6 +12,7 @@ from runner.engine.structure.totals import EXACT, row_clarity
 
 ADDENDS = 3  # so many numbers do not add up by chance
 ALWAYS = 0.9  # share of the records that fill a column
+RARELY = 0.1  # share of negative numbers in a column whose sum grows with its rows
 SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
 _BALANCE = re.compile(
@@ -30,7 +31,7 @@ _PART = re.compile(
 _CHARGE = re.compile(
     r"\s*(?:plus |less |zzgl\.? |abzgl\.? |\+ ?|- ?)?(?:shipping|freight|postage|delivery|handling|packing|carriage|"
     r"insurance|(?:sales )?tax|vat|gst|hst|pst|duty|discount|rebate|surcharge|tip|service charge|rounding|deposit|"
-    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|porto|lieferung|verpackung|mwst|ust|"
+    r"paid|payments?|amount paid|balance due|amount due|versand(?:kosten)?|fracht|lieferung|verpackung|mwst|ust|"
     r"umsatzsteuer|mehrwertsteuer|steuer|rabatt|skonto|nachlass|anzahlung|rundung|port|frais(?: de \w+)?|livraison|tva|"
     r"remise|acompte|envío|gastos de envío|iva|descuento|anticipo|spedizione|trasporto|sconto|acconto|verzendkosten|"
     r"verzending|btw|korting|moms|fragt|frakt|rabat|dostawa|wysyłka|doprava|dph|sleva|ндс|"
@@ -56,14 +57,14 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
             continue
         lacks = [one for one in always if not _holds(row, one)]
         first = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
+        full = len(names) > 1 and not lacks
         why = Suspicion(
-            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=_is_charge(row),
+            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=not full and _is_charge(row),
             is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
         )  # fmt: skip
-        if _BALANCE(first):
+        if _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1:  # with a column of balances it is an entry
             out[row.number] = why._replace(clarity=Clarity.PLAINLY)
         elif clarity > Clarity.NOTHING:
-            full = len(names) > 1 and all(_holds(row, one) for one in always)
             named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
             out[row.number] = why._replace(full=full, named=named)
         elif (
@@ -120,9 +121,10 @@ def _outweighs(draft: Draft, body: Sequence[int], at: int) -> bool:
             own = number_of(row.values[column], max)
             held = [number_of(one.values[column], min) for one in others if _holds(one, column)]
             numbers = [n for n in held if n is not None]
-            if own is None or len(held) < ADDENDS:
+            if own is None or len(numbers) < ADDENDS or len(numbers) * 2 < len(held):
                 return False
-            if min(numbers, default=0.0) >= 0 and own < sum(numbers) * (1 - EXACT):
+            below = sum(1 for n in numbers if n < 0)
+            if below <= RARELY * len(numbers) and own < sum(numbers) * (1 - EXACT):
                 return False
             seen += 1
     return seen > 0

@@ -269,7 +269,6 @@ class Suspect:
     sort: Sort
     sums: dict[int, Sum]
     only_numbers: bool = False  # no text, no date
-    is_mark: bool = False  # its label is one or more stars
     match: Match = NOTHING
     is_part: bool = False  # it stands between two totals, the second of which is their sum: shipping, taxes
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
@@ -303,11 +302,15 @@ class Suspect:
 
     @property
     def may_be_part(self) -> bool:
-        """Whether it may stand in the footer of a table, and be no record: shipping, taxes, what was paid."""
+        """Whether it may be in the footer of a table, and be no record: shipping, taxes, what was paid."""
         return self.clarity < Clarity.NAMED and (self.why.charge or self.why.lacks > 0)
 
     @property
-    def is_doubtful_beside_total(self) -> bool:
+    def is_doubtful_above_total(self) -> bool:
+        return self.why.lacks > (0 if self.why.charge else 1)
+
+    @property
+    def is_doubtful_below_total(self) -> bool:
         return self.why.charge or self.why.lacks > 1
 
 
@@ -387,7 +390,9 @@ class TotalsCheck:
             why = why._replace(clarity=max(clarity, why.clarity))
         if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity:
             why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
-        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums), is_mark=is_mark))
+        if is_mark and why.lacks:
+            why = why._replace(clarity=Clarity.NAMED)  # stars mark a total here, not a record
+        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums)))
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
         if not single and self._numeric.get(at) is False:
@@ -408,8 +413,6 @@ class TotalsCheck:
         if suspect.why.heads or suspect.why.is_part:  # others count it already
             self._judged.append(suspect)
             return
-        if suspect.is_mark and any(one.is_mark and one.is_total for one in self._judged):
-            suspect.why = suspect.why._replace(clarity=Clarity.NAMED)  # stars mark totals here
         matches = [compared(suspect, one) for one in (*self._levels, self._block, self._whole)]
         footer = NOTHING
         if self._above is not None:  # the last total with the rows since added, or taken off
@@ -444,7 +447,7 @@ class TotalsCheck:
         for part in self._parts:
             part.is_part = is_footer
         if not is_footer:
-            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_above_total}
         self._parts, self._loose = [], []
 
     def _pass(self, total: Suspect, level: int) -> None:
@@ -473,7 +476,7 @@ class TotalsCheck:
         parts = [one.number for one in rest if one.why.is_part]
         sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
         if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
-            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_beside_total}
+            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_below_total}
         if self._is_grand:
             self._beside |= dict.fromkeys(self._few_loose(), False)
         beside = {number: says for number, says in self._beside.items() if number not in {*found, *words, *sums}}

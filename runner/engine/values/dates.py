@@ -123,6 +123,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def is_another_day(text: str, day: date) -> bool:
     """Whether a text names a weekday that the day does not fall on."""
+    if text.isascii() and text.lower() == text.upper():
+        return False
     named = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
     return bool(named) and not any(day.weekday() in days for days in named)
 

@@ -1,5 +1,27 @@
 """All families of the strangers; importing this registers them."""
 
-from tests.truth.strangers import accountant, cells, clerk, columns, files, trades
+from tests.truth.strangers import (
+    accountant,
+    cells,
+    clerk,
+    columns,
+    files,
+    second,
+    second_again,
+    second_cells,
+    second_more,
+    trades,
+)
 
-__all__ = ["accountant", "cells", "clerk", "columns", "files", "trades"]
+__all__ = [
+    "accountant",
+    "cells",
+    "clerk",
+    "columns",
+    "files",
+    "second",
+    "second_again",
+    "second_cells",
+    "second_more",
+    "trades",
+]
