@@ -114,7 +114,7 @@ class _Column:
         texts = Counter(self._text(n) for n in self.places)
         like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
         mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # there are records with only a key among them
-        out = {n: self._own(n) + pattern - mixed - 1.0 * (texts[self._text(n)] > 2) for n in self.places}
+        out = {n: self._own(n) + pattern - mixed - 2.0 * (texts[self._text(n)] > 1) for n in self.places}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
         remarks = {n for n in self.places if self._is_blank() or _REMARK(self._text(n))}

@@ -41,7 +41,8 @@ _OPENS = re.compile(
     r"stampato|creato|gegenereerd|afgedrukt|wydrukowano|sporządził\w*|vytvořil\w*|vytištěno)\b|"
     r"(?:page|seite|pagina|página|strona|strana|sida|side|sivu|стр\.?|страница|p\.)\s*\d+\b|"
     r"(?:continued|fortsetzung|suite)\b|end of (?:report|list|file|document|data|table|section)\b|"
-    r"(?:eof|end|ende|fin|trailer)\W*$|(?:all|alle|tous|todos|tutti)\s\w+\s(?:in|are|sind|en|sont|son|ohne|excl)\b|"
+    r"(?:eof|end|ende|fin|trailer)\W*$|(?:records?|rows|count|datensätze|zeilen|anzahl|lignes|filas|righe)\s*[:=]\s*\d+\s*$|"
+    r"(?:all|alle|tous|todos|tutti)\s\w+\s(?:in|are|sind|en|sont|son|ohne|excl)\b|"
     r"(?:as of|per|stand)\s+\d|(?:copyright|confidential|vertraulich|signature)\b|©|https?://|www\.)",
     re.IGNORECASE,
 ).match

@@ -20,7 +20,14 @@ from runner.engine.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
 from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, Suspicion, Table
 
+# What printed pages carry over.
+CARRIED: Final = (
+    "carried forward", "carry forward", "brought forward", "c/f", "b/f", "übertrag", "uebertrag", "à reporter",
+    "a reporter", "suma y sigue", "suma anterior", "riporto", "a riportare", "a transportar", "do przeniesienia",
+    "z przeniesienia",
+)  # fmt: skip
 TOTALS: Final = (
+    *CARRIED,
     # English, German, Dutch, the North
     "total", "totals", "sum", "sum total", "σ", "∑", "summe", "gesamt", "gesamtsumme", "gesamtbetrag", "gesamtergebnis",
     "insgesamt", "zwischensumme", "teilsumme", "endsumme", "totaal", "subtotaal", "eindtotaal", "som", "summa",
@@ -40,10 +47,6 @@ TOTALS: Final = (
     "合計", "小計", "総計", "総合計", "累計", "合计", "小计", "总计", "总和", "总数", "共计", "總計", "總和", "計",
     "합계", "소계", "총계", "총합계", "총합", "المجموع", "الإجمالي", "مجموع", "إجمالي", 'סה"כ', "סך הכל", "סהכ",
     "कुल", "योग", "รวม", "ผลรวม", "ยอดรวม", "tổng", "tổng cộng", "cộng", "jumlah", "jumlah total",
-    # what printed pages carry over
-    "carried forward", "carry forward", "brought forward", "c/f", "b/f", "übertrag", "uebertrag", "à reporter",
-    "a reporter", "suma y sigue", "suma anterior", "riporto", "a riportare", "a transportar", "do przeniesienia",
-    "z przeniesienia",
 )  # fmt: skip
 MEANS: Final = (
     "average", "averages", "avg", "mean", "durchschnitt", "mittelwert", "mittel", "moyenne", "promedio", "média",
@@ -269,6 +272,7 @@ class Suspect:
     sort: Sort
     sums: dict[int, Sum]
     only_numbers: bool = False  # no text, no date
+    is_carried: bool = False  # its label says that records follow
     match: Match = NOTHING
     is_part: bool = False  # it stands between two totals, the second of which is their sum: shipping, taxes
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
@@ -392,7 +396,8 @@ class TotalsCheck:
             why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
         if is_mark and why.lacks:
             why = why._replace(clarity=Clarity.NAMED)  # stars mark a total here, not a record
-        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums)))
+        is_carried = any(isinstance(value, str) and value.casefold().strip(_EDGES) in CARRIED for value in values)
+        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums), is_carried=is_carried))
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
         if not single and self._numeric.get(at) is False:
@@ -422,10 +427,10 @@ class TotalsCheck:
         self._close(last=False)
         self._judged.append(suspect)
         if suspect.is_total or (suspect.clarity is Clarity.NOTHING and suspect.adds_up):
-            if suspect.match is footer and suspect.match is not matches[level]:
+            if footer.hits and not any(one.hits for one in matches[:LEVELS]):
                 self._beside |= dict.fromkeys(self._few_loose(), False)
             self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
-            self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS
+            self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS and not suspect.is_carried
             self._pass(suspect, level if suspect.is_total and level < LEVELS - 1 else 0)
             return
         self._parts = [*self._parts, suspect] if suspect.may_be_part else []
