@@ -15,6 +15,7 @@ ADDENDS = 3  # so many numbers do not add up by chance
 ALWAYS = 0.9  # share of the records that fill a column
 RARELY = 0.1  # share of negative numbers in a column whose sum grows with its rows
 STATISTICS = 12  # the most rows at the end that may be sums, means, bounds or counts
+FEW = 3  # rows
 _NUMBER = bytes([CellKind.NUMBER])
 SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
@@ -148,6 +149,7 @@ def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clari
     above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
     if len(above) < 2:  # words for totals are what names are made of here
         above = body
+    above = above[: len(above) - min(FEW, len(above) // 3)]  # the last ones may be no records
     some = [draft.rows[at] for at in above[:SAMPLE]]
     most = max(1, int((1 - ALWAYS) * len(some)))  # rows that may lack it
     held = {c: sum(_holds(row, c) for row in some) for c in range(draft.left, draft.right + 1)}

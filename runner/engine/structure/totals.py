@@ -301,6 +301,13 @@ class Suspect:
         return is_bare and not misses and parts >= ADDENDS and (hits > 1 or precise)
 
     @property
+    def ends_block(self) -> bool:
+        """Whether all its numbers are sums of several others, and it has two of them or lacks what records have."""
+        hits, misses, large, parts = self.match
+        is_odd = self.why.lacks > 0 or hits > 1
+        return self.clarity is Clarity.NOTHING and is_odd and large and not misses and parts > 1 and not self.why.heads
+
+    @property
     def may_be_part(self) -> bool:
         """Whether it may be in the footer of a table, and be no record: shipping, taxes, what was paid."""
         return self.clarity < Clarity.NAMED and (self.why.charge or self.why.lacks > 0)
@@ -475,7 +482,8 @@ class TotalsCheck:
         self._close(last=True)
         table = self._table
         found: dict[int, Proof | None] = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
-        rest = [one for one in self._judged if not one.is_total]
+        found |= dict.fromkeys(self._series(), Proof.ADDS_UP)
+        rest = [one for one in self._judged if one.number not in found]
         words = [one.number for one in rest if _is_only_labelled(one)]
         parts = [one.number for one in rest if one.why.is_part]
         sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
@@ -506,6 +514,15 @@ class TotalsCheck:
             choices=(*table.choices, *choices),
             suspected={},
         )
+
+
+    def _series(self) -> list[int]:
+        """Sums without a word for it that end each block of the table: one may be so by chance, but not all of them."""
+        sums = [one for one in self._judged if one.ends_block and not one.is_total]
+        totals = [one for one in self._judged if one.adds_up]
+        if not sums or len(totals) < 2 or totals[-1].number < self.last_data:
+            return []
+        return [one.number for one in sums if one.why.lacks or len(sums) > 1]
 
 
 def _is_only_labelled(suspect: Suspect) -> bool:
