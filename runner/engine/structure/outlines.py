@@ -42,19 +42,21 @@ _NUMBER = bytes([CellKind.NUMBER])
 
 
 def running_sums(draft: Draft, body: Sequence[int]) -> list[int]:
-    """Rows with a number that is the sum of all above it, and too large and precise to be so by chance."""
+    """Rows with a number that is the sum of all above it, or of those since the last such row, and no chance."""
     skip = next((n for n, at in enumerate(body) if n and draft.rows[at].skipped), len(body))
     some = [draft.rows[at] for at in body[:skip]]
     found: list[int] = []
     for column in range(draft.left, draft.right + 1):
-        whole, count = 0.0, 0
+        whole, since, count, least = 0.0, 0.0, 0, LONE
         for n, row in enumerate(some):
             value = number_of(row.values[column], max) if row.kinds[column : column + 1] == _NUMBER else None
             if value is None:
                 continue
-            if count >= LONE and abs(value) >= LARGE and _is_sum(value, whole):
+            if count >= least and abs(value) >= LARGE and (_is_sum(value, whole) or _is_sum(value, since)):
                 found.append(body[n])
-            whole, count = whole + value, count + 1
+                since, count, least = 0.0, 0, GROUPS
+            else:
+                whole, since, count = whole + value, since + value, count + 1
     return found
 
 

@@ -1,6 +1,7 @@
 """Finds the rows that may be totals, by their words and their places; totals.py then adds up."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from runner.engine.structure import outlines
@@ -13,6 +14,9 @@ from runner.engine.structure.totals import EXACT, row_clarity
 ADDENDS = 3  # so many numbers do not add up by chance
 ALWAYS = 0.9  # share of the records that fill a column
 RARELY = 0.1  # share of negative numbers in a column whose sum grows with its rows
+STATISTICS = 12  # the most rows at the end that may be sums, means, bounds or counts
+FEW = 3  # rows
+_NUMBER = bytes([CellKind.NUMBER])
 SAMPLE = 200  # records whose columns are counted
 # Balances among transactions, and parts of the row above: no records of their own, but not proven to be none.
 _BALANCE = re.compile(
@@ -51,16 +55,19 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
     names = [at for at in always if _holds_names(draft, body, at)]
     out: dict[int, Suspicion] = {}
     sums = set(outlines.running_sums(draft, body))
+    bare = {at: [one for one in always if not _holds(rows[at], one)] for at in body}
+    under, ending = _under_totals(body, clarities, bare), _ending(body, clarities, bare)
     for place, at in enumerate(body):
         row, clarity = rows[at], clarities[at]
         if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:
             continue
-        lacks = [one for one in always if not _holds(row, one)]
+        lacks = bare[at]
         first = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
-        full = len(names) > 1 and not lacks
+        full = _is_full(draft, body, at, names, lacks)
         why = Suspicion(
             clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=not full and _is_charge(row),
             is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
+            under=at in under, counts=at in ending and _counts_marks(draft, body[:place], row),
         )  # fmt: skip
         if _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1:  # with a column of balances it is an entry
             out[row.number] = why._replace(clarity=Clarity.PLAINLY)
@@ -68,15 +75,57 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
             named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
             out[row.number] = why._replace(full=full, named=named)
         elif (
-            why.tops
+            why.tops or why.under or why.counts
             or (place and (why.is_part or at in sums))
-            or (place > 1 and (why.charge or (lacks and (why.is_last or always[0] in lacks))))
+            or (place > 1 and (why.charge or (lacks and (at in ending or why.is_last or always[0] in lacks))))
             or (at == body[-1] and place >= ADDENDS and _outweighs(draft, body, at))
         ):
             out[row.number] = why
     plain = [at for at in body if clarities[at] is Clarity.NOTHING and rows[at].number not in out]
     heads = outlines.heads(draft, plain) if len(plain) == len(body) - sum(c > 0 for c in clarities.values()) else []
     return {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in heads} | out
+
+
+def _under_totals(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, list[int]]) -> set[int]:
+    """Rows right below a total that lack all that it lacks: what footers add, and last year's figures."""
+    out: set[int] = set()
+    total: set[int] = set()
+    for at in body:
+        if total and total.issubset(bare[at]):
+            out.add(at)
+        else:
+            total = set(bare[at]) if clarities[at] >= Clarity.NAMED else set()
+    return out
+
+
+def _ending(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, list[int]]) -> set[int]:
+    """The last rows, as far as they lack what records have, or are labelled; and the very last."""
+    out = set(body[-1:])
+    for at in reversed(body[-STATISTICS:]):
+        if not bare[at] and not clarities[at]:
+            break
+        out.add(at)
+    return out
+
+
+def _is_full(draft: Draft, body: Sequence[int], at: int, names: Sequence[int], lacks: Sequence[int]) -> bool:
+    """Whether a row has the names and dates that records have; it may lack what another record lacks, too."""
+    held = sum(_holds(draft.rows[at], one) for one in names)
+    others = [draft.rows[one] for one in body[:SAMPLE] if one != at]
+    return held > 1 and all(any(not _holds(row, one) and row.width > held for row in others) for one in lacks)
+
+
+def _counts_marks(draft: Draft, above: Sequence[int], row: Row) -> bool:
+    """Whether a row's numbers stand among texts, and each is how often the commonest of them occurs above it."""
+    counted = [at for at in row.filled if row.kinds[at] == CellKind.NUMBER and draft.left <= at <= draft.right]
+    if len(counted) < 2 or len(above) < ADDENDS or any(draft.rows[at].skipped for at in above[1:]):
+        return False
+    for column in counted:
+        texts = Counter(str(draft.rows[at].values[column]) for at in above if _holds(draft.rows[at], column))
+        numbers = any(draft.rows[at].kinds[column : column + 1] == _NUMBER for at in above)
+        if numbers or number_of(row.values[column], max) not in (texts.total(), *texts.values()):
+            return False
+    return True
 
 
 def _is_charge(row: Row) -> bool:
@@ -98,6 +147,9 @@ def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clari
     """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
     labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
     above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
+    if len(above) < 2:  # words for totals are what names are made of here
+        above = body
+    above = above[: len(above) - min(FEW, len(above) // 3)]  # the last ones may be no records
     some = [draft.rows[at] for at in above[:SAMPLE]]
     most = max(1, int((1 - ALWAYS) * len(some)))  # rows that may lack it
     held = {c: sum(_holds(row, c) for row in some) for c in range(draft.left, draft.right + 1)}

@@ -79,6 +79,8 @@ class Suspicion(NamedTuple):
     charge: bool = False  # it is called what footers add to a sum: shipping, taxes, a discount
     is_part: bool = False  # it is called a part of the row above: of which women
     tops: bool = False  # it is the first row, and as large as those below
+    under: bool = False  # it is below a total, and lacks all that the total lacks
+    counts: bool = False  # its numbers are how often the marks above them occur
     heads: bool = False  # it is the sum of the rows below or above, as all others of its table's outline
 
 

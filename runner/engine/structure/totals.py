@@ -274,7 +274,7 @@ class Suspect:
     only_numbers: bool = False  # no text, no date
     is_carried: bool = False  # its label says that records follow
     match: Match = NOTHING
-    is_part: bool = False  # it stands between two totals, the second of which is their sum: shipping, taxes
+    is_part: bool = False  # it is proven another way: between two totals (shipping, taxes), or a statistic
     below: list[Running] = field(default_factory=list)  # sums of the rows below, while it may be above its rows
 
     @property
@@ -303,6 +303,13 @@ class Suspect:
         precise = any(_digits(one.point) >= PRECISE for one in self.sums.values())
         is_bare = self.why.lacks > 0 and self.why.is_last
         return is_bare and not misses and parts >= ADDENDS and (hits > 1 or precise)
+
+    @property
+    def ends_block(self) -> bool:
+        """Whether all its numbers are sums of several others, and it has two of them or lacks what records have."""
+        hits, misses, large, parts = self.match
+        is_odd = self.why.lacks > 0 or hits > 1
+        return self.clarity is Clarity.NOTHING and is_odd and large and not misses and parts > 1 and not self.why.heads
 
     @property
     def may_be_part(self) -> bool:
@@ -392,7 +399,7 @@ class TotalsCheck:
         is_mark = any(isinstance(value, str) and _MARKS.fullmatch(value.strip()) for value in values)
         if why.clarity:
             why = why._replace(clarity=max(clarity, why.clarity))
-        if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity:
+        if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity and filled <= len(sums) + 1:
             why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
         if is_mark and why.lacks:
             why = why._replace(clarity=Clarity.NAMED)  # stars mark a total here, not a record
@@ -416,6 +423,10 @@ class TotalsCheck:
 
     def _judge(self, suspect: Suspect) -> None:
         if suspect.why.heads or suspect.why.is_part:  # others count it already
+            self._judged.append(suspect)
+            return
+        if suspect.why.counts or _is_statistic(suspect, self._whole):
+            suspect.is_part = True
             self._judged.append(suspect)
             return
         matches = [compared(suspect, one) for one in (*self._levels, self._block, self._whole)]
@@ -476,12 +487,14 @@ class TotalsCheck:
         self._close(last=True)
         table = self._table
         found: dict[int, Proof | None] = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
-        rest = [one for one in self._judged if not one.is_total]
+        found |= dict.fromkeys(self._series(), Proof.ADDS_UP)
+        rest = [one for one in self._judged if one.number not in found]
         words = [one.number for one in rest if _is_only_labelled(one)]
         parts = [one.number for one in rest if one.why.is_part]
         sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
         if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
             self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_below_total}
+        self._beside |= {one.number: False for one in rest if one.why.under and one.number not in self._beside}
         if self._is_grand:
             self._beside |= dict.fromkeys(self._few_loose(), False)
         beside = {number: says for number, says in self._beside.items() if number not in {*found, *words, *sums}}
@@ -506,6 +519,15 @@ class TotalsCheck:
             choices=(*table.choices, *choices),
             suspected={},
         )
+
+
+    def _series(self) -> list[int]:
+        """Sums without a word for it that end each block of the table: one may be so by chance, but not all of them."""
+        sums = [one for one in self._judged if one.ends_block and not one.is_total]
+        totals = [one for one in self._judged if one.adds_up]
+        if not sums or len(totals) < 2 or totals[-1].number < self.last_data:
+            return []
+        return [one.number for one in sums if one.why.lacks or len(sums) > 1]
 
 
 def _is_only_labelled(suspect: Suspect) -> bool:
@@ -581,6 +603,24 @@ def compared(suspect: Suspect, running: Running) -> Match:
         else:
             misses += 1
     return Match(hits, misses, large, parts)
+
+
+def _is_statistic(suspect: Suspect, records: Running) -> bool:
+    """Whether a row lacks what all records have, and each of its numbers is its column's maximum, minimum, mean or count.
+
+    One number may be so by chance; a mean with its decimals not.
+    """
+    if not suspect.why.lacks or records.rows < ADDENDS:
+        return False
+    pairs = [(own, records.columns.get(at)) for at, own in suspect.sums.items()]
+    known = [(own, other) for own, other in pairs if other is not None and other.count >= ADDENDS]
+    if len(known) < len(pairs) or any(other.low == other.high for _, other in known):
+        return False
+    for sort in (Sort.BOUND, Sort.MEAN, Sort.COUNT):
+        precise = sort is Sort.MEAN and any(_digits(own.point) >= PRECISE for own, _ in known)
+        if (len(known) > 1 or precise) and all(_fits(own, other, sort, strict=False) for own, other in known):
+            return True
+    return False
 
 
 def _says_nothing(suspect: Suspect, own: Sum, other: Sum) -> bool:
