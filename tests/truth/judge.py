@@ -30,7 +30,7 @@ FORM = {"date_form_assumed"}  # digits read as a day number
 MERGED = {"merged_blank"}
 TIME = {"time_dropped"}
 CENTURY = {"century_assumed"}
-UNMAPPED = {"missing_field", "column_blank", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
+UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", "header_assumed"}
 MOVED = {"mapping_doubtful"}
 
 
