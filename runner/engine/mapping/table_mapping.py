@@ -352,10 +352,22 @@ def map_table(
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
+    _without_hash(columns)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
     return MappedTable(source, choices, samples, filled)
+
+
+def _without_hash(columns: list[ColumnIn]) -> None:
+    """Take the # from the first header that programs put before a header row; `# orders` and `#1`, `#2` have their own.
+
+    The header as it is stays the second choice: an `#Invoice` may be an invoice's number.
+    """
+    marked = [c.position for c in columns if c.headers and c.headers[0].startswith("#")]
+    if marked == [0] and columns[0].headers[0][1:2].isalpha():
+        headers = columns[0].headers
+        columns[0] = columns[0]._replace(headers=(headers[0][1:], *headers))
 
 
 def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
