@@ -94,6 +94,10 @@ class _Search:
         self._kinds = Kinds()
         self._width = len(table.columns)
         whole = [row for row in sample if row[-1] is not None and row[0] is not None]
+        # A last column without a name that few rows reach: those rows have moved, not the others.
+        self._past = table.columns[-1].generated and bool(table.table.header_rows) and len(whole) * 2 < len(sample)
+        if self._past:
+            whole = [row for row in sample if row[-1] is None and row[0] is not None]
         columns = list(zip(*whole, strict=True)) if len(whole) >= LEAST else [()] * self._width
         self._classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in columns]
         headed = [row for row in sample if row[0] is not None]
@@ -117,6 +121,7 @@ class _Search:
             self._texts = [at for at in self._texts if any(row[at] in DITTO for row in sample)]
         self._examined = self._seen = 0
         self._short: list[int] = []
+        self._wide: list[int] = []
         self._continued: list[int] = []
         self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
         self._dated: dict[int, list[int]] = {}
@@ -152,7 +157,9 @@ class _Search:
         return codes >= 2 and codes * 2 > len(held)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        if self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
+        if self._past:
+            self._find_wide(numbers, columns)
+        elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
             self._find_short(numbers, columns)
         if not self._above_headers.isdisjoint(numbers):
             for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
@@ -176,6 +183,15 @@ class _Search:
                     self._quoted.add(at)
                 rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in DITTO]
                 self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
+
+    def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows that reach beyond the header, with values that contradict their columns."""
+        for at, last in enumerate(columns[-1]):
+            if last is None or numbers[at] in self._table.without:
+                continue
+            kinds = [None if column[at] is None else self._kinds.of(column[at]) for column in columns[:-1]]
+            if any(contradicts(kind, held) for kind, held in zip(kinds, self._classes, strict=False)):
+                self._wide.append(numbers[at])
 
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
         for at, last in enumerate(columns[-1]):
@@ -247,6 +263,13 @@ class _Search:
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
             settle="add the missing cell",
         )  # fmt: skip
+        if not self._is_text:  # those of text files are reported by their widths
+            self._report_rows(
+                findings, "wide_row", self._wide,
+                "the row has more cells than the header, and values that contradict their columns: a cell too many "
+                "seems to have moved them",
+                settle="delete the cell that is too many",
+            )  # fmt: skip
         self._report_rows(
             findings, "record_assumed", sorted(self._remarks),
             "the row reads as a comment or a page heading between the records; kept as a record",

@@ -557,6 +557,7 @@ class EngineJob:
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
+                stream.report_blank()
                 stream.report_blanked()
                 stream.report_unmapped({name for table in tables for name in table.fields})
             self._note_split(workbook)

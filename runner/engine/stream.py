@@ -152,6 +152,20 @@ class TableStream:
         if lacking and self._table.is_mapped:
             self._table.report_unmapped(lacking, self._line.findings, elsewhere)
 
+    def report_blank(self) -> None:
+        """Report fields whose column has no value in any row; each row without a required one is reported already."""
+        shares = self.shares
+        if not shares.rows:
+            return
+        full = [n for n, blank in enumerate(shares.blank) if blank * 2 <= shares.rows]
+        wrong = [n for n in full if shares.wrong[n] * 2 > shares.rows - shares.blank[n]]
+        for n, column in enumerate(self._line.columns):
+            field, at = column.field, self.sources[n]
+            if field is None or at is None or at >= self._own or shares.blank[at] < shares.rows or self.present[n]:
+                continue
+            if field.declared and not field.required and not field.optional and _given(field) is None:
+                self._table.report_blank(field, at, self._line.findings, full, wrong)
+
     def report_blanked(self) -> None:
         """Report columns in which rules replaced values by blanks: a warning if no value is left, or none may be meant.
 

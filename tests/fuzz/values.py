@@ -307,8 +307,8 @@ def _truths(column: Column) -> Iterator[str]:
     known = [words.parse_boolean(words.cleaner(column.field.clean)(text)) for text in column.texts]
     cross = [words.cleaner(column.field.clean)(text).strip().casefold() == "x" for text in column.texts]
     others = {value for value, one in zip(known, cross, strict=True) if not one and isinstance(value, bool)}
-    if any(cross) and column.convention.cross_unclear is not (others == {True}):
-        yield f"crosses beside {others}: sampled {column.convention.cross_unclear}: {column.texts!r}"
+    if any(cross) and ("x" in column.convention.marks) is not (others == {True}):
+        yield f"crosses beside {others}: sampled {column.convention.marks}: {column.texts!r}"
 
 
 def same(one: Any, other: Any) -> bool:

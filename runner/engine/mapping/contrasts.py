@@ -30,12 +30,16 @@ UNIT: Final = "unit"
 CURRENCY: Final = "currency"
 NUMBER: Final = "number"
 OPPOSITE: Final = "opposite"
+OUTDATED: Final = "outdated"
+COUNTED: Final = "counted"
 ANOTHER: Final = "another"
 CONTRARY: Final = {  # what is worth a report; a column of another thing is just another column
     UNIT: "states another unit",
     CURRENCY: "states another currency",
     NUMBER: "has another number, year, month or letter",
     OPPOSITE: "says the opposite",
+    OUTDATED: "names a former or invalid one",
+    COUNTED: "has a number by which things are called where the field counts them, or the other way round",
 }
 _YEARS: Final = range(1900, 2100)
 _LATER: Final = frozenset({"2", "3", "02", "03"})  # of more than one; a `Zip4` or `ICD-10` is the only one
@@ -43,6 +47,7 @@ _RANKS: Final = {"primary": 1, "secondary": 2}
 _THINGS: Final = frozenset(
     {"company", "country", "city", "state", "region", "street", "department", "bank", "school", "project", "product"}
 )
+_IN_AND_OUT: Final = frozenset({"in", "out"})  # at the end of a header; elsewhere `in` is a word like any other
 _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -52,6 +57,8 @@ class _Contrasts(NamedTuple):
     of_truths: frozenset[str]  # of a yes or no also those that mean other things elsewhere: a number, a step
     negating: tuple[str, ...]  # what words start with
     languages: frozenset[str]
+    outdated: frozenset[str]
+    ended: frozenset[str]  # what is over, of what has no date
 
 
 @cache
@@ -64,6 +71,8 @@ def _contrasts() -> _Contrasts:
         negations | frozenset(raw["negations_of_truths"].split()),
         tuple(raw["negating"].split()),
         frozenset(raw["languages"].split()),
+        frozenset(raw["outdated"].split()),
+        frozenset(raw["ended"].split()),
     )
 
 
@@ -112,6 +121,8 @@ class FieldStated:
         said = self._names = [stated(name) for name in names]
         self.is_truth = field.type == "boolean"
         self.is_money = field.type == "money"
+        ends = self.is_truth or field.type in ("date", "datetime", "time", "enum")
+        self._outdated = _contrasts().outdated | (frozenset() if ends else _contrasts().ended)
         self.words = frozenset[str]().union(*(one.words for one in said))
         self.plain = frozenset[str]().union(*(one.plain for one in said))
         self.tokens = frozenset(token for one in said for token in one.tokens)
@@ -135,6 +146,10 @@ class FieldStated:
             return NUMBER
         if self._is_opposite(one):
             return OPPOSITE
+        if self._is_outdated(one):
+            return OUTDATED
+        if self._counts_otherwise(one):
+            return COUNTED
         return ANOTHER if self._is_of_another(one) else ""
 
     def is_another_one(self, header: str) -> bool:
@@ -146,6 +161,9 @@ class FieldStated:
         """Whether two headers have the same words but for opposite ones, and the field has neither: `Qty ordered` and
         `Qty shipped` for `quantity`. Of a primary and a secondary one, the primary one is meant.
         """
+        one, two = stated(header).tokens, stated(other).tokens
+        if len(one) > 1 and one[:-1] == two[:-1] and {one[-1], two[-1]} == _IN_AND_OUT:
+            return self.tokens.isdisjoint(_IN_AND_OUT)
         ours, theirs = stated(header).plain, stated(other).plain
         left, right = ours - theirs, theirs - ours
         if not (ours & theirs and are_opposite(left, right)):
@@ -179,6 +197,16 @@ class FieldStated:
         kinds = {concept(name).values for subject in subjects for name, _ in concepts_of(subject)}
         return not (thing == "company" and "company" in kinds)
 
+    def _is_outdated(self, one: Stated) -> bool:
+        """Whether the header names what was before or is no longer valid, and the field does not."""
+        said = self._outdated.intersection(one.tokens)
+        return bool(said) and len(one.tokens) > 1 and self._outdated.isdisjoint(self.tokens | self.words)
+
+    def _counts_otherwise(self, one: Stated) -> bool:
+        """Whether one counts things and the other has their numbers: `number_of_guests` and `Guest number`."""
+        counts, calls = any(map(_counts, self._names)), any(map(_calls, self._names))
+        return counts != calls and ((counts and _calls(one)) or (calls and _counts(one)))
+
     def _is_opposite(self, one: Stated) -> bool:
         negations = _contrasts().of_truths if self.is_truth else _contrasts().negations
         ours = any(t in negations for t in one.tokens) or _negates(one.tokens, self.words)
@@ -186,6 +214,18 @@ class FieldStated:
         if ours or theirs:
             return ours != theirs
         return are_opposite(one.words, self.words) or are_opposite(one.plain, self.plain | self.words)
+
+
+def _counts(one: Stated) -> bool:
+    """Whether a text is `number of guests` or the like."""
+    if len(one.order) > 2 and one.order[:2] == ("number", "of"):
+        return one.tokens[-1].endswith("s")
+    return len(one.order) > 1 and one.order[0] in ("quantity", "count") and "number" not in one.plain
+
+
+def _calls(one: Stated) -> bool:
+    """Whether a text is `guest number` or the like."""
+    return len(one.order) > 1 and one.order[-1] == "number" and not _counts(one)
 
 
 def _is_second(one: Stated) -> bool:
@@ -197,7 +237,7 @@ def _is_second(one: Stated) -> bool:
 
 def is_qualified(header: str) -> bool:
     """Whether a header has a word that tells it from another column of its kind."""
-    return bool(qualifiers_of(stated(header).plain))
+    return bool(qualifiers_of(stated(header).plain)) or stated(header).tokens[-1:] in (("in",), ("out",))
 
 
 @lru_cache(maxsize=4096)

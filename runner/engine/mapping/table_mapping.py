@@ -277,6 +277,30 @@ class MappedTable:
                 column=None if near is None else self.source.columns[near].index,
             )  # fmt: skip
 
+    def report_blank(
+        self, field: Field, at: int, findings: Findings, full: Sequence[int], wrong: Sequence[int]
+    ) -> None:
+        """Report a field whose column has no value: a warning if its values may stand in another column.
+
+        `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
+        """
+        free = {c.position for c in self.choices if c.field is None}
+        columns = self.source.columns
+        near = [n for n in full if n in free and (columns[n].generated or _alike(columns[n].name, field) >= _AKIN)]
+        what = f"the column of the field {field.name} has no value in any row"
+        if near:
+            what += f"; its values may be in column {', '.join(map(self.letters, near[:_NAMED]))}"
+        elif wrong:
+            what += f", and values contradict their fields in column {', '.join(map(self.letters, wrong[:_NAMED]))}"
+            what += ": the values may be shifted against the header"
+        rows = self.source.table.header_rows
+        findings.add(
+            "column_blank", "warning" if near or wrong else "info",
+            f'{what}; to settle it: mend the header, or "optional": true on field {field.name}',
+            place=self.source.place, field=field.name, rule="mapping",
+            row=rows[-1] if rows else None, column=columns[at].index,
+        )  # fmt: skip
+
     def _report(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
@@ -339,10 +363,22 @@ def map_table(
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
+    _without_hash(columns)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.constant is None})
     return MappedTable(source, choices, samples, filled)
+
+
+def _without_hash(columns: list[ColumnIn]) -> None:
+    """Take the # from the first header that programs put before a header row; `# orders` and `#1`, `#2` have their own.
+
+    The header as it is stays the second choice: an `#Invoice` may be an invoice's number.
+    """
+    marked = [c.position for c in columns if c.headers and c.headers[0].startswith("#")]
+    if marked == [0] and columns[0].headers[0][1:2].isalpha():
+        headers = columns[0].headers
+        columns[0] = columns[0]._replace(headers=(headers[0][1:], *headers))
 
 
 def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
@@ -447,6 +483,7 @@ _NAMED: Final = 20  # columns that the message names
 _LONGEST: Final = 60
 _COMPARED: Final = 200
 _SIMILAR: Final = 0.6
+_AKIN: Final = 0.5  # likeness of a header that may have a field's values
 _HEADER: Final = (
     "check that this is the right file; add its headers as synonyms of the fields, "
     'or name the header row: "reading": {"header_rows": [3]}'

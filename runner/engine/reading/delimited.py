@@ -23,6 +23,7 @@ from runner.engine.reading.books import (
     Visibility,
     rows_of,
 )
+from runner.engine.reading.kinds import LEAST
 from runner.engine.reading.records import Dialect, Records, Trouble, Troubles, line_blocks
 from runner.engine.reading.reshaping import Reshaper, unquoted_blocks
 
@@ -37,16 +38,19 @@ _SAID: Final[dict[Trouble, str]] = {
     "line_quoted": "the whole line is in quotes; it was read without them",
     "line_joined": "a line break inside a value is not quoted; the line was joined with the next",
     "delimiter_mixed": "the row has another delimiter than the others; it was split by its own",
+    "short_row": "all rows have one cell fewer than the header: values may be shifted against the names of the columns",
     "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
 }
 _SETTLED: Final[dict[Trouble, str]] = {
     "undecodable": '"reading": {"encoding": "cp1252"}',
+    "short_row": "give the header as many cells as the rows have",
     "encoded_twice": "send the file as it was before that",
     "entities": "export the text without entities",
     "line_quoted": "quote values, not lines",
     "line_joined": "quote values that contain line breaks",
     "delimiter_mixed": "use one delimiter in the whole file",
 }
+_WIDE: Final = 3  # columns of a header from which a row without the last cell is no note
 _SHOWN: Final = {"\t": "tab", " ": "blank"}
 
 
@@ -78,9 +82,12 @@ class DelimitedSheet:
     def blocks(self) -> Iterator[Block]:
         limits = self._limits
         held: list[list[str]] = []
-        cells = first = 0
+        cells = first = header = 0
+        below = set[int]()  # widths of the rows under the header
         for records in self._batches():
             widths = list(map(len, records))
+            below.update(widths if header else widths[1:])
+            header = header or (widths[0] if all(records[0]) else -1)
             self._reshaper.reshape(first + len(held), records, widths)
             cells += sum(widths)
             if max(widths) > limits.max_columns or cells > limits.max_cells:
@@ -90,6 +97,8 @@ class DelimitedSheet:
                 yield from _turned(first, held[:BLOCK])
                 first += BLOCK
                 del held[:BLOCK]
+        if below == {header - 1} and header >= _WIDE and first + len(held) > LEAST:
+            self._troubles.add("short_row", 1)
         yield from _turned(first, held)
 
     def remarks(self) -> list[Remark]:

@@ -37,7 +37,7 @@ _PATIENCE: Final = 2_000_000  # characters searched per file for the ends of fie
 _RETRIED_LINES: Final = 20  # lines that a field with undoubled quotes may span
 
 Trouble = Literal[
-    "open_quote", "stray_quote", "undecodable", "encoded_twice", "entities", "line_quoted", "line_joined",
+    "open_quote", "stray_quote", "undecodable", "encoded_twice", "entities", "line_quoted", "line_joined", "short_row",
     "delimiter_mixed",
 ]  # fmt: skip
 

@@ -75,7 +75,7 @@ class Converter:
         self.decimal = convention.decimal
         self._strict_decimal = field.decimal
         self._in_percent = convention.in_percent
-        self._cross_unclear = convention.cross_unclear
+        self._marks = convention.marks
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.dots_day_first = convention.dots_day_first
         self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
@@ -224,7 +224,10 @@ class Converter:
         return numbers.to_whole(plain) if isinstance(plain, str) else plain
 
     def _truth(self, text: str) -> bool | Bad | None:
-        return BAD if self._cross_unclear and text.strip() in ("x", "X") else words.parse_boolean(text)
+        if self._marks and (mark := text.strip().casefold()) in self._marks:
+            means = self._marks[mark]
+            return BAD if means is None else means
+        return words.parse_boolean(text)
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
         """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""

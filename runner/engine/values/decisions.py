@@ -4,6 +4,7 @@ A value with only one possible reading proves it. Without such a value, weaker h
 the field's type, the delimiter. Hints short of a proof still decide, but the choice is reported.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ _COMMA_MONEY: Final = frozenset(
     {"€", "EUR", "KR", "KR.", "SEK", "NOK", "DKK", "ZŁ", "ZL", "PLN", "KČ", "CZK", "FT", "HUF", "RON", "BGN", "R$",
      "BRL", "TRY", "₺", "RUB", "₽"}
 )  # fmt: skip
+_PERCENTAGE: Final = re.compile(r"%|percent|pct|pro[cz]ent|pourcent|porcent|per_?cent", re.IGNORECASE)
 _SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 
 
@@ -47,7 +49,7 @@ class Convention(NamedTuple):
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
     in_percent: bool = False  # numbers without a percent sign are percent
     numbers: Numbers = "days"  # what the numbers in a date column are
-    cross_unclear: bool = False  # an x may be a mark or a cross
+    marks: Mapping[str, bool | None] = MappingProxyType({})  # that do not mean here what they mean by themselves
 
 
 class ConventionChoice(NamedTuple):
@@ -84,7 +86,7 @@ _NOTHING_AROUND: Final = Around()
 def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[ConventionChoice]]:
     """The convention of one column, and the choices to record."""
     if isinstance(tally, TruthTally):
-        return Convention(cross_unclear=tally.cross_unclear()), []
+        return Convention(marks=tally.marks()), []
     if isinstance(tally, DateTally):
         convention, choices = _settle_dates(field, tally, around)
         choices += [
@@ -130,7 +132,7 @@ def _settle_numbers(
     if field.type != "percent":
         choices.append(currencies_told(tally, field.name, around.units if field.type == "money" else {}))
     if field.type not in ("money", "percent"):
-        choices.append(_units_told(around.units, field.name))
+        choices.append(_units_told(around.units, field.name) or _shares_told(field, around))
     return Convention(decimal=decimal, in_percent=in_percent), choices
 
 
@@ -487,6 +489,22 @@ def _units_told(units: Mapping[str, int], name: str) -> ConventionChoice | None:
     for unit, count in units.items():
         folded[unit.casefold().rstrip(".")] += count
     return _mixed("unit", "numbers only", folded, f"the number formats show {len(folded)} units", name)
+
+
+def _shares_told(field: Field, around: Around) -> ConventionChoice | None:
+    """Report cells that show percents, and store shares, under a field of plain numbers that is called a percentage."""
+    shown = around.units.get("%", 0)
+    if not shown or field.unit is not None or not _PERCENTAGE.search(field.name):
+        return None
+    return ConventionChoice(
+        kind="unit",
+        chosen="share",
+        evidence={"with a percent format": shown},
+        sure=False,
+        message=f"{_many(shown, 'number')} shown as percent came out as shares of 1: 0.15 for 15 %",
+        settle=f'"type": "percent" on field {field.name}',
+        values=shown,
+    )
 
 
 def currencies_told(

@@ -12,7 +12,7 @@ from typing import Final
 
 from runner.engine.values.dates import COMPACT_DATES, FIRST_SERIAL, PLAUSIBLE_SERIALS, Numbers, folded, is_unix
 from runner.engine.values.numbers import MAX_TEXT, take_apart, without_percent
-from runner.engine.values.words import BOOLEANS
+from runner.engine.values.words import BOOLEANS, HOLLOW, NOTHING
 
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
@@ -335,8 +335,20 @@ class TruthTally:
     def is_uniform(self) -> bool:
         return False
 
-    def cross_unclear(self) -> bool:
-        """An x means true; beside other words for true, and none for false, it may mean false."""
+    def marks(self) -> dict[str, bool | None]:
+        """Marks that mean something else here than by themselves; None: nobody can tell.
+
+        An x means true; beside other words for true, and none for false, it may mean false. A hollow sign beside a full
+        one is false. A letter beside another one that is not understood, or means the same, is of a language that
+        nobody here knows: V and Y are Turkish for yes and no.
+        """
         words = {self._clean(text).strip().casefold() for text in self._texts}
+        hollow = {sign: full for sign, full in HOLLOW.items() if sign in words and not words.isdisjoint(full)}
+        if hollow:
+            return dict.fromkeys(hollow, False) | {sign: True for full in hollow.values() for sign in full}
         truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
-        return "x" in words and truths == {True}
+        if len(truths) != 1:
+            return {}
+        found: dict[str, bool | None] = {"x": None} if "x" in words and truths == {True} else {}
+        letters = {word for word in words - {"x"} if len(word) == 1 and word.isalpha()}
+        return found | (dict.fromkeys(letters) if len(letters) > 1 and words - letters <= NOTHING else {})
