@@ -282,3 +282,19 @@ def test_fields_listed_one_below_the_other_are_reported(tmp_path):
     for row in PEOPLE[:4]:
         lines += [f"name,{row[1]}", f"city,{row[2]}", f"amount,{row[3]}", ""]
     assert ("header_assumed", 1) in warnings(job(tmp_path, lines))
+
+
+def test_rows_that_are_all_one_cell_shorter_than_the_header_are_reported_at_the_header(tmp_path):
+    out = job(tmp_path, ["id,name,reserved,city,amount", *LINES])
+    assert ("short_row", 1) in warnings(out)
+
+
+def test_a_few_rows_that_moved_right_in_a_workbook_are_reported_and_not_the_others(tmp_path):
+    rows = [
+        ["id", "name", "city", "amount"],
+        *PEOPLE,
+        ["k7", None, "Gil Roe", "Kiel", 7.5],
+        ["k8", None, "H", "Ulm", 8.5],
+    ]
+    out = run_job(tmp_path, rows, fields=FIELDS)
+    assert [w for w in warnings(out) if w[0].endswith("_row")] == [("wide_row", 8), ("wide_row", 9)]

@@ -33,12 +33,14 @@ CONTRARY = {
     "Discount (%)>discount; Budget 2023>budget_2024; Umsatz 2022>umsatz_2023; Sales FY23>sales_fy24; Q1 sales>q2_sales;"
     "Sales Jan>sales_feb; Net amount>gross_amount; Montant TTC>montant_ht; Soll>haben; Crédit>débit; Price min>price_max;"
     "Opening balance>closing_balance; Amount due>amount_paid; Old price>new_price; Estimated cost>actual_cost",
-    "integer": "Qty shipped>qty_ordered; Quantity delivered>quantity_ordered; Qty returned>qty_ordered; Score 2>score_1",
+    "integer": "Qty shipped>qty_ordered; Quantity delivered>quantity_ordered; Qty returned>qty_ordered; Score 2>score_1;"
+    "Guest number>number_of_guests; No. of rooms>room_no; Anzahl Gäste>gastnummer; Score away>score_home",
     "date": "Date left>date_joined; Valid to>valid_from; Bis>von; Date closed>date_opened; Last visit>first_visit",
     "phone": "Phone 2>phone_1; Tel 2>tel_1; Phone (2)>phone_1; Phone2>phone1; Phone_02>phone_01; Other phone>phone_1;"
     "Téléphone 2>telephone_1; Second phone>first_phone; Work phone>home_phone",
     "text": "Address line 2>address_line_1; Second address>first_address; Option B>option_a; Description EN>description_de;"
-    "Previous address>current_address; Email 2>email_1; Question 3>question_4",
+    "Previous address>current_address; Email 2>email_1; Question 3>question_4; Invalid email>email; Old customer ID>customer_id;"
+    "Closed bank account>bank_account; Ehemalige Adresse>adresse; Ancienne adresse>adresse; Vorige adres>adres",
 }  # fmt: skip
 AGREEING = {
     "boolean": "Is active>active; Not active>inactive; Unpaid>not_paid; Nicht aktiv>inactive",
@@ -46,9 +48,9 @@ AGREEING = {
     "Price (EUR/kg)>price_per_kg; Delivery time min (days)>delivery_time_days",
     "money": "Price (€)>price_eur; Price ($)>price_usd; Price ($)>price_cad; Amount (kr)>amount_sek; Budget 2024>budget_2024;"
     "Sales FY24>sales_2024; Price (EUR)>price",
-    "integer": "Qty ordered>ordered_qty; Ordered>order_quantity; Score (1-5)>score",
+    "integer": "Qty ordered>ordered_qty; Ordered>order_quantity; Score (1-5)>score; No. of guests>number_of_guests; Room no.>room_number",
     "phone": "Phone 1>phone_1; Phone>phone_1; Business phone>work_phone; Primary phone>phone_1",
-    "text": "Address line 1>address_1; Company name>business_name; CO2 class>co2_class",
+    "text": "Address line 1>address_1; Company name>business_name; CO2 class>co2_class; Previous address>former_address; Old customer ID>old_customer_id",
 }  # fmt: skip
 
 
@@ -131,7 +133,13 @@ def test_the_second_of_a_kind_is_taken_for_the_only_one_with_a_warning(header, f
 
 @pytest.mark.parametrize(
     "headers",
-    [("Qty ordered", "Qty shipped"), ("Qty ordered", "Qty received"), ("Ordered quantity", "Delivered quantity")],
+    [
+        ("Qty ordered", "Qty shipped"),
+        ("Qty in", "Qty out"),
+        ("Quantity (warm)", "Quantity (cold)"),
+        ("Qty ordered", "Qty received"),
+        ("Ordered quantity", "Delivered quantity"),
+    ],
 )
 def test_a_field_that_does_not_say_which_of_two_opposite_columns_it_is_gets_neither(headers):
     columns = [ColumnIn(n, (h,), Sample(VALUES["integer"]), "AB"[n]) for n, h in enumerate(headers)]

@@ -241,3 +241,34 @@ class TestNoRows:
     def test_a_negative_number_of_rows_is_refused(self, tmp_path):
         with pytest.raises(Exception, match="min_rows"):
             run_job(tmp_path, ROWS, fields=FIELDS, min_rows=-1)
+
+
+class TestColumnsWithoutValues:
+    FIELDS = ({"name": "flat"}, {"name": "tenant"}, {"name": "rent", "type": "money"})
+
+    def ran(self, tmp_path, head: list[str], *cells: object, **rent: object) -> Outcome:
+        rows = [head, *([f"F{n}", f"Ann {name}", *cells] for n, name in enumerate(("Lee", "Ray", "Fox", "May")))]
+        return run_job(tmp_path, rows, fields=[*self.FIELDS[:2], {**self.FIELDS[2], **rent}])
+
+    @pytest.mark.parametrize("other", ["Rent 2025", None, "Rent new"])
+    def test_one_beside_a_full_column_of_a_like_name_or_none_is_a_warning_at_its_header(self, tmp_path, other):
+        done = self.ran(tmp_path, ["Flat", "Tenant", "Rent", other], None, 750.5)
+        assert ("column_blank", "warning") in told(done)
+        assert done.cells("column_blank") == ["C1"]
+        assert "column D" in next(f["message"] for f in done.findings if f["code"] == "column_blank")
+
+    def test_one_beside_columns_of_other_names_is_an_info(self, tmp_path):
+        done = self.ran(tmp_path, ["Flat", "Tenant", "Rent", "Remarks"], None, "late")
+        assert told(done) == [("column_blank", "info")]
+
+    def test_one_beside_values_that_contradict_their_field_is_a_warning(self, tmp_path):
+        fields = [*self.FIELDS, {"name": "since", "type": "date"}]
+        rows = [["Flat", "Tenant", "Rent", "Since"], *([f"F{n}", "Ann", f"2025-03-{n + 10}", None] for n in range(5))]
+        done = run_job(tmp_path, rows, fields=fields)
+        assert [f["field"] for f in done.findings if f["code"] == "column_blank" and f["severity"] == "warning"] == [
+            "since"
+        ]
+
+    @pytest.mark.parametrize("rent", [{"optional": True}, {"default": 3}])
+    def test_an_optional_one_and_one_with_a_default_are_not_reported(self, tmp_path, rent):
+        assert told(self.ran(tmp_path, ["Flat", "Tenant", "Rent", "Rent 2025"], None, 750.5, **rent)) == []

@@ -165,3 +165,40 @@ def test_rows_in_no_table_are_reported_and_not_shown(tmp_path):
     (told,) = [f for f in done.findings if f["code"] == "rows_outside"]
     assert told["message"].startswith("row 1 is left out")
     assert "Xq7" not in json.dumps(done.artifact)
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        ("● ○ ●", [True, False, True]),
+        ("○ × ○", [True, False, True]),  # noqa: RUF001
+        ("☑ ☐", [True, False]),
+        ("☒ ☐", [True, False]),
+        ("■ □", [True, False]),
+        ("☑ ☒ ☐", [True, "☒", False]),
+        ("Y N", [True, False]),
+        ("V Y V", ["V", "Y", "V"]),  # Turkish for yes and no: each by itself would be a yes
+        ("A N A", ["A", "N", "A"]),
+        ("Y Y", [True, True]),
+        ("Y yes", [True, True]),
+        ("✓ x", [True, "x"]),
+    ],
+)
+def test_marks_are_read_together(tmp_path, cells, read):
+    rows = [["id", "paid"], *([f"k{n}", cell] for n, cell in enumerate(cells.split()))]
+    done = run_job(tmp_path, rows, fields=[{"name": "id"}, {"name": "paid", "type": "boolean"}])
+    assert done.column("paid") == read
+    assert len(done.cells("type_error")) == sum(isinstance(one, str) for one in read)
+
+
+@pytest.mark.parametrize(("name", "told"), [("moisture_percent", ["unit_assumed"]), ("moisture", [])])
+def test_shares_shown_as_percent_are_told_where_the_field_counts_percent(tmp_path, name, told):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["id", name], ["a", 0.15], ["b", 0.2], ["c", 0.31]):
+        sheet.append(row)
+    for n in (2, 3, 4):
+        sheet.cell(n, 2).number_format = "0%"
+    book.save(tmp_path / "in.xlsx")
+    done = run_job(tmp_path, fields=[{"name": "id"}, {"name": name, "type": "decimal"}])
+    assert [f["code"] for f in done.findings if f["severity"] != "info"] == told

@@ -344,11 +344,14 @@ class TruthTally:
         """
         words = {self._clean(text).strip().casefold() for text in self._texts}
         hollow = {sign: full for sign, full in HOLLOW.items() if sign in words and not words.isdisjoint(full)}
+        found: dict[str, bool | None] = {sign: True for full in hollow.values() for sign in full}
+        found |= dict.fromkeys(hollow, False)
         if hollow:
-            return dict.fromkeys(hollow, False) | {sign: True for full in hollow.values() for sign in full}
+            return found | ({"☒": None} if "☑" in words else {})
         truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
         if len(truths) != 1:
             return {}
-        found: dict[str, bool | None] = {"x": None} if "x" in words and truths == {True} else {}
+        if "x" in words and truths == {True}:
+            found["x"] = None
         letters = {word for word in words - {"x"} if len(word) == 1 and word.isalpha()}
         return found | (dict.fromkeys(letters) if len(letters) > 1 and words - letters <= NOTHING else {})
