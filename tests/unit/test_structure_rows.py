@@ -182,3 +182,76 @@ def test_page_headings_between_records_are_no_records(tmp_path):
     assert done.column("id") == [f"k{n}" for n in range(6)]
     assert [(f["code"], f["row"]) for f in done.findings] == [("rows_repeated_header", 8), ("rows_outside", 1)]
     assert {f["severity"] for f in done.findings} == {"info"}
+
+
+def test_sums_that_end_each_block_are_totals_whatever_they_are_called():
+    lines = [["day", "driver", "km", "charge"]]
+    for week in range(3):
+        rows = [[f"2025-03-{7 * week + n:02}", f"Ann {n}", 1013 * n + week, 58.57 * n + week] for n in range(1, 4)]
+        lines += [*rows, [f"Week {week}", None, sum(r[2] for r in rows), round(sum(r[3] for r in rows), 2)]]
+    table = table_of(lines)
+    assert (table.totals, doubts(table)) == ({5, 9, 13}, [])
+
+
+ITEMS = [["Air filter", 36, 283.73], ["Bulb", 24, 66.88], ["Wiper", 11, 402.27], ["Plug", 23, 386.61]]
+
+
+def test_rows_that_bridge_two_totals_are_its_footer_in_any_language():
+    footer = [["Subtotal", None, 1139.49], ["Alennus", None, -56.97], ["ALV 25,5 %", None, 216.50]]
+    table = table_of([["osa", "kpl", "summa"], *ITEMS, *footer, ["Maksettava", None, 1299.02]])
+    assert (table.totals, doubts(table)) == ({6, 7, 8, 9}, [])
+
+
+def test_rows_below_a_total_that_lack_what_it_lacks_are_reported():
+    below = [["Total", None, 1139.49], ["Previous year", None, 1025.54], ["Change", None, 0.11]]
+    table = table_of([["part", "pieces", "charge"], *ITEMS, *below])
+    assert (table.totals, {row for _, row in doubts(table)}) == ({6}, {7})
+    assert "rows 7 to 8" in next(one.message for one in table.choices if not one.sure)
+
+
+def test_statistics_are_found_whatever_they_are_called():
+    days = [["Dam", f"2025-03-{n:02}", 4.5 + n * 3 % 7, 81.4 - n * 5 % 11] for n in range(1, 9)]
+    rain, wind = [row[2] for row in days], [row[3] for row in days]
+    ends = [["en yüksek", None, max(rain), max(wind)], ["en düşük", None, min(rain), min(wind)]]
+    table = table_of([["station", "day", "rain", "wind"], *days, *ends])
+    assert (table.totals, doubts(table)) == ({10, 11}, [])
+
+
+def test_numbers_below_marks_that_count_them_are_no_record():
+    lines = [["Ann", "x", None], ["Bob", "x", "x"], ["Cid", "x", "x"], ["Dan", None, "x"], ["Eve", "x", None]]
+    table = table_of([["guest", "day 1", "day 2"], *lines, ["Attended", "4", "3"]])
+    assert table.totals == {7}
+
+
+@pytest.mark.parametrize("name", ["Max", "Min", "Sum"])
+def test_an_animal_called_max_whose_keeper_is_unknown_is_a_record(name):
+    visits = [["Yusuf Nowak", "Toby", "2026-03-30", 639.77], [None, "Kira", "2026-03-30", 313.36],
+              ["Jonas O'Neill", "Toby", "2025-08-08", 67.09], ["Jonas Ferrari", "Rex", "2025-01-03", 649.72],
+              [None, name, "2025-10-01", 87.88], ["Daan Nowak", "Nala", "2026-03-11", 301.58]]  # fmt: skip
+    table = table_of([["keeper", "animal", "visit", "charge"], *visits])
+    assert (table.data_range.bottom, doubts(table)) == (7, [])
+
+
+GUESTS = [[f"{a} {b}", f"Suite {n}", f"2025-11-{n:02}", n * 11.5]
+          for n, (a, b) in enumerate(zip(("Nils", "Greta", "Daan", "Bruno", "Hugo", "Tessa", "Olga", "Sven"),
+                                         ("Petit", "Garcia", "Berger", "Keller", "Abbott", "Quist", "Urban", "Tanner"),
+                                         strict=True), 1)]  # fmt: skip
+STAY = ["guest", "room", "arrival", "charge"]
+
+
+@pytest.mark.parametrize("text", ["Day guests", "from here on entered by the night shift"])
+def test_a_single_text_between_full_records_is_reported(text):
+    table = table_of([STAY, *GUESTS[:4], [text, None, None, None], *GUESTS[4:]])
+    assert 6 in table.left_out or 6 in {row for _, row in doubts(table)}
+
+
+@pytest.mark.parametrize("row", [["Thanks, Maria"], [None, None, None, "05.05.2025"], ["v2.1 final"], ["1/1"]])
+def test_a_single_cell_below_a_blank_row_is_reported(row):
+    table = table_of([STAY, *GUESTS, [None], row])
+    assert 11 in table.left_out or 11 in {row for _, row in doubts(table)}
+
+
+def test_a_long_name_is_no_remark():
+    long = "Association of Retired Railway Workers, Upper Valley Branch (12 persons)"
+    table = table_of([STAY, *GUESTS, [long, None, None, None], ["n.n.", None, None, None]])
+    assert all(row.proof is None for row in table.left_out.values())

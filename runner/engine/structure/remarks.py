@@ -25,7 +25,10 @@ CLOSE = 1  # blank rows that a list may have before its last entries
 USUAL = 0.2  # share of a column's cells from which a kind is usual in it
 PROSE = 5  # words from which a text can be prose
 LONG = 2.0  # prose is longer than a column's longest text by this factor
-_TEXT, _FILLER = int(CellKind.TEXT), int(CellKind.FILLER)
+SELDOM = 4  # full records for each of a single cell, if these are unusual
+ALWAYS, FULL = 0.9, 3  # share of the records that fill a column, and columns that full records fill
+SMALL = 3  # letters of words that names have in small letters, too
+_TEXT, _FILLER, _DATE = int(CellKind.TEXT), int(CellKind.FILLER), int(CellKind.DATE)
 _PROSE = int(Mark.NOTE | Mark.FOOTNOTE | Mark.SENTENCE | Mark.COLON)
 _ENDING = int(Mark.FOOTNOTE | Mark.COLON)
 
@@ -46,6 +49,8 @@ _OPENS = re.compile(
     r"(?:as of|per|stand)\s+\d|(?:copyright|confidential|vertraulich|signature)\b|©|https?://|www\.)",
     re.IGNORECASE,
 ).match
+_LETTERS = re.compile(r"[^\W\d_]+")
+_DAY = re.compile(r"\s*\d{1,4}([./-])\d{1,2}\1\d{2,4}\s*").fullmatch
 _DIGITS = re.compile(r"\d+")
 
 
@@ -146,6 +151,20 @@ class Records:
         is_lone = row.width == 1 and self._left <= at <= self._right and row.kinds[at] == _TEXT
         return is_lone and _OPENS(str(row.values[at])) is not None and self._column(at).fit(row, at) < Fit.WELL
 
+    def is_odd(self, row: Row, *, between: bool) -> bool:
+        """Whether the only cell of a row does not fit well, or could as well be a caption or a closing word."""
+        at = row.filled[0]
+        if not self._left <= at <= self._right:
+            return True
+        column, text = self._column(at), str(row.values[at])
+        fit, has_digits = column.fit(row, at), _DIGITS.search(text) is not None
+        if row.kinds[at] != _TEXT:
+            return fit < Fit.WELL or (_DAY(text) is not None and not column.kinds[_DATE])
+        is_name = not has_digits and _is_capitalised(text) and not _OPENS(text)
+        if fit < Fit.WELL and (fit is Fit.NOT or not is_name):
+            return True
+        return not has_digits and not column.profile.has(text) and (between or row.gap > 0)
+
     def _lone(self, row: Row, at: int, fit: Fit, above: Verdict | None) -> Verdict:
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
@@ -160,7 +179,9 @@ class Records:
             if signs > 1:
                 return Verdict.REMARK
             return Verdict.DOUBT if signs or row.gap or above is not None else Verdict.RECORD
-        if row.kinds[at] == _TEXT and (column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)):
+        if row.kinds[at] != _TEXT or (column.kinds[_TEXT] and not row.gap and _is_capitalised(text)):
+            return Verdict.DOUBT  # it may be a long name
+        if column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys):
             return Verdict.REMARK
         return Verdict.DOUBT
 
@@ -177,6 +198,12 @@ class Records:
         return Verdict.RECORD if is_close and known * 2 >= row.width else Verdict.DOUBT
 
 
+def _is_capitalised(text: str) -> bool:
+    """Whether most of the longer words are written as those of names are."""
+    words = [word for word in _LETTERS.findall(text) if len(word) > SMALL]
+    return sum(word[0].isupper() for word in words) * 2 > len(words)
+
+
 def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     """Give each row around and between the records its label: taken in, or left out with the proof if there is one."""
     if draft.declared or not draft.band.body:
@@ -190,7 +217,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
         draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
     comments = () if hints.notes == "keep" else [at for at in draft.band.body if records.is_comment(draft.rows[at])]
-    inside = {at for at in comments if draft.rows[at].number not in hints.ruled}
+    inside = {at for at in comments if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
     if len(inside) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in inside]
     missed: list[Verdict] = []  # on the rows right above that are no records
@@ -210,6 +237,31 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
         draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
         missed.append(verdict)
     draft.band.body.sort()
+
+
+def _goes_on(draft: Draft, at: int) -> bool:
+    """Whether a row of a single cell is right below another of the same column, among several columns."""
+    above, row = draft.rows[at - 1], draft.rows[at]
+    is_listed = at - 1 in draft.band.body and above.filled == row.filled and above.kinds == row.kinds
+    return is_listed and not row.gap and draft.left < draft.right and not _OPENS(str(above.values[row.filled[0]]))
+
+
+def lone_records(draft: Draft, hints: Hints, known: frozenset[int]) -> list[Choice]:
+    """Report records of a single cell among full ones that may be none; `known`: rows of which more is known."""
+    body = [at for at in draft.band.body if draft.rows[at].number not in known]
+    lone = [n for n, at in enumerate(body) if draft.rows[at].width == 1]
+    if draft.declared or hints.notes == "keep" or not lone or (len(lone) * SELDOM > len(body) - len(lone)):
+        return []
+    full = [draft.rows[at] for at in body if draft.rows[at].width > 1][:SAMPLE]
+    held = Counter(at for row in full for at in row.filled)
+    if sum(count >= ALWAYS * len(full) for count in held.values()) < FULL:
+        return []
+    records = Records(draft, hints)
+    last = max(n for n, at in enumerate(body) if draft.rows[at].width > 1)
+    rows = [draft.rows[body[n]] for n in lone if n and records.is_odd(draft.rows[body[n]], between=n < last)]
+    message = "row {} has a single cell among full records and may be none; kept as data"
+    settle = 'delete it if it is no record; if it is one, "reading": {"note_rows": "keep"}'
+    return [Choice("record", "data", {"rows": 1}, False, message.format(r.number), r.number, settle) for r in rows]
 
 
 def _repeat_titles(draft: Draft) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runner.engine.a1 import CellRange
-from runner.engine.structure import captions, header_rows, suspects
+from runner.engine.structure import captions, header_rows, remarks, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row
 from runner.engine.structure.header_rows import Hints, behead, settle
@@ -98,6 +98,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
     plain = replace(draft, band=replace(band, body=without)) if len(without) < len(band.body) else draft
     lone = captions.captions(plain, hints.ruled, hints.keys(columns))
     away |= dict.fromkeys(lone.sure, LeftRow(RowKind.GROUP, Proof.HEADS))
+    doubts += remarks.lone_records(plain, hints, frozenset(away) | frozenset(lone.doubtful))
     if hints.captions == "fill":
         away |= dict.fromkeys(lone.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))
     said = [rows[at].number for at in without if _spoken_total(draft, at, hints.ruled) and rows[at].number not in away]

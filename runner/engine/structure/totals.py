@@ -606,7 +606,7 @@ def compared(suspect: Suspect, running: Running) -> Match:
 
 
 def _is_statistic(suspect: Suspect, records: Running) -> bool:
-    """Whether a row lacks what all records have, and each of its numbers is its column's maximum, minimum, mean or count.
+    """Whether a row lacks what all records have, and its numbers are all maxima and minima, or means, or counts.
 
     One number may be so by chance; a mean with its decimals not.
     """
