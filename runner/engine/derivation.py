@@ -108,7 +108,16 @@ class TableContents:
 
     @cached_property
     def has_dates(self) -> bool:
-        return any(isinstance(value, date) for key in self.columns for value in self.sample(key)[:1])
+        return any(map(self.has_dates_in, self.columns))
+
+    def has_dates_in(self, key: str) -> bool:
+        return key in self.columns and any(isinstance(value, date) for value in self.sample(key)[:1])
+
+    def untidiness(self, dated: Collection[str]) -> int:
+        """How many of the first values are numbers or dates as texts, all in one case or with needless blanks."""
+        typed = {*self.numeric, *dated}
+        texts = [(key in typed, v) for key in self.columns for v in self.sample(key) if isinstance(v, str)]
+        return sum(is_typed + (" ".join(v.split()) != v) + (v in (v.upper(), v.lower())) for is_typed, v in texts)
 
     @cached_property
     def numeric(self) -> list[str]:
