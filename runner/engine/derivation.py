@@ -46,6 +46,7 @@ class TableContents:
         }
         named = {c.field: c.position for c in table.choices if c.field is not None}
         taken = set(named.values())
+        self._known: dict[str, set[Any]] = {}
         self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in taken}, **named}
 
     @cached_property
@@ -65,6 +66,17 @@ class TableContents:
     def sample(self, key: str) -> list[Any]:
         """The first values of a column, without blanks."""
         return self.table.samples[self.columns[key]]
+
+    def shared_values(self, other: "TableContents", keys: Collection[str]) -> int:
+        """How many of the first values of these columns are among the other's first."""
+        both = self.columns.keys() & other.columns.keys() & keys
+        return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
+
+    def sampled(self, key: str) -> set[Any]:
+        """The first values of a column, folded."""
+        if key not in self._known:
+            self._known[key] = set(map(_plain, self.sample(key)))
+        return self._known[key]
 
     def distinguishes_rows(self, key: str) -> bool:
         """Whether (nearly) every row has a value of its own in this column."""

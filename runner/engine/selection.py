@@ -25,7 +25,7 @@ _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records
 _COPIED: Final = 3  # rows that two tables do not share by chance
 _NAMED: Final = 3  # tables that a message names
 _SHORT: Final = 5  # rows of an example
-_COMPARED: Final = 4  # tables that a table is compared with, row by row
+_COMPARED: Final = 2  # tables that a table is compared with, row by row
 _SERIES: Final = 3  # more tables with the same keys are one for each branch, class or the like
 _BULK: Final = 3  # a table so many times as long as those with more fields is what the file is about
 # Words of sheets that show how a list is to be filled in, in the languages of the forms that we have seen.
@@ -200,7 +200,7 @@ class _Selection:
     def _alike_to(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
         """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
         wide = [t for t in kept if table.fields <= t.fields and not _are_in_series(table, t)]
-        for other in wide[:_COMPARED]:
+        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
             dated = {k for k in table.columns if any(t.has_dates_in(k) for t in (table, other))} | self._dated
             found = compare(table, other, dated=dated, keys=self._apart)
             if found is not None and (judgement := self._differing(table, other, found)) is not None:
@@ -250,8 +250,10 @@ class _Selection:
             return "has sums or counts of the rows"
         if table not in self._alike and explains_columns(table, self._names):
             return "explains the columns"
-        if self._lacks_key(table) and lists_values(table, others)[0]:
-            return "lists values of the columns"
+        if self._lacks_key(table):
+            every, one = lists_values(table, others)
+            if every or (one and len(table.fields) == 1 and self._is_thin(table)):
+                return "lists values of the columns"
         return ""
 
     def _sums(self, tables: Sequence[TableContents]) -> GroupSums:

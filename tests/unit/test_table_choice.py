@@ -70,6 +70,16 @@ class TestSomethingElse:
                 ("table_assumed", "warning"),
                 id="counts",
             ),
+            pytest.param(
+                [["region", "Meaning"], *([r, f"the {r}"] for r in ("North", "South", "East", "West"))],
+                ("table_derived", "info"),
+                id="what values mean",
+            ),
+            pytest.param(
+                [["region", "Meaning"], *([r, f"the {r}"] for r in ("North", "South", "West"))],
+                ("table_assumed", "warning"),
+                id="some of the values",
+            ),
             pytest.param(LISTS, ("table_derived", "info"), id="allowed values"),
             pytest.param(GLOSSARY, ("table_derived", "info"), id="glossary"),
             pytest.param(TARGETS, ("table_assumed", "warning"), id="amounts that are no sums"),
@@ -117,6 +127,12 @@ class TestSomethingElse:
         other = next(name for name in sheets if name != kept)
         assert used(done) == {kept: 12, other: 0}
         assert told(done) == [(code, "warning", other)]
+
+    def test_a_copy_of_one_of_many_sheets_is_found(self, tmp_path):
+        months = {m: orders(n * 100) for n, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun"))}
+        copy = [HEAD, *([*r[:2], r[2].upper(), *r[3:]] for r in months["May"][1:])]
+        done = job(tmp_path, {**months, "Print": copy})
+        assert told(done) == [("table_repeated", "warning", "Print")]
 
     def test_a_copy_written_otherwise_of_a_unique_field_warns(self, tmp_path):
         fields = [{**FIELDS[0], "unique": True}, *FIELDS[1:]]
