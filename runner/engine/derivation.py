@@ -69,7 +69,7 @@ class TableContents:
 
     def shared_values(self, other: "TableContents", keys: Collection[str]) -> int:
         """How many of the first values of these columns are among the other's first."""
-        both = self.columns.keys() & other.columns.keys() & keys
+        both = [key for key in keys if key in self.columns and key in other.columns]
         return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
 
     def sampled(self, key: str) -> set[Any]:
