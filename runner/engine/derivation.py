@@ -46,6 +46,7 @@ class TableContents:
         }
         named = {c.field: c.position for c in table.choices if c.field is not None}
         taken = set(named.values())
+        self._known: dict[str, set[Any]] = {}
         self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in taken}, **named}
 
     @cached_property
@@ -65,6 +66,17 @@ class TableContents:
     def sample(self, key: str) -> list[Any]:
         """The first values of a column, without blanks."""
         return self.table.samples[self.columns[key]]
+
+    def shared_values(self, other: "TableContents", keys: Collection[str]) -> int:
+        """How many of the first values of these columns are among the other's first."""
+        both = [key for key in keys if key in self.columns and key in other.columns]
+        return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
+
+    def sampled(self, key: str) -> set[Any]:
+        """The first values of a column, folded."""
+        if key not in self._known:
+            self._known[key] = set(map(_plain, self.sample(key)))
+        return self._known[key]
 
     def distinguishes_rows(self, key: str) -> bool:
         """Whether (nearly) every row has a value of its own in this column."""
@@ -108,7 +120,16 @@ class TableContents:
 
     @cached_property
     def has_dates(self) -> bool:
-        return any(isinstance(value, date) for key in self.columns for value in self.sample(key)[:1])
+        return any(map(self.has_dates_in, self.columns))
+
+    def has_dates_in(self, key: str) -> bool:
+        return key in self.columns and any(isinstance(value, date) for value in self.sample(key)[:1])
+
+    def untidiness(self, dated: Collection[str]) -> int:
+        """How many of the first values are numbers or dates as texts, all in one case or with needless blanks."""
+        typed = {*self.numeric, *dated}
+        texts = [(key in typed, v) for key in self.columns for v in self.sample(key) if isinstance(v, str)]
+        return sum(is_typed + (" ".join(v.split()) != v) + (v in (v.upper(), v.lower())) for is_typed, v in texts)
 
     @cached_property
     def numeric(self) -> list[str]:

@@ -12,10 +12,11 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from runner.engine.derivation import GroupSums, SeenRows, TableContents, explains_columns, lists_values
-from runner.engine.fields import NUMERIC, Field
+from runner.engine.fields import NUMERIC, TEMPORAL, Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.pairing import Likeness, Relation, compare
 from runner.engine.reading.xlsx.markup import column_number
 from runner.engine.sources import SourceTable
 from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
@@ -24,6 +25,8 @@ _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records
 _COPIED: Final = 3  # rows that two tables do not share by chance
 _NAMED: Final = 3  # tables that a message names
 _SHORT: Final = 5  # rows of an example
+_COMPARED: Final = 2  # tables that a table is compared with, row by row
+_SERIES: Final = 3  # more tables with the same keys are one for each branch, class or the like
 _BULK: Final = 3  # a table so many times as long as those with more fields is what the file is about
 # Words of sheets that show how a list is to be filled in, in the languages of the forms that we have seen.
 _EXAMPLES: Final = frozenset(
@@ -46,6 +49,7 @@ class _Judgement(NamedTuple):
     severity: str
     why: str
     is_used: bool = False
+    instead: TableContents | None = None  # the table of which this is said, if it is one that was judged before
 
 
 class TableDoubt(NamedTuple):
@@ -121,10 +125,12 @@ class _Selection:
         self._main = max(wide or self._every, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
         self._alike = [t for t in self._every if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)]
         self._apart = self._distinctive()
+        self._dated = {f.name for f in fields if f.type in TEMPORAL}
         names = {name for f in fields for name, _ in f.names}
         names |= {c.name for c in self._main.table.source.columns if not c.generated}
         self._names = set(map(normalized, names))
         self._summed: tuple[list[str], GroupSums] = ([], GroupSums([]))
+        self._judged: list[tuple[TableContents, _Judgement]] = []
         self.doubts: list[TableDoubt] = []
 
     def _distinctive(self) -> frozenset[str]:
@@ -142,17 +148,18 @@ class _Selection:
 
     def run(self) -> None:
         kept: list[TableContents] = []
-        judged: list[tuple[TableContents, _Judgement]] = []
         order = {t.id: n for n, t in enumerate(self._every)}
         for table in sorted(self._every, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
             judgement = self._judge(table, kept)
-            if judgement is not None:
-                judged.append((table, judgement))
-            if judgement is None or judgement.is_used:
-                kept.append(table)
-            else:
-                table.table.left_out, table.table.source.skipped = True, judgement.why
-        for table, judgement in sorted(judged, key=lambda one: order[one[0].id]):
+            kept.append(table)
+            if judgement is None:
+                continue
+            about = judgement.instead or table
+            self._judged.append((about, judgement))
+            if not judgement.is_used:
+                kept.remove(about)
+                about.table.left_out, about.table.source.skipped = True, judgement.why
+        for table, judgement in sorted(self._judged, key=lambda one: order[one[0].id]):
             self._report(table, judgement)
 
     def _judge(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
@@ -162,6 +169,8 @@ class _Selection:
         others, rows = self._seen.hold(table, kept)
         if rows and (repeated := self._repeated(table, others, rows)) is not None:
             return repeated
+        if (alike := self._alike_to(table, kept)) is not None:
+            return alike
         if table is self._main or not self._main.fields:
             return None
         if derived := self._derived(table):
@@ -188,6 +197,38 @@ class _Selection:
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
 
+    def _alike_to(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
+        """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
+        wide = [t for t in kept if table.fields <= t.fields and not _are_in_series(table, t)]
+        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
+            dated = {k for k in table.columns if any(t.has_dates_in(k) for t in (table, other))} | self._dated
+            found = compare(table, other, dated=dated, keys=self._apart)
+            if found is not None and (judgement := self._differing(table, other, found)) is not None:
+                return judgement
+        return None
+
+    def _differing(self, table: TableContents, other: TableContents, found: Likeness) -> "_Judgement | None":
+        columns = " and ".join(k.removeprefix("~") for k in found.columns[:_NAMED])
+        if found.relation is Relation.MULTIPLIED:
+            why = f"its rows are those of {other.id}, with {columns} multiplied by {found.factor:.4g}"
+            return _Judgement("table_assumed", "warning", why)
+        if found.relation is Relation.OTHER:
+            why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
+            single = len(found.columns) == 1 and found.agreeing > 1 and table.rows == other.rows
+            few = len(self._alike) <= _SERIES
+            return _Judgement("table_assumed", "warning", why, is_used=True) if single and few else None
+        judgement = self._repeated(table, [other], table.rows)
+        if judgement is None:
+            return None
+        is_worse, how = found.is_coarser, f"with {columns} rounded"
+        if found.relation is Relation.EQUAL:
+            is_worse, how = table.untidiness(self._dated) >= other.untidiness(self._dated), "spelled otherwise"
+        if table.rows < other.rows or self._asked[other.id]:
+            is_worse = True  # what only the other has would be lost
+        worse, better = (table, other) if is_worse else (other, table)
+        why = f"its rows are those of {better.id}, {how}"
+        return judgement._replace(severity="warning", why=why, instead=worse)
+
     def _overlapping(
         self, table: TableContents, first: TableContents, rows: int, keys: Sequence[str]
     ) -> "_Judgement | None":
@@ -209,8 +250,10 @@ class _Selection:
             return "has sums or counts of the rows"
         if table not in self._alike and explains_columns(table, self._names):
             return "explains the columns"
-        if self._lacks_key(table) and lists_values(table, others)[0]:
-            return "lists values of the columns"
+        if self._lacks_key(table):
+            every, one = lists_values(table, others)
+            if every or (one and len(table.fields) == 1 and self._is_thin(table)):
+                return "lists values of the columns"
         return ""
 
     def _sums(self, tables: Sequence[TableContents]) -> GroupSums:
@@ -227,6 +270,10 @@ class _Selection:
         """How a table is judged that may not hold records."""
         why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
         own = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
+        if own and table not in self._alike and (key := self._split_at(table)):
+            if self._asked[self._main.id] is None and all(t is not self._main for t, _ in self._judged):
+                self._judged.append((self._main, _half(key, table)))
+            return _half(key, self._main)
         if len(own) > 1 and 2 * len(own) >= len(table.fields):
             return None
         if self._is_thin(table):
@@ -238,6 +285,15 @@ class _Selection:
         if self._is_example(table):
             return _Judgement("table_assumed", "warning", "its sheet is named as an example")
         return None
+
+    def _split_at(self, table: TableContents) -> str:
+        """The field of which a table and the main one have the same values, each once; empty if there is none."""
+        main = self._main
+        for key in sorted(table.fields & self._apart):
+            once = table.distinguishes_rows(key) and main.distinguishes_rows(key)
+            if once and table.has_keys_of(main, key) and main.has_keys_of(table, key):
+                return key
+        return ""
 
     def _is_thin(self, table: TableContents) -> bool:
         """Whether a table has so few of the fields that its rows may be other things."""
@@ -263,7 +319,7 @@ class _Selection:
         return table.rows <= min(_SHORT, main.rows) and _is_named_example(table) and not _is_named_example(main)
 
     def _report(self, table: TableContents, judgement: "_Judgement") -> None:
-        code, severity, why, is_used = judgement
+        code, severity, why, is_used, _ = judgement
         said, place = f"the table is {'used' if is_used else 'left out'}: {why}", table.table.source.place
         if code == "table_assumed":
             self.doubts.append(TableDoubt(table.table, is_used, why))
@@ -294,6 +350,11 @@ class _Selection:
         if any(p.sheet == sheet and p.input != source.place.input for p in places):
             sheet = f"{source.place.input}/{sheet}"
         return sheet if alone else f"{sheet}!{source.table.range.a1}"
+
+
+def _half(key: str, other: TableContents) -> _Judgement:
+    why = f"it has each {key} of {other.id} and other fields; the parts of a record are not put together"
+    return _Judgement("table_assumed", "warning", why, is_used=True)
 
 
 def _is_named_example(table: TableContents) -> bool:

@@ -16,6 +16,7 @@ from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
 from runner.engine.protocol import EngineStop, InputFile
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
+from runner.engine.rowsets import RowSet
 from runner.engine.rules.hooks import Hooks
 from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
@@ -31,6 +32,7 @@ _SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their n
 _APART: Final = "\x1f"  # between names
 _TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
+_RUNS_NAMED: Final = 5  # runs of rows that a message names
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
 _TURNED: Final = 200  # rows that are checked for names of fields
 _HEADERS: Final = 100  # of one sheet that later ones are compared with
@@ -306,7 +308,9 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
     for number in each:
         said = f"the row has more cells than the header: {why}"
         if len(each) < len(wide):
-            said = f"{len(wide):,} rows from this one on have more cells than the header: {why}"
+            runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
+            more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
+            said = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have more cells than the header: {why}"
         count = len(wide) - len(each) + 1 if number == each[-1] else 1
         findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
 

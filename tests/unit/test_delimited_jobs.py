@@ -92,6 +92,12 @@ def test_a_row_wider_than_the_header_comes_out_whole_or_is_reported(tmp_path):
     ]
 
 
+def test_many_rows_wider_than_the_header_are_named(tmp_path):
+    content = b"id,name,n\n" + b"1,a,2,extra\n" * 30 + b"1,a,2\n" * 4 + b"1,a,2,extra\n"
+    (found,) = [f for f in run(tmp_path, content).findings if f["code"] == "wide_row"]
+    assert found["message"].startswith("rows 2 to 31, 36 have more cells than the header")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("unmapped", ["keep", "prefix"])
 def test_more_columns_than_a_sheet_holds_are_refused_with_limit_and_remedy(tmp_path, unmapped):

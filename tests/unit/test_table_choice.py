@@ -41,6 +41,7 @@ def sums(rows, by="region", of="amount"):
 
 
 DATA = orders()
+PLAN = [HEAD, *([*row[:4], row[4] + n * n % 11 + 1] for n, row in enumerate(DATA[1:]))]
 LISTS = [["region", "rep"], ["North", "Ann"], ["South", "Bob"], ["East", None]]
 TARGETS = [["region", "amount"], ["North", 9000.0], ["South", 8000.0], ["East", 7000.0]]
 GLOSSARY = [["rep", "remark"], ["order", "who ordered"], ["region", "where"], ["date", "when"], ["amount", "how much"]]
@@ -69,6 +70,16 @@ class TestSomethingElse:
                 ("table_assumed", "warning"),
                 id="counts",
             ),
+            pytest.param(
+                [["region", "Meaning"], *([r, f"the {r}"] for r in ("North", "South", "East", "West"))],
+                ("table_derived", "info"),
+                id="what values mean",
+            ),
+            pytest.param(
+                [["region", "Meaning"], *([r, f"the {r}"] for r in ("North", "South", "West"))],
+                ("table_assumed", "warning"),
+                id="some of the values",
+            ),
             pytest.param(LISTS, ("table_derived", "info"), id="allowed values"),
             pytest.param(GLOSSARY, ("table_derived", "info"), id="glossary"),
             pytest.param(TARGETS, ("table_assumed", "warning"), id="amounts that are no sums"),
@@ -92,6 +103,43 @@ class TestSomethingElse:
         done = job(tmp_path, sheets)
         assert used(done) == {"Data": 12, "Sheet2": 0}
         assert told(done) == [(*finding, "Sheet2")]
+
+    @pytest.mark.parametrize(
+        ("change", "code", "kept"),
+        [
+            pytest.param({"rep": lambda v: f"{v.upper()}  "}, "table_repeated", "Data", id="untidy texts"),
+            pytest.param({"date": lambda v: f"{v:%d %b %Y}"}, "table_repeated", "Data", id="dates as texts"),
+            pytest.param({"date": lambda v: f"{v:%m/%d/%Y}"}, "table_repeated", "Data", id="American dates"),
+            pytest.param({"amount": lambda v: f"{v:.2f}"}, "table_repeated", "Data", id="numbers as texts"),
+            pytest.param({"amount": lambda v: f"{v:.2f}".replace(".", ",")}, "table_repeated", "Data", id="commas"),
+            pytest.param({"amount": round}, "table_repeated", "Data", id="rounded"),
+            pytest.param({"amount": int}, "table_repeated", "Data", id="cut"),
+            pytest.param({"amount": lambda v: round(v * 1.08, 2)}, "table_assumed", None, id="another currency"),
+            pytest.param({"amount": lambda v: v / 1000}, "table_assumed", None, id="thousands"),
+        ],
+    )
+    @pytest.mark.parametrize("first", [True, False], ids=["after", "before"])
+    def test_may_be_the_records_again_written_otherwise(self, change, code, kept, first, tmp_path):
+        copy = [HEAD, *([change.get(k, lambda v: v)(v) for k, v in zip(HEAD, r, strict=True)] for r in DATA[:0:-1])]
+        sheets = {"Data": DATA, "Copy": copy} if first else {"Copy": copy, "Data": DATA}
+        done = job(tmp_path, sheets)
+        kept = kept or next(iter(sheets))  # nobody can say which currency is wanted
+        other = next(name for name in sheets if name != kept)
+        assert used(done) == {kept: 12, other: 0}
+        assert told(done) == [(code, "warning", other)]
+
+    def test_a_copy_of_one_of_many_sheets_is_found(self, tmp_path):
+        months = {m: orders(n * 100) for n, m in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun"))}
+        copy = [HEAD, *([*r[:2], r[2].upper(), *r[3:]] for r in months["May"][1:])]
+        done = job(tmp_path, {**months, "Print": copy})
+        assert told(done) == [("table_repeated", "warning", "Print")]
+
+    def test_a_copy_written_otherwise_of_a_unique_field_warns(self, tmp_path):
+        fields = [{**FIELDS[0], "unique": True}, *FIELDS[1:]]
+        done = job(
+            tmp_path, {"Data": DATA, "Copy": [HEAD, *([*r[:2], r[2].upper(), *r[3:]] for r in DATA[1:])]}, fields=fields
+        )
+        assert told(done) == [("table_repeated", "warning", "Copy")]
 
     @pytest.mark.parametrize("place", ["right", "below"])
     @pytest.mark.parametrize("other", [sums(DATA), TARGETS], ids=["sums", "targets"])
@@ -178,6 +226,42 @@ class TestRecords:
         rows = [["size", "colour"], *([s, c] for s in "SML" for c in ("red", "blue"))]
         done = job(tmp_path, {"A": rows * 1, "B": rows[:3]}, fields=[{"name": "size"}, {"name": "colour"}])
         assert len(done.rows()) == 9
+
+    def test_that_differ_in_one_number_are_used_and_reported(self, tmp_path):
+        done = job(tmp_path, {"Actual": DATA, "Plan": PLAN})
+        assert used(done) == {"Actual": 12, "Plan": 12}
+        assert told(done) == [("table_assumed", "warning", "Plan")]
+        (found,) = [f for f in done.findings if f["code"] == "table_assumed"]
+        assert "but for amount, and no column tells which is which" in found["message"]
+
+    @pytest.mark.parametrize(
+        "sheets",
+        [
+            pytest.param({"2024": DATA, "2025": PLAN}, id="years"),
+            pytest.param({"Pay May": DATA, "Pay June": PLAN}, id="months"),
+            pytest.param(
+                {"A": DATA, "B": [HEAD, *([*r[:2], "Cleo", *r[3:]] for r in PLAN[1:])]}, id="a column tells them apart"
+            ),
+            pytest.param(
+                {t: [["part", "amount"], *([f"P {n}", n * k * 7 % 31] for n in range(8))] for k, t in ((1, "Brno"), (5, "Cork"))},
+                id="nothing but a key and a number",
+            ),
+            pytest.param(
+                {f"Shop {'abcd'[k]}": [HEAD, *([*r[:4], r[4] + n * (k + 2) % 7 + k] for n, r in enumerate(DATA[1:]))] for k in range(4)},
+                id="many branches",
+            ),
+        ],
+    )  # fmt: skip
+    def test_of_other_years_or_places_are_used_without_a_warning(self, sheets, tmp_path):
+        fields = [*FIELDS, {"name": "part", "optional": True}]
+        done = job(tmp_path, sheets, fields=fields)
+        assert used(done) == {name: len(rows) - 1 for name, rows in sheets.items()}
+        assert told(done) == []
+
+    def test_in_two_parts_are_used_and_reported(self, tmp_path):
+        done = job(tmp_path, {"Orders": [r[:3] for r in DATA], "Amounts": [[r[0], *r[3:]] for r in DATA]})
+        assert used(done) == {"Orders": 12, "Amounts": 12}
+        assert told(done) == [("table_assumed", "warning", "Orders"), ("table_assumed", "warning", "Amounts")]
 
     def test_that_overlap_are_used_and_reported(self, tmp_path):
         done = job(tmp_path, {"A": DATA[:10], "B": [HEAD, *DATA[5:]]})
