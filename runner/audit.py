@@ -1,10 +1,10 @@
-"""Compares rows with outputs: a row that says SUCCEEDED has its files in the bucket, or somebody is told.
+"""Compares rows with outputs: a row that says SUCCEEDED has its files in the bucket, or an event says so.
 
 They part when a bucket is restored from a copy older than the table, or a store loses what it has acknowledged. Each
-result is looked at once soon after its end, then by turns, one listing for each and a bounded number in each round.
+result is checked once soon after its end, then by turns, one listing for each and a bounded number in each round.
 
 What is missing is put back from `work/`, if it is still staged there. Otherwise the job runs again, if the bucket has
-never heard of the result (latest.json names an older one, or none), its inputs are there, and it has not been run again
+never knew the result (latest.json names an older one, or none), its inputs are there, and it has not been run again
 before. If latest.json knows the result, somebody removed the files on purpose: that is reported and left alone.
 """
 
@@ -43,17 +43,17 @@ class Audit:
         while done["results_audited"] < _MOST_NEW:
             page = self._table.page(_SUCCEEDED, limit=_PAGE, cursor=cursor)
             fresh = [job for job in page.jobs if (job.job_id, job.fence) not in self._seen]
-            done += self._look_at_all(fresh)
+            done += self._check_all(fresh)
             cursor = page.cursor
             if cursor is None or len(fresh) < len(page.jobs):
                 break
         if cursor is not None:  # there are older ones
             page = self._table.page(_SUCCEEDED, limit=_PAGE, cursor=self._cursor or cursor)
             self._cursor = page.cursor
-            done += self._look_at_all(list(page.jobs))
+            done += self._check_all(list(page.jobs))
         return done
 
-    def _look_at_all(self, jobs: list[Job]) -> Counter[str]:
+    def _check_all(self, jobs: list[Job]) -> Counter[str]:
         done: Counter[str] = Counter()
         for job in jobs:
             found = self.look_at(job)
@@ -99,7 +99,7 @@ class Audit:
             self._table.replace(job, replace(job, unpublished=True))  # so that latest.json is written again, too
             return RESTORED
         if self._is_unheard_of(job) and not _ran_again(job) and self._has_inputs(job):
-            reason = "its outputs are gone from the bucket, which has never heard of them; it runs again"
+            reason = "its outputs are gone from the bucket, which never knew them; it runs again"
             self._table.replace(job, again(job, now=self._clock.now(), reason=reason))
             return RUN_AGAIN
         return UNEXPLAINED

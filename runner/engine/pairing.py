@@ -23,7 +23,7 @@ _MOST_DECIMALS: Final = 6
 Readings = tuple[float | None, float | None]  # with a point and with a comma as decimal sign
 
 
-class Relation(IntEnum):
+class TableRelation(IntEnum):
     """How the numbers of a column are to those of another, the closest first."""
 
     EQUAL = 0
@@ -32,10 +32,10 @@ class Relation(IntEnum):
     OTHER = 3
 
 
-class Likeness(NamedTuple):
+class TableLikeness(NamedTuple):
     """What differs between two tables with the same rows: nothing but spelling, or numbers."""
 
-    relation: Relation
+    relation: TableRelation
     columns: tuple[str, ...] = ()  # of which the numbers differ
     factor: float = 1.0
     is_coarser: bool = True  # whether the first table has the rounded numbers
@@ -43,14 +43,14 @@ class Likeness(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    relation: Relation
+    relation: TableRelation
     factor: float = 1.0
     is_coarser: bool = True
 
 
 def compare(
     table: TableContents, other: TableContents, *, dated: Collection[str], keys: Collection[str]
-) -> Likeness | None:
+) -> TableLikeness | None:
     """How a table's rows are those of another; None if they are others. Columns `dated` and `keys` name a row."""
     shared = sorted(table.columns.keys() & other.columns.keys())
     numbers = [k for k in shared if k in table.numeric and k in other.numeric and k not in keys and k not in dated]
@@ -121,20 +121,20 @@ def _folded(value: Any) -> Any:
 
 def _likeness(
     pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], names: int
-) -> Likeness | None:
+) -> TableLikeness | None:
     found = {
         key: _compared([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
         for n, key in enumerate(numbers)
     }
-    differing = {key: one for key, one in found.items() if one.relation is not Relation.EQUAL}
+    differing = {key: one for key, one in found.items() if one.relation is not TableRelation.EQUAL}
     agreeing = names + len(found) - len(differing)
     if not differing:
-        return Likeness(Relation.EQUAL, agreeing=agreeing)
+        return TableLikeness(TableRelation.EQUAL, agreeing=agreeing)
     first, *others = differing.values()
     same = all(o.relation is first.relation and o.is_coarser is first.is_coarser for o in others)
     if not same or any(abs(o.factor - first.factor) > 0.001 * abs(first.factor) for o in others):
         return None
-    return Likeness(first.relation, tuple(differing), first.factor, first.is_coarser, agreeing)
+    return TableLikeness(first.relation, tuple(differing), first.factor, first.is_coarser, agreeing)
 
 
 def _readings(value: Any) -> Readings:
@@ -152,20 +152,20 @@ def _compared(mine: Sequence[Readings], theirs: Sequence[Readings]) -> _Compared
 
 def _related(mine: Sequence[float | None], theirs: Sequence[float | None]) -> _Compared:
     if any((a is None) is not (b is None) for a, b in zip(mine, theirs, strict=True)):
-        return _Compared(Relation.OTHER)
+        return _Compared(TableRelation.OTHER)
     pairs = [(a, b) for a, b in zip(mine, theirs, strict=True) if a is not None and b is not None]
     if all(abs(a - b) <= _EXACT * max(1.0, abs(b)) for a, b in pairs):
-        return _Compared(Relation.EQUAL)
+        return _Compared(TableRelation.EQUAL)
     here, there = (max(map(_decimals, column)) for column in zip(*pairs, strict=True))
     unit = 10.0 ** -min(here, there)
     several = all(len(set(column)) >= _FEW for column in zip(*pairs, strict=True))
     if here != there and several and all(abs(a - b) < unit for a, b in pairs):
-        return _Compared(Relation.ROUNDED, is_coarser=here < there)
+        return _Compared(TableRelation.ROUNDED, is_coarser=here < there)
     a, b = max(pairs, key=lambda pair: abs(pair[1]))
     factor = a / b if b else 0.0
     if factor and several and all(abs(a - factor * b) <= 1.01 * 10.0**-here + _EXACT * abs(a) for a, b in pairs):
-        return _Compared(Relation.MULTIPLIED, factor)
-    return _Compared(Relation.OTHER)
+        return _Compared(TableRelation.MULTIPLIED, factor)
+    return _Compared(TableRelation.OTHER)
 
 
 def _decimals(number: float) -> int:

@@ -16,7 +16,7 @@ from runner.engine.fields import NUMERIC, TEMPORAL, Field
 from runner.engine.findings import Findings
 from runner.engine.mapping.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.pairing import Likeness, Relation, compare
+from runner.engine.pairing import TableLikeness, TableRelation, compare
 from runner.engine.reading.xlsx.markup import column_number
 from runner.engine.sources import SourceTable
 from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
@@ -207,12 +207,12 @@ class _Selection:
                 return judgement
         return None
 
-    def _differing(self, table: TableContents, other: TableContents, found: Likeness) -> "_Judgement | None":
+    def _differing(self, table: TableContents, other: TableContents, found: TableLikeness) -> "_Judgement | None":
         columns = " and ".join(k.removeprefix("~") for k in found.columns[:_NAMED])
-        if found.relation is Relation.MULTIPLIED:
+        if found.relation is TableRelation.MULTIPLIED:
             why = f"its rows are those of {other.id}, with {columns} multiplied by {found.factor:.4g}"
             return _Judgement("table_assumed", "warning", why)
-        if found.relation is Relation.OTHER:
+        if found.relation is TableRelation.OTHER:
             why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
             single = len(found.columns) == 1 and found.agreeing > 1 and table.rows == other.rows
             few = len(self._alike) <= _SERIES
@@ -221,7 +221,7 @@ class _Selection:
         if judgement is None:
             return None
         is_worse, how = found.is_coarser, f"with {columns} rounded"
-        if found.relation is Relation.EQUAL:
+        if found.relation is TableRelation.EQUAL:
             is_worse, how = table.untidiness(self._dated) >= other.untidiness(self._dated), "spelled otherwise"
         if table.rows < other.rows or self._asked[other.id]:
             is_worse = True  # what only the other has would be lost

@@ -79,8 +79,8 @@ class Store:
         return self.body
 
 
-def refs(*keys):
-    return tuple(ObjectRef(key=key, version="0", digest="0", size=1) for key in keys)
+def refs(*keys, size=6):
+    return tuple(ObjectRef(key=key, version="0", digest="0", size=size) for key in keys)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_damaged_or_odd_zip_is_the_configs_fault():
 
 def test_a_folder_zipped_with_a_folder_of_its_own_name_is_unwrapped(tmp_path):
     store = Store(packed("mine/mine/a.py", "mine/columns/b.py"))
-    config = fetch_config(store, refs("configs/a.zip"), "configs/a.zip", tmp_path / "config")
+    config = fetch_config(store, refs("configs/a.zip", size=len(store.body)), "configs/a.zip", tmp_path / "config")
     assert sorted(str(p.relative_to(config)) for p in config.rglob("*.py")) == ["columns/b.py", "mine/a.py"]
 
 

@@ -280,7 +280,7 @@ class MappedTable:
     def report_blank(
         self, field: Field, at: int, findings: Findings, full: Sequence[int], wrong: Sequence[int]
     ) -> None:
-        """Report a field whose column has no value: a warning if its values may stand in another column.
+        """Report a field whose column has no value: a warning if its values may be in another column.
 
         `full`: columns with values in most rows; `wrong`: those of them that mostly contradict their field's type.
         """

@@ -54,7 +54,7 @@ _DAY = re.compile(r"\s*\d{1,4}([./-])\d{1,2}\1\d{2,4}\s*").fullmatch
 _DIGITS = re.compile(r"\d+")
 
 
-class Verdict(Enum):
+class RowVerdict(Enum):
     RECORD = 1
     REMARK = 2
     DOUBT = 3
@@ -108,7 +108,7 @@ class _Kinds:
         return long and row.words[at] >= PROSE and row.words[at] > self.profile.words[1]
 
 
-class Records:
+class RecordRows:
     """The records of a draft, as rows are compared with them."""
 
     def __init__(self, draft: Draft, hints: Hints) -> None:
@@ -129,11 +129,11 @@ class Records:
             known = self._columns[at] = _Kinds(kinds, profile)
         return known
 
-    def verdict(self, row: Row, above: Verdict | None = None) -> Verdict:
+    def verdict(self, row: Row, above: RowVerdict | None = None) -> RowVerdict:
         """What a row between or below the records is; `above`: what the row right above it is, if it is no record."""
         inside = [at for at in row.filled if self._left <= at <= self._right]
         if not inside:
-            return Verdict.REMARK if row.width == 1 else Verdict.DOUBT
+            return RowVerdict.REMARK if row.width == 1 else RowVerdict.DOUBT
         fits = {at: self._column(at).fit(row, at) for at in inside}
         if row.width == 1:
             return self._lone(row, inside[0], fits[inside[0]], above)
@@ -165,43 +165,44 @@ class Records:
             return True
         return not has_digits and not column.profile.has(text) and (between or row.gap > 0)
 
-    def _lone(self, row: Row, at: int, fit: Fit, above: Verdict | None) -> Verdict:
+    def _lone(self, row: Row, at: int, fit: Fit, above: RowVerdict | None) -> RowVerdict:
         text = str(row.values[at])
         opens = row.kinds[at] == _TEXT and _OPENS(text) is not None
-        far = row.gap > CLOSE or above is Verdict.REMARK
+        far = row.gap > CLOSE or above is RowVerdict.REMARK
         if fit is Fit.WELL:
-            return Verdict.DOUBT if opens or far or above is not None else Verdict.RECORD
+            return RowVerdict.DOUBT if opens or far or above is not None else RowVerdict.RECORD
         if opens or far:
-            return Verdict.REMARK
+            return RowVerdict.REMARK
         column = self._column(at)
         if fit is Fit.LOOSELY:
             signs = bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
             if signs > 1:
-                return Verdict.REMARK
-            return Verdict.DOUBT if signs or row.gap or above is not None else Verdict.RECORD
+                return RowVerdict.REMARK
+            return RowVerdict.DOUBT if signs or row.gap or above is not None else RowVerdict.RECORD
         if row.kinds[at] != _TEXT or (column.kinds[_TEXT] and not row.gap and _is_capitalised(text)):
-            return Verdict.DOUBT  # it may be a long name
+            return RowVerdict.DOUBT  # it may be a long name
         if column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys):
-            return Verdict.REMARK
-        return Verdict.DOUBT
+            return RowVerdict.REMARK
+        return RowVerdict.DOUBT
 
-    def _several(self, row: Row, fits: Sequence[Fit], above: Verdict | None) -> Verdict:
+    def _several(self, row: Row, fits: Sequence[Fit], above: RowVerdict | None) -> RowVerdict:
         first = row.filled[0]
         opens = row.kinds[first] == _TEXT and _OPENS(str(row.values[first])) is not None
         if Fit.NOT not in fits and Fit.WELL in fits and not opens:
             good = all(fit is Fit.WELL for fit in fits) or (not row.gap and above is None)
-            return Verdict.RECORD if good else Verdict.DOUBT
+            return RowVerdict.RECORD if good else RowVerdict.DOUBT
         if opens and max(fits) < Fit.WELL:
-            return Verdict.REMARK
+            return RowVerdict.REMARK
         known = sum(fit >= Fit.LOOSELY for fit in fits)
         is_close = not row.gap and not opens and above is None
-        return Verdict.RECORD if is_close and known * 2 >= row.width else Verdict.DOUBT
+        return RowVerdict.RECORD if is_close and known * 2 >= row.width else RowVerdict.DOUBT
 
 
 def _is_capitalised(text: str) -> bool:
     """Whether most of the longer words are written as those of names are."""
     words = [word for word in _LETTERS.findall(text) if len(word) > SMALL]
-    return sum(word[0].isupper() for word in words) * 2 > len(words)
+    capitals = sum(1 for word in words if word[0].isupper())
+    return capitals * 2 > len(words)
 
 
 def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
@@ -212,7 +213,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     _repeat_titles(draft)
     if hints.notes != "keep":
         _judge_last_block(draft, hints)
-    records = Records(draft, hints)
+    records = RecordRows(draft, hints)
     for at in _above(draft):
         proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
         draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
@@ -220,20 +221,20 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     inside = {at for at in comments if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
     if len(inside) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in inside]
-    missed: list[Verdict] = []  # on the rows right above that are no records
+    missed: list[RowVerdict] = []  # on the rows right above that are no records
     for at in (*_between(draft), *_below(draft, others)):
         row = draft.rows[at]
         missed = missed if draft.rows[at - 1].number in draft.left_out else []
         above = missed[-1] if missed and not row.gap else None
-        verdict = Verdict.REMARK if at in inside else records.verdict(row, above)
+        verdict = RowVerdict.REMARK if at in inside else records.verdict(row, above)
         is_ruled = row.number in hints.ruled
-        is_record = hints.notes == "keep" or (verdict is Verdict.RECORD and len(missed) < ENDS)
+        is_record = hints.notes == "keep" or (verdict is RowVerdict.RECORD and len(missed) < ENDS)
         if is_record and not is_ruled:
             draft.labels[at] = Label.DATA
             draft.band.body.append(at)
             continue
         is_asked = is_ruled or hints.notes == "drop"
-        proof = Proof.REMARK if verdict is Verdict.REMARK else Proof.ASKED if is_asked else None
+        proof = Proof.REMARK if verdict is RowVerdict.REMARK else Proof.ASKED if is_asked else None
         draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
         missed.append(verdict)
     draft.band.body.sort()
@@ -256,7 +257,7 @@ def lone_records(draft: Draft, hints: Hints, known: frozenset[int]) -> list[Choi
     held = Counter(at for row in full for at in row.filled)
     if sum(count >= ALWAYS * len(full) for count in held.values()) < FULL:
         return []
-    records = Records(draft, hints)
+    records = RecordRows(draft, hints)
     last = max(n for n, at in enumerate(body) if draft.rows[at].width > 1)
     rows = [draft.rows[body[n]] for n in lone if n and records.is_odd(draft.rows[body[n]], between=n < last)]
     message = "row {} has a single cell among full records and may be none; kept as data"
@@ -302,16 +303,16 @@ def _judge_last_block(draft: Draft, hints: Hints) -> None:
     block = draft.band.body[start:]
     if not start or len(block) > 2 * start or draft.settled:
         return
-    records = Records(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
-    verdicts: list[Verdict] = []
+    records = RecordRows(replace(draft, band=replace(draft.band, body=draft.band.body[:start])), hints)
+    verdicts: list[RowVerdict] = []
     for at in block:
         row = draft.rows[at]
         if row.number in hints.ruled or row_clarity(row.values)[0] or _has_only_numbers(row):
             return  # totals.py decides
         verdicts.append(records.verdict(row, verdicts[-1] if verdicts else None))
-    if Verdict.RECORD in verdicts:
+    if RowVerdict.RECORD in verdicts:
         return
-    if Verdict.DOUBT not in verdicts:
+    if RowVerdict.DOUBT not in verdicts:
         draft.left_out |= {draft.rows[at].number: LeftRow(RowKind.NOTE, Proof.REMARK) for at in block}
         return
     first, last = draft.rows[block[0]].number, draft.rows[block[-1]].number

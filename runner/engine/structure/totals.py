@@ -521,7 +521,7 @@ class TotalsCheck:
         )
 
     def _series(self) -> list[int]:
-        """Sums without a word for it that end each block of the table: one may be so by chance, but not all of them."""
+        """Unlabelled sums that end each block of the table: one may be so by chance, but not all of them."""
         sums = [one for one in self._judged if one.ends_block and not one.is_total]
         totals = [one for one in self._judged if one.adds_up]
         if not sums or len(totals) < 2 or totals[-1].number < self.last_data:
