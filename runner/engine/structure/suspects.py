@@ -75,7 +75,9 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
             named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
             out[row.number] = why._replace(full=full, named=named)
         elif (
-            why.tops or why.under or why.counts
+            why.tops
+            or why.under
+            or why.counts
             or (place and (why.is_part or at in sums))
             or (place > 1 and (why.charge or (lacks and (at in ending or why.is_last or always[0] in lacks))))
             or (at == body[-1] and place >= ADDENDS and _outweighs(draft, body, at))

@@ -515,7 +515,6 @@ class TotalsCheck:
             suspected={},
         )
 
-
     def _series(self) -> list[int]:
         """Sums without a word for it that end each block of the table: one may be so by chance, but not all of them."""
         sums = [one for one in self._judged if one.ends_block and not one.is_total]
