@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from console.api.access import ANYONE, LOCAL
-from console.api.bodies import READ_AWAY, Bodies, Body, body_of, too_large
+from console.api.bodies import READ_AWAY, Bodies, ReceivedBody, body_of, too_large
 from console.api.context import ApiContext
 from console.api.guarding import SECURITY_HEADERS, THREADS, unauthorized
 from console.api.openapi import OPERATIONS, document
@@ -216,7 +216,7 @@ class Bounds:
         if problem is not None:
             await _bare(problem)(scope, receive, send)
             return
-        body = scope["ade.body"] = Body(receive, self._bodies, declared)
+        body = scope["ade.body"] = ReceivedBody(receive, self._bodies, declared)
         asks_first = "expect" in request.headers
 
         async def sending(message: Message) -> None:

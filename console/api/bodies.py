@@ -77,7 +77,7 @@ class Bodies:
             del kept[who or ""]
 
 
-class Body:
+class ReceivedBody:
     """The body of one request as it arrives: bounded in bytes and in time, and counted."""
 
     def __init__(self, receive: Receive, bodies: Bodies, declared: int) -> None:
@@ -170,8 +170,8 @@ def _too_large_in_memory(most: int) -> ProblemError:
     )
 
 
-def body_of(request: Request) -> Body:
-    body: Body = request.scope["ade.body"]
+def body_of(request: Request) -> ReceivedBody:
+    body: ReceivedBody = request.scope["ade.body"]
     return body
 
 
@@ -219,7 +219,7 @@ def _unreadable(why: str) -> ProblemError:
 class _Form:
     """Receives the parts of a form from the parser: fields into memory, files onto the disk."""
 
-    def __init__(self, body: Body, folder: Path, *, files: int, field_bytes: int) -> None:
+    def __init__(self, body: ReceivedBody, folder: Path, *, files: int, field_bytes: int) -> None:
         self.parts: list[Part] = []
         self._body = body
         self._folder = folder

@@ -244,7 +244,7 @@ def _goes_on(draft: Draft, at: int) -> bool:
     """Whether a row of a single cell is right below another of the same column, among several columns."""
     above, row = draft.rows[at - 1], draft.rows[at]
     is_listed = at - 1 in draft.band.body and above.filled == row.filled and above.kinds == row.kinds
-    return is_listed and not row.gap and draft.left < draft.right and not _OPENS(str(above.values[row.filled[0]]))
+    return bool(is_listed and not row.gap and draft.left < draft.right and not _OPENS(str(above.values[row.filled[0]])))
 
 
 def lone_records(draft: Draft, hints: Hints, known: frozenset[int]) -> list[Choice]:
