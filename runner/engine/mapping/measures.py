@@ -180,6 +180,10 @@ def _scale_behind(words: list[str], at: int) -> int | None:
     return _PREFIXES.get(words[at], 3 if _ZEROS.fullmatch(words[at]) else None)
 
 
+# Words of a language that are a prefix and the code of a currency as well: ARS, ALL.
+_ORDINARY: Final = frozenset({"mars", "tars", "mall", "ball", "tall"})
+
+
 def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
     """A scale that is written with digits, or with a currency: `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`."""
     known, word, rest = _measures().entries, words[at], words[at + 1 :]
@@ -194,7 +198,9 @@ def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
     for prefix, power in _PREFIXES.items():
         if word == prefix and rest and (found := known.get(rest[0])) and found.currencies and prefix not in {"b", "mm"}:
             return _Entry(currencies=found.currencies, scale=power), 2
-        if word.startswith(prefix) and (found := known.get(word[len(prefix) :])) and found.currencies:
+        if word in _ORDINARY or not word.startswith(prefix):
+            continue
+        if (found := known.get(word[len(prefix) :])) and found.currencies:
             return _Entry(currencies=found.currencies, scale=power), 1
     return None, 1
 

@@ -95,6 +95,11 @@ class _Kinds:
         short = len(text) <= 1.5 * self.profile.lengths[1] + 4 and row.words[at] <= self.profile.words[1] + 2
         return Fit.LOOSELY if usual and short else Fit.NOT
 
+    def is_of_one_form(self, text: str) -> bool:
+        """Whether all texts have as many words, written alike, and so has this one: a first and a last name, say."""
+        shape, (fewest, most) = text_shape(text), self.profile.words
+        return fewest == most == shape.words > 1 and {style for style, _, _ in self.profile.styles} == {shape.style}
+
     def is_sentence(self, row: Row, at: int) -> bool:
         """Whether a text ends as a sentence does, and its words are written unlike the others of its column."""
         styles = {style for style, _, _ in self.profile.styles}
@@ -163,7 +168,8 @@ class RecordRows:
         is_name = not has_digits and _is_capitalised(text) and not _OPENS(text)
         if fit < Fit.WELL and (fit is Fit.NOT or not is_name):
             return True
-        return not has_digits and not column.profile.has(text) and (between or row.gap > 0)
+        known = has_digits or column.profile.has(text) or (not row.gap and column.is_of_one_form(text))
+        return not known and (between or row.gap > 0)
 
     def _lone(self, row: Row, at: int, fit: Fit, above: RowVerdict | None) -> RowVerdict:
         text = str(row.values[at])

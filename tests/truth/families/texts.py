@@ -19,7 +19,9 @@ ODD = (
 @family("unicode", plain=True)
 def unicode(rng: Random) -> Case:
     """Scripts, emoji, joiners and markup inside texts."""
-    odd = [t for t in ODD if not t.startswith("\u202b")]
+    as_text = rng.random() < 0.5
+    # An entity in a text file is reported: the file may have been exported from a web page.
+    odd = [t for t in ODD if not t.startswith("\u202b") and not (as_text and t == "&amp;")]
     columns = [
         member(rng),
         Column("note", "text", lambda r, n: r.choice(odd)),
@@ -27,7 +29,6 @@ def unicode(rng: Random) -> Case:
     ]
     made = content(rng, columns, rng.choice((3, 10, 40)))
     sheet = Sheet("Data")
-    as_text = rng.random() < 0.5
     if not as_text:  # Excel's own escape: a workbook has to escape it, and only some writers do
         for row in made.values:
             row[1:] = [v.replace("_x000D_", "x000D") for v in row[1:]]
