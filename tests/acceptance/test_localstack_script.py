@@ -95,7 +95,7 @@ def test_it_makes_what_infra_init_makes_and_can_be_repeated(server: Server, tmp_
         script(server)
     urls = urls_of(server)
     steps = [Step(**step) for step in Ade(tmp_path, urls | server.environment)("infra", "init", "--json").json]
-    assert {step.action for step in steps} == {"keep"}
+    assert {step.action for step in steps} == {"keep", "works"}
     account = Account(server.endpoint, server.environment)
     by_script = {name: redrive(account, name) for name in ("ade-work", "ade-events")}
     own = {name: url.replace("ade-", "own-") for name, url in urls.items()}

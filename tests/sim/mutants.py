@@ -1,5 +1,6 @@
 """Past bugs, put back one at a time: the simulator has to find each of them, or it looks at the wrong things."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from core.drops import is_placeholder
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
+from runner.audit import Audit
 from runner.publish import Publisher, read_order
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
@@ -78,6 +80,7 @@ def _expiry_wait(stack: ExitStack) -> None:
     _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
     _patch(stack, Publisher, "_unchanged", lambda _self, _job: True)
     _patch(stack, Publisher, "_read_back", lambda _self, _job, _body: True)
+    _patch(stack, Audit, "round", lambda _self: Counter())  # it heals what this bug leaves
 
 
 def _believed(*_: Any, **__: Any) -> None:

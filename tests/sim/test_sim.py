@@ -19,7 +19,7 @@ BEGIN = {
     "tie-look": 225,
     "fence-floor": 10,
     "result-condition": 40,
-    "expiry-wait": 1400,
+    "expiry-wait": 187,
     "any-content": 4,
     "any-length": 4,
     "any-answer": 4,
