@@ -155,7 +155,15 @@ class TestLeading:
     def test_the_chores_come_on_their_intervals(self, world):
         made = world.runner().janitor.scheduler()
         seconds = {job.name: job.trigger.interval.total_seconds() for job in made.get_jobs()}
-        assert seconds == {"urgent": 2, "tidy": 10, "recount": 30, "replenish": 30, "collect": 600, "sweep": 300}
+        assert seconds == {
+            "urgent": 2,
+            "tidy": 10,
+            "recount": 30,
+            "replenish": 30,
+            "audit": 600,
+            "collect": 600,
+            "sweep": 300,
+        }
         runner = world.runner()
         runner.janitor.scan_inbox = None
         assert "sweep" not in {job.name for job in runner.janitor.scheduler().get_jobs()}

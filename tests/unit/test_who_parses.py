@@ -21,7 +21,7 @@ LISTED = {
     "core/jobs.py:load_job": OURS + "a row",
     "core/memories.py:_built": "entries that were validated",
     "handlers/events.py:_parsed": "within its budget, measured just before",
-    "runner/publish.py:_order": OURS + "latest.json, at most 1 MiB is read",
+    "runner/publish.py:read_order": OURS + "latest.json, at most 1 MiB is read",
     "runner/publish.py:_json": OURS + "the head of a kept profile, a short line",
     "runner/staging.py:indexed": "memories that were validated; large ones apart",
     "runner/sandbox/claims.py:parse_line": "a line of at most 64 KiB; depth and digits are bounded",
