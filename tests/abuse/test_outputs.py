@@ -325,7 +325,7 @@ def test_what_an_engine_finds_wrong_with_its_own_outputs_is_refused(sandbox, mon
 
     monkeypatch.setattr(made, "run", run)
     found = run_verified(made, order, limits=jobs.LIMITS, killed=lambda: None)
-    assert found.verdict is Verdict.BAD_OUTPUT
+    assert found.verdict is Verdict.ENGINE_FAILED  # no rule was in the box
     assert "its inputs" in found.message
     assert found.suspicion
     assert not found.outputs

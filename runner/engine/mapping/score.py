@@ -397,7 +397,9 @@ class _Chooser:
         """Why a column does not get a field that no other column has, and that it would have got but for what its
         header says."""
         against = -model()["pair"]["contrary"]
-        least = log(self._threshold / (1 - self._threshold)) if self._threshold < 1 else _CEILING
+        least = _CEILING if self._threshold >= 1 else -_CEILING
+        if 0 < self._threshold < 1:
+            least = log(self._threshold / (1 - self._threshold))
         found = [
             (total, n, how)
             for n, how in self._weigher.contrary(column.position).items()
