@@ -387,12 +387,10 @@ def _forgivable(job: Job) -> bool:
 def _forgiven(job: Job, fence: int) -> Job | None:
     """Give the attempt back to a job that was taken for lost: its runner is alive, so the job did not kill it.
 
-    It waits for its next attempt, or has begun it under the next fence.
+    Only while it waits for its next attempt: a row that another runner holds is never changed from here.
     """
     lost = job.error is not None and job.error.verdict is Verdict.RUNNER_LOST
-    waits = job.state is State.QUEUED and job.fence == fence and lost and job.attempt >= 1
-    runs = job.state is State.RUNNING and job.fence == fence + 1 and job.attempt > 1 and _forgivable(job)
-    if not (waits or runs):
+    if job.state is not State.QUEUED or job.fence != fence or not lost or job.attempt < 1:
         return None
     return replace(job, attempt=job.attempt - 1)
 

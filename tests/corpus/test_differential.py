@@ -36,6 +36,7 @@ CLASSES = {
     "errors_lost": "calamine gives a blank for an error cell; we give the error",
     "never_calculated": "a formula without a stored result: we say so, the others give a blank or the formula's text",
     "blanks_at_ends": "text without xml:space=preserve: Excel drops blanks around it, openpyxl keeps them",
+    "raised_or_struck": "footnote marks that are raised, and parts that are struck out, are no part of what a cell says to us",
     "escapes": "_x000D_ stands for a character; some readers leave some of these escapes as they stand",
     "link_target": "openpyxl gives a blank cell with a link the link's target; the cell shows nothing",
     "under_a_merge": "openpyxl drops what a file stores in cells covered by a merge; we give what is stored",
@@ -111,7 +112,9 @@ def why(reader, ours, theirs, *, merged=False, twice=False):
             return "code_page"
         if "".join(ours.split()) == "".join(theirs.split()) and ours == ours.strip(XML_BLANKS):
             return "blanks_at_ends"
-        return "escapes" if ours == unescaped(theirs) else None
+        if ours == unescaped(theirs):
+            return "escapes"
+        return "raised_or_struck" if is_part_of("".join(ours.split()), theirs) else None
     if isinstance(ours, float):
         outside = not 1 <= ours < LAST_SERIAL
         return "no_such_day" if outside and (isinstance(theirs, stamps) or theirs == "#VALUE!") else None
@@ -123,6 +126,12 @@ def why(reader, ours, theirs, *, merged=False, twice=False):
     if isinstance(ours, datetime) and isinstance(theirs, str):
         return "iso_dates" if datetime.fromisoformat(theirs).replace(tzinfo=None) == ours else None
     return between_stamps(ours, theirs) if isinstance(ours, stamps) and isinstance(theirs, stamps) else None
+
+
+def is_part_of(ours, theirs):
+    """Whether our text is theirs with something left out."""
+    rest = iter(theirs)
+    return bool(ours) and all(char in rest for char in ours)
 
 
 def same_bytes(ours, theirs, page):

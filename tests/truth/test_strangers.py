@@ -39,7 +39,6 @@ KNOWN_SILENT = frozenset(
         "s_other_units",
         "s_percent_row_under_total",
         "s_school_class_sheets_and_teacher",
-        "s_school_points_maximum_row",
         "s_signature_lines",
         "s_small_table_below",
         "s_sorted_copy_sheet",

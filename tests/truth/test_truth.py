@@ -23,7 +23,7 @@ HEAVY = {
 assert families
 
 
-@pytest.mark.parametrize("name", [f.name for f in FAMILIES.values() if not f.by_hand])
+@pytest.mark.parametrize("name", [f.name for f in FAMILIES.values() if not f.by_hand and not f.name.startswith("s_")])
 def test_nothing_differs_in_silence(name, tmp_path):
     family = FAMILIES[name]
     files = HEAVY.get(name, FILES)

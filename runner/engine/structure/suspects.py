@@ -46,6 +46,14 @@ _CHARGE = re.compile(
 ).match
 
 
+# What a first row says that states the most that can be had of each column.
+_MOST = re.compile(
+    r"\s*max(?:imum|imal\w*|\.)?\s*(?:points?|punkte\w*|score|marks?|pkte?\.?|pts?\.?|puntos|punti|punten|poäng|bodů|punktów)\b|"
+    r"\s*(?:full marks|points possible|out of|mögliche punkte|erreichbar\w*|barème|puntos posibles)\b",
+    re.IGNORECASE,
+).match
+
+
 def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
     """Rows that may be totals; `known`: rows that are something else."""
     rows = draft.rows
@@ -69,7 +77,10 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
             is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
             under=at in under, counts=at in ending and _counts_marks(draft, body[:place], row),
         )  # fmt: skip
-        if _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1:  # with a column of balances it is an entry
+        is_balance = (
+            _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1
+        )  # with a column of balances it is an entry
+        if is_balance or (not place and _MOST(first)):
             out[row.number] = why._replace(clarity=Clarity.PLAINLY)
         elif clarity > Clarity.NOTHING:
             named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
