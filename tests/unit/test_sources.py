@@ -32,8 +32,9 @@ class Looks:
         return Report()
 
     def until_begun(self, *keys):
+        """Until one look has all of these keys; a file in a new folder may be announced twice, by both of their events."""
         with self._changed:
-            assert self._changed.wait_for(lambda: frozenset(keys) in self.begun, 60), self.begun
+            assert self._changed.wait_for(lambda: any(set(keys) <= one for one in self.begun), 60), self.begun
 
     def let_go(self):
         for event in self.held.values():

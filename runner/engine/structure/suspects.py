@@ -46,7 +46,7 @@ _CHARGE = re.compile(
 ).match
 
 
-# What a first row says that states the most that can be had of each column.
+# What a first row says that states the highest value that each column can have.
 _MOST = re.compile(
     r"\s*max(?:imum|imal\w*|\.)?\s*(?:points?|punkte\w*|score|marks?|pkte?\.?|pts?\.?|puntos|punti|punten|poäng|bodů|punktów)\b|"
     r"\s*(?:full marks|points possible|out of|mögliche punkte|erreichbar\w*|barème|puntos posibles)\b",
