@@ -14,7 +14,7 @@ help: ## this list
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@# Boxes never write bytecode, so it has to be there before them.
-	@$(BIN)/python -m compileall -q core infra handlers runner console
+	@$(BIN)/python -m compileall -q ade_drop core infra handlers runner console
 	@touch $@
 
 .venv/.dev: .venv/.runtime requirements/dev.txt

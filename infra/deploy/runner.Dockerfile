@@ -6,7 +6,8 @@ FROM ${BASE} AS build
 WORKDIR /src
 COPY requirements/runtime.txt requirements/runtime.txt
 RUN python -m venv /opt/ade && /opt/ade/bin/pip install --no-cache-dir --require-hashes -r requirements/runtime.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY ade_drop ade_drop
 COPY core core
 COPY infra infra
 COPY handlers handlers
