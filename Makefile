@@ -53,8 +53,8 @@ mutants: .venv/.dev ## which changes of the spine no test notices (an hour; ARGS
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
 pins: ## pin again, with hashes (needs uv)
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra console --extra postgres --output-file requirements/runtime.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra console --extra postgres --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --constraint requirements/runtime.txt --output-file infra/deploy/handler.txt infra/deploy/handler.in
 
 clean: ## remove what the other targets made

@@ -101,6 +101,12 @@ def console_beside(settings: Settings, log: Log, *, level: str | None = None) ->
     if settings.console_listen == "off":
         yield ""
         return
+    if not own_code.has_extra("console"):
+        log.warning(
+            "console_off", reason="the extra `console` is not installed", remedy=own_code.install_line("console")
+        )
+        yield ""
+        return
     console = ConsoleProcess(settings, log, level=level or settings.log_level)
     try:
         yield console.address

@@ -1,6 +1,7 @@
 # Runner, janitor, event listener and console. Build from the repository's root:
 #   docker build -f infra/deploy/runner.Dockerfile -t ade-drop:local .
 # By digest: --build-arg BASE=python:3.12-slim-bookworm@sha256:…
+# For `ade --version`, which finds no git here: --build-arg ADE_COMMIT=$(git rev-parse HEAD)
 ARG BASE=python:3.12-slim-bookworm
 FROM ${BASE} AS build
 WORKDIR /src
@@ -13,7 +14,8 @@ COPY infra infra
 COPY handlers handlers
 COPY runner runner
 COPY console console
-RUN /opt/ade/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+ARG ADE_COMMIT=
+RUN ADE_COMMIT=${ADE_COMMIT} /opt/ade/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM ${BASE}
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/ade ade

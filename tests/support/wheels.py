@@ -1,11 +1,14 @@
 """Small made-up wheels, and environments to install wheels into."""
 
+import os
 import subprocess
 import sys
 import sysconfig
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from infra import own_code
 
 
 def make_wheel(folder: Path, name: str, version: str = "1.0", *, files: Mapping[str, str] | None = None) -> Path:
@@ -25,12 +28,12 @@ def make_wheel(folder: Path, name: str, version: str = "1.0", *, files: Mapping[
     return path
 
 
-def build_own_wheel(folder: Path) -> Path:
+def build_own_wheel(folder: Path, source: Path = own_code.ROOT, **env: str) -> Path:
     """The product's wheel, built by the backend that is installed here."""
     folder.mkdir(parents=True, exist_ok=True)
     code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code, str(folder)], cwd=root, check=True, capture_output=True)
+    command = [sys.executable, "-P", "-c", code, str(folder)]
+    subprocess.run(command, cwd=source, env={**os.environ, **env}, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
