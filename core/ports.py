@@ -504,7 +504,7 @@ class BoxLimits:
 class Verification:
     """How a process that never ran a rule checks a box's outputs, once nothing can change them any more."""
 
-    job: dict[str, Any]  # the engine's order to verify (docs/engine-order.md); the driver adds the places
+    job: dict[str, Any]  # the engine's order to verify (docs/reference/engine-order.md); the driver adds the places
     outputs: tuple[str, ...]
     limits: BoxLimits
     least_seconds: float  # for outputs written at the last moment
@@ -514,8 +514,8 @@ class Verification:
 class BoxOrder:
     """One run of the engine. Paths are the host's; a driver shows them to the box as it sees fit.
 
-    `job` is the engine's order (docs/engine-order.md) without its paths: `scratch` holds `in/` and, if there is one,
-    `config/`; the driver fills in where the box finds them and where its outputs go.
+    `job` is the engine's order (docs/reference/engine-order.md) without its paths: `scratch` holds `in/` and, if there
+    is one, `config/`; the driver fills in where the box finds them and where its outputs go.
     """
 
     label: str  # job and attempt; names processes, folders and orphans

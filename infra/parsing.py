@@ -25,7 +25,7 @@ _found: Final = WeighedCache[tuple[str, bytes], object](_KEPT_BYTES)
 
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
-    found = _read(_manifest, body, "a manifest as docs/manifest.md describes it")
+    found = _read(_manifest, body, "a manifest as docs/reference/manifest.md describes it")
     if isinstance(found, list):
         raise ManifestInvalid(found)
     return found
@@ -33,7 +33,7 @@ def read_manifest(body: bytes) -> Manifest:
 
 def read_decision(body: bytes) -> Decision:
     """Raises DecisionInvalid."""
-    found = _read(_decision, body, "a decision as docs/review.md describes it")
+    found = _read(_decision, body, "a decision as docs/guides/review.md describes it")
     if isinstance(found, list):
         raise DecisionInvalid(found)
     return found
@@ -41,7 +41,7 @@ def read_decision(body: bytes) -> Decision:
 
 def read_memory_text(body: bytes) -> Memory:
     """Raises MemoryInvalid."""
-    found = _read(_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(_memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
     return found
@@ -49,7 +49,7 @@ def read_memory_text(body: bytes) -> Memory:
 
 def check_memory(body: bytes) -> None:
     """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
-    found = _read(_valid_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(_valid_memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
 

@@ -155,7 +155,7 @@ def _previous(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | 
 
 
 def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:
-    """The engine's order (docs/engine-order.md); the sandbox driver adds outputs and its own description."""
+    """The engine's order (docs/reference/engine-order.md); the sandbox driver adds outputs and its own description."""
     return {
         "order": 1,
         "job": {

@@ -1,4 +1,4 @@
-"""How jobs are shown on the command line, and their JSON shapes (docs/commands.md)."""
+"""How jobs are shown on the command line, and their JSON shapes (docs/reference/commands.md)."""
 
 from datetime import UTC, datetime
 from typing import Any

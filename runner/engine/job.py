@@ -215,7 +215,9 @@ class EngineJob:
         clock = perf_counter()
         files = self.order.primary
         if not files:
-            raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
+            raise EngineStop(
+                "engine_error", "the order has no primary input", remedy="see docs/reference/engine-order.md"
+            )
         reading = self.order.manifest.get("reading") or {}
         for file in self.order.mended:
             self.mending.read(file)

@@ -194,7 +194,9 @@ class Mending:
     def read(self, file: InputFile) -> None:
         """Take the rows of a corrected file; files come from the oldest to the newest."""
         if file.mends is None:
-            raise EngineStop("engine_error", "a corrected input without its job", remedy="see docs/engine-order.md")
+            raise EngineStop(
+                "engine_error", "a corrected input without its job", remedy="see docs/reference/engine-order.md"
+            )
         given = CorrectedFile(self._files, frozenset(file.mends.knows), file.mends.earlier, file.mends.key)
         self._files += 1
         seen: set[tuple[int, int, int]] = set()

@@ -1,4 +1,4 @@
-"""The engine's protocol (docs/engine-order.md): orders in, events out, and early ends."""
+"""The engine's protocol (docs/reference/engine-order.md): orders in, events out, and early ends."""
 
 import json
 import os
@@ -125,7 +125,7 @@ def read_order(raw: Mapping[str, Any], folder: Path) -> Order:
         return _decoded(raw, folder)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"the order lacks or misuses a key ({type(error).__name__})"
-        raise EngineStop("engine_error", what, remedy="see docs/engine-order.md") from None
+        raise EngineStop("engine_error", what, remedy="see docs/reference/engine-order.md") from None
 
 
 def _decoded(raw: Mapping[str, Any], folder: Path) -> Order:

@@ -21,7 +21,7 @@ _BLOCK = 1024 * 1024
 
 
 def run(order: dict[str, Any], channel: TextIO) -> int:
-    """Carry out an order by the engine's contract (docs/engine-order.md)."""
+    """Carry out an order by the engine's contract (docs/reference/engine-order.md)."""
     try:
         end = {"ok": True, "summary": _install(order)}
     except RequirementRefused as refused:
