@@ -322,16 +322,18 @@ class NumericDate(NamedTuple):
 def first_date(text: str) -> re.Match[str] | None:
     """The date that a folded text begins with, for all who sample or convert; None if there is none or it runs on."""
     found = _DATE.match(text)
-    if found is None or (found["w"] is not None and found["w"] not in WEEKDAYS):
+    if found is None or ((weekday := found["w"]) is not None and weekday not in WEEKDAYS):
         return None
-    return None if _is_cut(text[found.end() :]) else found
+    end = found.end()
+    return None if end < len(text) and _is_cut(text[end:]) else found
 
 
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
     """The numbers of a date that `first_date` found, if its order may be open."""
-    if written["a"] is None:
+    if written.lastgroup != "y2":
         return None
-    return NumericDate(int(written["a"]), int(written["b"]), written["s2"], written["y2"], written["w"])
+    first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
+    return NumericDate(int(first), int(second), sign, year, weekday)
 
 
 def _is_cut(rest: str) -> bool:
@@ -437,7 +439,10 @@ class DateReader:
         """The date and time as written, and how far it is ahead of UTC if it says so."""
         found = self._by_format(text)
         if not isinstance(found, str):
-            return (found, None) if isinstance(found, datetime) else found
+            if isinstance(found, datetime):
+                self._check_weekday(text, found)
+                return found, None
+            return found
         text = found
         if text.isascii() and _DIGIT.search(text) is None:
             return BAD
@@ -451,25 +456,28 @@ class DateReader:
             day, rest = _eastern(text)
         if day is None:
             return BAD
+        if written is not None and (weekday := written["w"]) is not None:
+            self._check_weekday(weekday, day)
         if rest[:1] == "t" or rest[:1].isdigit():
             rest = _RUN_ON_TIME.sub(lambda found: f"{found[1]}:{found[2]}:{found[3] or '00'}", rest, count=1)
         rest = _DOTTED_TIME.sub(r"\1:\2:\3", rest.lstrip(" t,\t"), count=1)
         clock = _clock(rest) if rest else (time(), None)
         return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
 
+    def _check_weekday(self, text: str, day: date) -> None:
+        if is_another_day(text, day):
+            self.told.append("weekday_contradicts")
+
     def _day(self, written: re.Match[str]) -> date | None:
-        part = written.groupdict()
         if (numeric := numeric_date(written)) is not None:
             return self._numeric(numeric)
-        if part["y7"] is not None:
-            return _of_week(int(part["y7"]), int(part["m7"]), int(part["d7"]))
-        for n in "16":
-            if part["y" + n] is not None:
-                return _valid(int(part["y" + n]), int(part["m" + n]), int(part["d" + n]))
-        for n in "345":
-            if part["y" + n] is not None:
-                return _valid(self._year(part["y" + n]), MONTHS.get(part["m" + n], 0), int(part["d" + n]))
-        return None
+        form = (written.lastgroup or "")[-1:]  # the groups of one form end in its digit
+        year, month, day = written.group(f"y{form}", f"m{form}", f"d{form}")
+        if form == "7":
+            return _of_week(int(year), int(month), int(day))
+        if form in "16":
+            return _valid(int(year), int(month), int(day))
+        return _valid(self._year(year), MONTHS.get(month, 0), int(day))
 
     def _numeric(self, written: NumericDate) -> date | None:
         a, b, year = written.first, written.second, written.year
