@@ -259,7 +259,7 @@ class DateTally:
 
     def settle(self) -> "DateTally":
         """Count the dates seen so far, and apart from them the times of day behind them."""
-        days: Counter[str] = Counter()
+        days: dict[str, int] = {}
         clocks: Counter[str] = Counter()
         clean = self._clean
         for raw, count in self._texts.items():
@@ -276,7 +276,9 @@ class DateTally:
                 day = text[:at].rstrip("0123456789")
                 clocks[text[len(day) :].translate(_LEVELLED)] += count
                 text = day
-            days[text] += count
+            if text[-4:].isdecimal() and text[:1].isdecimal():  # without a weekday any year shows the same
+                text = text[:-4] + "2000"
+            days[text] = days.get(text, 0) + count
         self._texts.clear()
         for text, count in days.items():
             self._day(text.lower(), count)
