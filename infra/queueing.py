@@ -76,6 +76,12 @@ def _one_database(table: JobTable, queue: WorkQueue) -> AddsWithMessage | None:
     return None
 
 
+def is_current(table: JobTable, job: Job) -> bool:
+    """Whether a job's row is still as the caller read or wrote it."""
+    now = table.get(job.job_id)
+    return now is not None and now.rev == job.rev
+
+
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:
     """Send a job's message, then note it in the row; returns the row.
 

@@ -18,7 +18,7 @@ from core.jobs import ENDED, Job, State, again
 from core.keys import job_folder, latest_key, result_key, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore
 from infra.logs import Log
-from runner.publish import read_order, result_body
+from runner.documents import read_order, result_body
 
 AUDITED: Final = ENDED - {State.EXPIRED}
 RESTORED, RUN_AGAIN, UNEXPLAINED = "results_restored", "results_run_again", "results_missing"

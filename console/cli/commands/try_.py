@@ -28,7 +28,7 @@ from infra.clocks import SystemClock
 from infra.parsing import read_decision
 from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
-from runner.publish import outcome, result_body
+from runner.documents import outcome, result_body
 from runner.staging import StagedSource, StagingFailed, stage
 
 TENANT = "desk"
