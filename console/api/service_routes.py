@@ -16,9 +16,8 @@ from console.api.following import event_stream
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation, json_bytes
 from console.api.problems import ProblemError, respond
-from console.cli.acts import pause_shape
-from console.cli.commands.version import installed
-from console.cli.job_facts import job_shape
+from console.job_facts import job_shape, pause_shape
+from console.release import installed
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
 from core.keys import job_folder

@@ -16,9 +16,9 @@ from typing import Self
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.cli.boxes import boxes, require_asked_level
 from console.cli.guard import Exit
 from console.cli.wire import metrics_shown
+from console.desk.boxes import boxes, require_asked_level
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog, make_sources
 from infra.logs import Log

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from console.cli.commands.scan import scanned
-from console.cli.commands.try_ import TENANT
-from console.cli.desk import read_manifest
 from console.cli.guard import Exit
 from console.cli.memory_place import add_arguments, place_of
 from console.cli.output import Printer
+from console.desk.files import read_manifest
+from console.desk.trials import TENANT
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
 from core.manifests import Manifest

@@ -2,10 +2,10 @@
 
 import argparse
 import platform
-from importlib.metadata import PackageNotFoundError, version
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
+from console.release import installed
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -19,10 +19,3 @@ def run(_args: argparse.Namespace, out: Printer) -> int:
     else:
         out.line(f"ade-drop {found} (Python {platform.python_version()})")
     return Exit.OK
-
-
-def installed() -> str:
-    try:
-        return version("ade-drop")
-    except PackageNotFoundError:
-        return "unknown"
