@@ -36,13 +36,12 @@ from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.queueing import Lanes
-from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
-from runner.remembering import PROFILE, remember
+from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
+from runner.remembering import remember
 
 LATEST_VERSION = 1
-AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
 _HEAD = 4000  # bytes of the line above a profile
 _HEAD_TEXT = 200
 _KINDS = 8  # profiles of one sender that are kept
@@ -76,7 +75,7 @@ class Publisher:
         began = self.telemetry.now()
         try:
             done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
-        except KeyRefused as error:
+        except (KeyRefused, ContractBroken) as error:
             return self._unpublishable(job, str(error), on_written)
         if done is not None and done.state is not State.QUEUED:
             _record_published(self.telemetry, done, began=began)
@@ -157,6 +156,7 @@ class Publisher:
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
         names = [file.name for file in job.files]
+        check_published(names, succeeded=outcome(job) is not State.FAILED)
         self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
     def _unstage(self, job: Job) -> None:
@@ -165,7 +165,7 @@ class Publisher:
             return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self.store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
+            self.store.delete_all([*(staged + file.name for file in job.files), staged + OutputName.PROFILE])
         else:
             self.store.delete_prefix(staging_folder(job.job_id))
 
@@ -189,7 +189,7 @@ class Publisher:
         """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
         copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
-        self.store.delete_all([job_folder(job) + name for name in (*AUDIT, *copies) if name not in names])
+        self.store.delete_all([job_folder(job) + name for name in (*AUDIT_FILES, *copies) if name not in names])
 
     def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
         """Write result.json over `current`, which was read before the row is read once more."""
@@ -276,7 +276,7 @@ class Publisher:
         The profile is copied unread; the line above it, by which profiles are ordered, is ours. Of each kind of file
         the newest is kept.
         """
-        key, staged = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + PROFILE)
+        key, staged = profile_key(job), self._read(staging_folder(job.job_id, job.fence) + OutputName.PROFILE)
         if key is None or staged is None or len(staged) > _SMALL // 2:
             return
         for _ in range(_PROFILE_TRIES):

@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from runner.engine import a1
+from runner.engine.contract import Order, OutputName
 from runner.engine.drift import MAX_COLUMNS, Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
 from runner.engine.mending import Mending
-from runner.engine.protocol import Order
+from runner.engine.options import JobOptions
+from runner.engine.protocol import open_output
 from runner.engine.rejects import rejected_rows
-from runner.engine.review import Answers, decision_facts
+from runner.engine.review import Answers
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -32,6 +34,7 @@ class Artifact:
     def __init__(
         self,
         order: Order,
+        options: JobOptions,
         *,
         package: RulePackage,
         sources: list[SurveyedInput],
@@ -55,7 +58,7 @@ class Artifact:
         self.drift: dict[str, Any] | None = None
         self._withheld = ""  # why there is no output though rows were read
         self._extra: list[dict[str, Any]] = []
-        self._redact = bool(order.manifest.get("redact_headers"))
+        self._redact = options.redact_headers
 
     @property
     def shares(self) -> dict[str, Shares]:
@@ -141,7 +144,7 @@ class Artifact:
 
     def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
         """Write artifact.json if the order asks for it."""
-        if file := self._order.open_output("artifact.json"):
+        if file := open_output(self._order, OutputName.ARTIFACT):
             file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
             file.close()
 
@@ -149,20 +152,18 @@ class Artifact:
         order = self._order
         return {
             "artifact_version": VERSION,
-            "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
-            | {"params": order.params},
+            "job": order.job.encode() | {"params": order.params},
             "engine": {
                 "name": "ade-drop",
                 "version": ENGINE_VERSION,
                 "readers": sorted({s.reader for s in self._sources}),
-                "sandbox": order.sandbox,
+                "sandbox": order.sandbox.encode(),
             },
             "config": {"digest": order.config_digest, "rules": self._package.files},
-            **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
+            **({"decision": order.decision.facts()} if order.decision is not None else {}),
             "inputs": [self._input(s) for s in self._sources]
-            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
-            + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],
-            "memories": [{"key": m.key, "version": m.version, "sha256": m.sha256} for m in order.memories],
+            + [i.facts.encode() for i in (*order.auxiliary, *order.corrections)],
+            "memories": [m.facts() for m in order.memories],
             "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
             "readings": [r.as_dict() for r in self._findings.readings],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.options import GROUP
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
-from runner.engine.sources import GROUP, SourceTable
+from runner.engine.sources import SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
 # Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.

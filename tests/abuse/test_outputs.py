@@ -11,9 +11,9 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from core.ports import Verification
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import run_verified
+from runner.boxes import Verification
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
@@ -159,8 +159,8 @@ FORGED_REJECTS = {
 def ended_rejecting(sandbox, folder, source):
     order = jobs.job(folder, {"hooks/forge.py": REJECTED + source}, outputs=(*OUTPUTS, "rejects.jsonl"))
     (order.scratch / "in" / "0").write_text("id,name\n1,Ann\nx,Bob\n", encoding="utf-8")
-    manifest = {**order.job["manifest"], "output": {**order.job["manifest"]["output"], "rejects": True}}
-    order = replace(order, job={**order.job, "manifest": manifest})
+    manifest = {**order.job.manifest, "output": {**order.job.manifest["output"], "rejects": True}}
+    order = replace(order, job=replace(order.job, manifest=manifest))
     return run_verified(sandbox, order, limits=jobs.LIMITS, killed=lambda: None)
 
 

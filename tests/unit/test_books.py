@@ -11,7 +11,7 @@ import pytest
 from engine_jobs import run_job, workbook
 from openpyxl.utils import coordinate_to_tuple, get_column_letter
 
-from core.ports import Isolation
+from runner.boxes import Isolation
 from runner.engine import job
 from runner.engine.explain import explain
 from runner.engine.spool import Room

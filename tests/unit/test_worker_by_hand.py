@@ -7,10 +7,11 @@ import pytest
 
 from core.errors import ObjectRefused, RecordNewer, StoreUnavailable
 from core.jobs import JobError, Lease, OutputFile, State, move, start
-from core.ports import BoxReport, Caps, Message, Refused
+from core.ports import Caps, Message, Refused
 from core.verdicts import Verdict
 from runner import worker as workers
 from runner.attempt import Outcome
+from runner.boxes import BoxReport
 from runner.worker import _forgiven, _note
 from tests.support.world import World
 

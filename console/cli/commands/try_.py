@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from console.cli.boxes import boxes
 from console.cli.desk import Desk, DeskSource, inbox_folder, info_of, lay_out, read_manifest
@@ -26,13 +25,13 @@ from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.parsing import read_decision
-from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
+from runner.engine.contract import PUBLISHED_FILES, Event, OutputName, PassProgress, Where
 from runner.publish import outcome, result_body
 from runner.staging import StagedSource, StagingFailed, stage
 
 TENANT = "desk"
-_NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
+_NAMES = (*PUBLISHED_FILES, OutputName.RESULT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +151,7 @@ class TriedTable:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if job.state is not State.REVIEW:
-            (trial.out / "result.json").write_bytes(result_body(job))
+            (trial.out / OutputName.RESULT).write_bytes(result_body(job))
         return job
 
     def _attempt(self, job: Job, folder: Path, out: Path, stopped: Callable[[], Verdict | None]) -> Job:
@@ -182,7 +181,7 @@ class TriedTable:
             return ask(job, now=self._clock.now(), review=review, expires=terms.seconds, key=decision_place(job))
         return self._ended(job, report.verdict, report.message, report.where)
 
-    def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, Any]) -> Job:
+    def _ended(self, job: Job, verdict: Verdict, message: str, where: Where) -> Job:
         """What the fleet would decide, without retries."""
         decision = decide(verdict, attempt=1, policy=replace(self._settings.retry_policy, max_attempts=1), jitter=0.0)
         state = decision.state if isinstance(decision, End) else State.FAILED
@@ -190,9 +189,11 @@ class TriedTable:
         return move(job, state, now=self._clock.now(), error=error)
 
 
-def _progress_words(job: Job, event: dict[str, Any]) -> str:
-    total = f"/{event['total']}" if event.get("total") else ""
-    return f"{job.subject}: {event.get('pass', '')} {event.get('done') or ''}{total}"
+def _progress_words(job: Job, event: Event) -> str:
+    if not isinstance(event, PassProgress):
+        return f"{job.subject}:  "
+    total = f"/{event.total}" if event.total else ""
+    return f"{job.subject}: {event.step} {event.done or ''}{total}"
 
 
 def _print(trial: Trial, job: Job, out: Printer) -> None:
@@ -202,11 +203,13 @@ def _print(trial: Trial, job: Job, out: Printer) -> None:
         out.line(f"  {job.error.message} ({job.error.verdict}; at fault: {job.error.fault})")
         for name, value in job.error.where.items():
             out.line(f"  {name}: {value}")
-        if (trial.out / "logs.txt").exists():
-            out.line(f"  what the rules printed: {trial.out / 'logs.txt'}")
+        if (trial.out / OutputName.LOG).exists():
+            out.line(f"  what the rules printed: {trial.out / OutputName.LOG}")
     if job.state is State.REVIEW:
         name = job.waiting_for[0].rpartition("/")[2]
-        out.line(f"  {job.reason}; answer in {name} beside the file: {trial.out / 'review.html'} has one to copy")
-    for line in explained(trial.out / "artifact.json"):
+        out.line(
+            f"  {job.reason}; answer in {name} beside the file: {trial.out / OutputName.REVIEW_PAGE} has one to copy"
+        )
+    for line in explained(trial.out / OutputName.ARTIFACT):
         out.line(f"  {line}")
     out.line(f"  results: {trial.out}")

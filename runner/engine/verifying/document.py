@@ -9,19 +9,20 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from runner.engine.contract import OutputName
 from runner.engine.protocol import BadOutput
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: memory grows with them
-ARTIFACT, REVIEW = "artifact.json", "review.json"
-_SCHEMAS: Final = {
-    name: Path(__file__).parents[1] / name.replace(".json", ".schema.json") for name in (ARTIFACT, REVIEW)
+_SCHEMAS: Final[dict[str, Path]] = {
+    name: Path(__file__).parents[1] / name.replace(".json", ".schema.json")
+    for name in (OutputName.ARTIFACT, OutputName.REVIEW)
 }
 _NAME = re.compile(r'"([a-z_0-9]{1,40})":')
 _DEEP: Final = 8  # steps of a path shown in a message
 
 
-def read_document(raw: bytes, name: str = ARTIFACT) -> dict[str, Any]:
+def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> dict[str, Any]:
     """The document; raises BadOutput."""
     if len(raw) > MAX_BYTES:
         raise BadOutput(f"{name} is over {MAX_BYTES} bytes")
@@ -43,7 +44,7 @@ def read_document(raw: bytes, name: str = ARTIFACT) -> dict[str, Any]:
 
 
 @cache
-def validator(name: str = ARTIFACT) -> jsonschema_rs.Validator:
+def validator(name: OutputName = OutputName.ARTIFACT) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(json.loads(_SCHEMAS[name].read_text()))
 
 
