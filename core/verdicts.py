@@ -70,4 +70,3 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.STORE_FAILED: Fault.OURS,
     Verdict.RUNNER_LOST: Fault.OURS,
 }
-
