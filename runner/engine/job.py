@@ -26,6 +26,7 @@ from runner.engine.contract import (
     PassProgress,
     VerifyOrder,
 )
+from runner.engine.documents import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
@@ -144,9 +145,9 @@ class EngineJob:
         self.options = JobOptions.parse(order.manifest)
         self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
         self.mending = Mending(self.findings)
-        self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.before: ProfileDocument | None = None  # the profile of the sender's last drop
         self.compared: tuple[drift.KeptProfile, bool] | None = None  # the same, and whether of the same kind of file
-        self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
+        self.column_changes: ColumnChanges | None = None  # from it to this drop; a review may ask about them
         self.reading, self.mapping, self.output = self.options.reading, self.options.mapping, self.options.output
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
@@ -156,7 +157,7 @@ class EngineJob:
             _read_decision(order), accept=order.accept, readings=self.learnt.readings_of(order.sender)
         )
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Json:
         """Run the job and return the summary for the end event."""
         package = load(self.order.config, [f.name for f in self.options.fields])
         try:
@@ -171,7 +172,7 @@ class EngineJob:
         hooks = Hooks(package, self.findings, {}, strict=self.options.stops_on_rule_error)
         return self._mapped(self._structure(fields, package, hooks), fields, package, hooks)
 
-    def _run(self, package: RulePackage) -> dict[str, Any]:
+    def _run(self, package: RulePackage) -> Json:
         fields = self._fields(package)
         shared = {
             "params": dict(self.order.params),
@@ -345,8 +346,9 @@ class EngineJob:
             guessed = Findings()
             self._decide(sources, supposed, fields, guessed)
             questions += asking.ahead(supposed, tables, guessed.readings)
-        if self.options.on_drift == "review" and any(self.column_changes.values()) and not self.order.corrections:
-            questions += asking.drift(drift.words(self.column_changes))
+        changes = self.column_changes if self.options.on_drift == "review" and not self.order.corrections else None
+        if changes is not None and drift.differs(changes):
+            questions += asking.drift(drift.words(changes))
         if questions:
             raise asking.stop(questions)
 
@@ -396,7 +398,7 @@ class EngineJob:
             return
         self.compared, self.before = chosen, chosen[0].profile
         self.column_changes = drift.columns_drift(self.before, now)
-        if not any(self.column_changes.values()):
+        if not drift.differs(self.column_changes):
             return
         what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
         severity = {"accept": "info", "review": "warning", "fail": "error"}[self.options.on_drift]
@@ -405,7 +407,7 @@ class EngineJob:
             self._leave_all_out(sources)
             artifact = self._audit(package, sources, tables, fields)
             artifact.withhold("the columns differ from those of the sender's last drop")
-            artifact.drift = self._drift({}, [])
+            artifact.drift = self._drift(self.column_changes, [])
             artifact.write(self.times, artifact.summary())
             raise EngineStop(
                 EndCode.DRIFTED, what, rule="drift",
@@ -414,14 +416,12 @@ class EngineJob:
 
     def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
         """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        artifact.profile = self._profile(tables, artifact.shares) | artifact.shapes(self.answers)
-        if self.before is None:
+        now = self._profile(tables, artifact.shares)
+        artifact.profile = {**now, **artifact.shapes(self.answers)}
+        if self.before is None or self.column_changes is None:
             return
-        rows, values = (
-            drift.rows_drift(self.before, artifact.profile),
-            drift.values_drift(self.before, artifact.profile),
-        )
-        artifact.drift = self._drift(rows, values)
+        rows, values = drift.rows_drift(self.before, now), drift.values_drift(self.before, now)
+        artifact.drift = self._drift(self.column_changes, values) | {"rows": rows}
         if rows["out_of_range"]:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
@@ -430,16 +430,16 @@ class EngineJob:
             what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
-    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
+    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
         redact = self.options.redact_headers
         return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
 
-    def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
+    def _drift(self, columns: ColumnChanges, values: list[ValuesChange]) -> DriftPart:
         previous = self.order.previous
-        named: dict[str, Any] = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        named: PreviousPart = {"key": previous.key, "sha256": previous.sha256} if previous else {}
         if self.compared is not None:
             named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
-        return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
+        return {"previous": named, "columns": columns, "values": values}
 
     def _audit(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]

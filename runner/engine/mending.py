@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from runner.engine.contract import EndCode, InputFile
+from runner.engine.contract import EndCode, InputFile, Json
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import (
@@ -285,7 +285,7 @@ class Mending:
                     what = f"corrects row {row} of {name}, which is blank or does not exist"
                     self._leave(*origin, "mend_unknown_row", what)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
 
     def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:

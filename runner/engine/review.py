@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from unicodedata import normalize
 
-from runner.engine.contract import EndCode, Order, OutputName
+from runner.engine.contract import EndCode, Json, Order, OutputName
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
 from runner.engine.mapping.evidence import listed
@@ -71,10 +71,10 @@ class Candidate(NamedTuple):
     reasons: Sequence[Mapping[str, Any]] = ()
     header: str | None = None  # of the column that it is
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
         reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
-        made = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
+        made: Json = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
         return made | ({"header": self.header[:500]} if self.header is not None else {})
 
 
@@ -91,7 +91,7 @@ class Question(NamedTuple):
     header: str | None = None
     field: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {
             "id": self.id,
             "kind": self.kind,
@@ -650,7 +650,7 @@ class Asking:
         many = f"{len(questions)} question{'' if len(questions) == 1 else 's'}"
         return EngineStop(EndCode.NEEDS_REVIEW, f"{many} for a person", remedy="answer them: see review.html")
 
-    def _document(self, questions: Sequence[Question], left_out: int) -> dict[str, Any]:
+    def _document(self, questions: Sequence[Question], left_out: int) -> Json:
         order = self._order
         return {
             "review_version": VERSION,

@@ -6,9 +6,10 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from runner.engine.contract import EndCode, InputFile
+from runner.engine.contract import EndCode, InputFile, Json
+from runner.engine.documents import SheetHead
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.irregular import report_irregular
@@ -107,8 +108,8 @@ class SurveyedInput:
         self.options = declared
         self.format = ""
         self.reader = ""
-        self.notes: dict[str, Any] = {}
-        self.sheets: list[dict[str, Any]] = []
+        self.notes: Json = {}
+        self.sheets: list[SheetHead] = []
         self.tables: list[SourceTable] = []
         self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
@@ -225,7 +226,7 @@ def survey(
         patterns = reading.sheets
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
-            row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
+            row: SheetHead = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
                 row["skipped"] = _UNMATCHED

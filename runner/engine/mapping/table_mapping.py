@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
-from runner.engine.contract import EndCode
+from runner.engine.contract import EndCode, Json
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
@@ -195,7 +195,7 @@ class MappedTable:
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
 
-    def column_facts(self, choice: MappingChoice) -> dict[str, Any]:
+    def column_facts(self, choice: MappingChoice) -> Json:
         """What `ade map` prints about a column of a file at the desk."""
         column = self.source.columns[choice.position]
         return {

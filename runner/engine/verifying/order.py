@@ -3,16 +3,17 @@
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder
+from runner.engine.documents import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.drift import layout
 from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.report import report
 from runner.engine.review_page import review_page
 from runner.engine.rowsets import RowSet
 from runner.engine.verifying.balance import balance
-from runner.engine.verifying.document import MAX_BYTES, read_document
+from runner.engine.verifying.document import MAX_BYTES, read_artifact, read_review
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
 
@@ -55,13 +56,13 @@ def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:
             file.write(page.encode(errors="replace"))
 
 
-def summary_of(artifact: dict[str, Any]) -> dict[str, Any]:
+def summary_of(artifact: ArtifactDocument) -> Json:
     """What the runner gets to know: the counts, and how long each pass took."""
     times = {one["pass"]: one["seconds"] for one in artifact["pass_history"]}
     return {**artifact["summary"], "drift": _changes(artifact), "passes": times}
 
 
-def _make_rejects(order: VerifyOrder, artifact: dict[str, Any]) -> None:
+def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """Write rejects.xlsx from the box's description, which must have the rows that the artifact counts."""
     wanted, target = artifact["output"].get("rejects", {}).get("rows", 0), order.outputs.get(OutputName.REJECTS)
     described = order.written.get(OutputName.REJECTED_ROWS)
@@ -74,7 +75,7 @@ def _make_rejects(order: VerifyOrder, artifact: dict[str, Any]) -> None:
         raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
 
 
-def _books(artifact: dict[str, Any]) -> Callable[[str, int, int, int], bool]:
+def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
     """Whether the books of an artifact have a row of data (`row`) or any other row."""
     names = [given["name"] for given in artifact["inputs"] if given["role"] == "primary"]
     data: dict[tuple[int, int], RowSet] = {}
@@ -101,33 +102,34 @@ def _covered(runs: Iterable[tuple[int, int]]) -> RowSet:
     return RowSet(joined)
 
 
-def _changes(artifact: dict[str, Any]) -> int:
+def _changes(artifact: ArtifactDocument) -> int:
     """In how many places this drop differs from the sender's last one."""
     found = artifact.get("drift")
     if found is None:
         return 0
-    rows = bool((found.get("rows") or {}).get("out_of_range"))
+    rows = "rows" in found and found["rows"]["out_of_range"]
     return sum(len(changed) for changed in found["columns"].values()) + len(found["values"]) + rows
 
 
-def _write_profile(order: VerifyOrder, artifact: dict[str, Any]) -> None:
+def _write_profile(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """The profile by itself, for the sender's next drop to be compared with, below a line that says what it follows."""
     target, found = order.outputs.get(OutputName.PROFILE), artifact.get("profile")
     if target is not None and found is not None:
-        previous = (artifact.get("drift") or {}).get("previous") or {}
-        head = {"after": previous.get("job_id") if previous.get("same_kind") else None, "layout": layout(found)}
+        drift = artifact.get("drift")
+        same_kind = drift is not None and drift["previous"].get("same_kind")
+        head = {"after": drift["previous"].get("job_id") if drift and same_kind else None, "layout": layout(found)}
         with open_target(target) as file:
             file.write(json.dumps(head).encode() + b"\n")
             file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
-def verify(order: VerifyOrder) -> dict[str, Any]:
+def verify(order: VerifyOrder) -> ArtifactDocument:
     """Verify the outputs and return the artifact. Raises BadOutput."""
     written = order.written
     for name in (OutputName.ARTIFACT,) if order.audit else (OutputName.ARTIFACT, OutputName.WORKBOOK):
         if name not in written:
             raise BadOutput(f"the box did not write {name}")
-    artifact = read_document(_read(written[OutputName.ARTIFACT], MAX_BYTES))
+    artifact = read_artifact(_read(written[OutputName.ARTIFACT], MAX_BYTES))
     _same_job(order, artifact)
     if artifact.get("decision") != order.decision:
         raise BadOutput("artifact.json names another decision than the runner knows")
@@ -144,7 +146,7 @@ def verify(order: VerifyOrder) -> dict[str, Any]:
     return artifact
 
 
-def verify_review(order: VerifyOrder) -> dict[str, Any]:
+def verify_review(order: VerifyOrder) -> ReviewDocument:
     """The questions of a job that asks for them, if they hold. Raises BadOutput."""
     name = OutputName.REVIEW
     if name not in order.written:
@@ -152,7 +154,7 @@ def verify_review(order: VerifyOrder) -> dict[str, Any]:
     raw = _read(order.written[name], MAX_REVIEW)
     if len(raw) > MAX_REVIEW:
         raise BadOutput(f"{name} is over {MAX_REVIEW} bytes")
-    review = read_document(raw, name)
+    review = read_review(raw)
     reported = {
         "job": {k: review["job"].get(k) for k in order.job.encode()},
         "params": review["job"]["params"],
@@ -184,7 +186,7 @@ def _read(path: Place, most: int) -> bytes:
         return file.read(most + 1)
 
 
-def _same_job(order: VerifyOrder, artifact: dict[str, Any]) -> None:
+def _same_job(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """Check that the artifact agrees with what the runner itself knows."""
     known = {
         "job": order.job.encode(),
@@ -205,7 +207,7 @@ def _same_job(order: VerifyOrder, artifact: dict[str, Any]) -> None:
             raise BadOutput(f"artifact.json and the runner disagree about its {what}")
 
 
-def _same_rows(order: VerifyOrder, output: dict[str, Any], file: IO[bytes]) -> None:
+def _same_rows(order: VerifyOrder, output: OutputPart, file: IO[bytes]) -> None:
     """Check that the workbook has the artifact's sheets, rows and columns."""
     sheets = read_book(file, title=order.title, formats=order.formats)
     names = [*output["sheets"], *(extra["name"] for extra in output["extra_sheets"])]

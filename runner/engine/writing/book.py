@@ -14,6 +14,7 @@ from isal import isal_zlib
 
 from runner.engine import a1
 from runner.engine.contract import EndCode
+from runner.engine.documents import ExtraSheet
 from runner.engine.fields import ANY
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import OutColumn
@@ -290,7 +291,7 @@ class NormalizedBook:
             )
         self._book = BookWriter(file, title=title) if file else None
         self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
-        self.extra: list[dict[str, Any]] = []
+        self.extra: list[ExtraSheet] = []
 
     def sheets(self) -> list[tuple[str, int]]:
         """The data sheets, each with its number of rows."""
