@@ -210,12 +210,16 @@ def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChange
         if n not in kept and old["at"] != new["at"]
     ]
     return {
-        "new": [{"header": c["header"], "field": c["field"]} for c in fresh][:MAX_LISTED],
-        "gone": [{"header": c["header"], "field": c["field"]} for c in gone][:MAX_LISTED],
+        "new": list(map(_named, fresh[:MAX_LISTED])),
+        "gone": list(map(_named, gone[:MAX_LISTED])),
         "renamed": renamed[:MAX_LISTED],
         "moved": moved[:MAX_LISTED],
         "remapped": remapped[:MAX_LISTED],
     }
+
+
+def _named(column: ProfileColumn) -> DriftedColumn:
+    return {"header": column["header"], "field": column["field"]}
 
 
 def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesChange]:

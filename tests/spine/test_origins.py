@@ -80,7 +80,7 @@ def test_what_a_person_decided_about_the_first_file_counts_for_its_corrections(w
     foreign = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body[:-1] + b', "job": "another"}')).ref
     other = recorded(world, "g", "b.csv", decision=foreign)
     again = recorded(world, "h", "h.xlsx", stamp=3.0)
-    assert "decision" not in staged(world, again, corrects(world, again, other), tmp_path / "again")
+    assert staged(world, again, corrects(world, again, other), tmp_path / "again").decision is None
 
 
 def test_a_later_attempt_has_all_corrections_from_the_oldest_upload_to_the_newest(world):
