@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from runner.engine import a1
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
-from runner.engine.documents import DriftPart, ExtraSheet, SheetHead
+from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.drift import MAX_COLUMNS, Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks

@@ -14,7 +14,7 @@ from datetime import date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
 
-from runner.engine.documents import (
+from runner.engine.document_types import (
     ColumnChanges,
     DriftedColumn,
     ProfileColumn,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from runner.engine.documents import (
+from runner.engine.document_types import (
     ArtifactDocument,
     MappingPart,
     OutputPart,

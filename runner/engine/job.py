@@ -26,7 +26,7 @@ from runner.engine.contract import (
     PassProgress,
     VerifyOrder,
 )
-from runner.engine.documents import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
+from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups

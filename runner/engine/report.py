@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Final
 
 from runner.engine import drawing
-from runner.engine.documents import ArtifactDocument, FindingPart, ValidationPart
+from runner.engine.document_types import ArtifactDocument, FindingPart, ValidationPart
 from runner.engine.drawing import bounded, escape
 from runner.engine.explain import explain, span
 

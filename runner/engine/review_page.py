@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from runner.engine.contract import Json
-from runner.engine.documents import CandidatePart, QuestionPart, ReasonPart, ReviewDocument
+from runner.engine.document_types import CandidatePart, QuestionPart, ReasonPart, ReviewDocument
 from runner.engine.drawing import escape, in_words
 
 _STYLE: Final = (

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Final, Protocol
 
 from runner.engine.contract import EndCode, InputFile, Json
-from runner.engine.documents import SheetHead
+from runner.engine.document_types import SheetHead
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.irregular import report_irregular

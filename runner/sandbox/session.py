@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from core.verdicts import Verdict
+from infra import own_code
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
 from runner.engine.contract import EXPLAINED, EndCode, FinalEvent, Json, Order, Place, SandboxFacts, VerifyOrder, Where
 from runner.sandbox import claims
@@ -380,7 +381,7 @@ def read_ready(fd: int) -> bytes | None:
         return b""
 
 
-OWN_ROOT = Path(__file__).resolve().parents[2]  # the root of this product's packages
+OWN_ROOT = own_code.ROOT  # the root of this product's packages
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
 VERIFY_ORDER = "verify.json"
 CODE_SECONDS = 10.0  # seconds between checks of the engine's code for changes

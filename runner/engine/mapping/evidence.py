@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from runner.engine.documents import Contributor
+from runner.engine.document_types import Contributor
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified

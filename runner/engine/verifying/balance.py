@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runner.engine.documents import ArtifactDocument, RowRun, SharedRows, SheetPart, TablePart
+from runner.engine.document_types import ArtifactDocument, RowRun, SharedRows, SheetPart, TablePart
 from runner.engine.protocol import BadOutput
 
 

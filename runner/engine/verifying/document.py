@@ -10,7 +10,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from runner.engine.contract import Json, OutputName
-from runner.engine.documents import ArtifactDocument, ReviewDocument
+from runner.engine.document_types import ArtifactDocument, ReviewDocument
 from runner.engine.protocol import BadOutput
 
 MAX_BYTES: Final = 64 * 1024 * 1024

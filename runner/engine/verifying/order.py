@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import IO, Final
 
 from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder
-from runner.engine.documents import ArtifactDocument, OutputPart, ReviewDocument
+from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.drift import layout
 from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.report import report

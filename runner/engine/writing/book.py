@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from runner.engine import a1
 from runner.engine.contract import EndCode
-from runner.engine.documents import ExtraSheet
+from runner.engine.document_types import ExtraSheet
 from runner.engine.fields import ANY
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import OutColumn
@@ -29,7 +29,6 @@ DATE_1980: Final = 0x21  # a fixed date: a job gives the same bytes whenever it 
 DEFLATED: Final = 8
 _LEVEL: Final = 1
 MAX_HEAD: Final = 0xFFFF
-MAX_ENTRY: Final = 0xFFFF_FFFF
 
 
 class ArchiveWriter:

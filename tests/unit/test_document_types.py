@@ -7,7 +7,7 @@ from typing import NotRequired, Union, get_args, get_origin, get_type_hints, is_
 
 import pytest
 
-from runner.engine import documents
+from runner.engine import document_types as documents
 
 FOLDER = Path(documents.__file__).parent
 KINDS = {
