@@ -1,9 +1,13 @@
-"""The five ports. Adapters live in infra/ and runner/sandbox/; one contract suite runs over each port."""
+"""The five ports. Adapters live in infra/ and runner/sandbox/; one contract suite runs over each port.
+
+What only some adapters can do is a Protocol of its own (`SharesDatabase`, `AddsWithMessage`, `Hasty`), recognised by
+isinstance.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from core.errors import ObjectRefused, RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
@@ -365,6 +369,40 @@ class JobTable(Protocol):
     def wait(self, seconds: float) -> None:
         """Return after `seconds`, or sooner if the adapter learns that a job may have changed."""
         ...
+
+
+@runtime_checkable
+class SharesDatabase(Protocol):
+    """A table or a queue in a database that may hold both."""
+
+    @property
+    def database(self) -> object:
+        """Which database it is: equal where a table and a queue are in the same."""
+        ...
+
+
+@runtime_checkable
+class AddsWithMessage(SharesDatabase, Protocol):
+    """A table that writes a job and its message in one transaction, where the queue is in the same database."""
+
+    def add_sent(self, job: Job, delay: float) -> tuple[Job, bool]:
+        """`JobTable.add`, and send the job's message if it was made: both, or neither."""
+        ...
+
+    def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
+        """Of the next QUEUED jobs those that were sent and have no message; where to go on, None: at the end."""
+        ...
+
+
+@runtime_checkable
+class Hasty(Protocol):
+    """An adapter of a service over a network."""
+
+    def within(self, seconds: float) -> Self:
+        """The same by calls that end within `seconds`, over connections of its own, which the caller closes."""
+        ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

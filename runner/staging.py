@@ -15,8 +15,8 @@ from pathlib import Path
 from posixpath import basename
 from typing import Any, Final, NamedTuple, Protocol
 
-from core.budget import WeighedCache
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid
+from core.caches import BoundedCache
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, is_for
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
 from core.jobs import Job, ObjectRef
@@ -235,11 +235,6 @@ def sender_of(job: Job) -> str:
     return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
 
 
-def fits_job(decision: Decision, job: Job) -> bool:
-    """Whether a decision is for this job and not for another one of its file."""
-    return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
-
-
 def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
     """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
     order: dict[str, Any] = {}
@@ -302,7 +297,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = WeighedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
@@ -312,7 +307,7 @@ class SeenMemories:
                 made = indexed(bodies) if sum(map(len, bodies)) <= SMALL else apart(indexed, bodies)
             except TooCostly:
                 made = StagedMemories(tuple(bodies), None)
-            self._staged.keep(digests, made, made.size)
+            self._staged.put(digests, made, made.size)
         return made
 
 
@@ -359,7 +354,7 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
         decision = read_decision(body)
     except (*_GONE, DecisionInvalid):
         return None
-    return (body, decision) if fits_job(decision, job) else None
+    return (body, decision) if is_for(decision, job) else None
 
 
 def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | str:

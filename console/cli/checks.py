@@ -16,7 +16,7 @@ from posixpath import basename
 
 from console.cli import wire
 from console.cli.acts import scope_words
-from console.cli.job_facts import plural, span
+from console.job_facts import plural, span
 from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored

@@ -11,12 +11,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from runner.engine.fields import NUMERIC, TEMPORAL, Field, bound
+from runner.engine.fields import Field, bound
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
 
-ORDERED: Final = NUMERIC | TEMPORAL
 # How a message names a value of each type.
 _A_VALID: Final = {
     "integer": "a whole number", "decimal": "a number", "money": "an amount of money", "percent": "a percentage",

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
-from runner.publish import PROFILE, Publisher, with_profile
+from runner.profiles import PROFILE, with_profile
+from runner.publish import Publisher
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
@@ -164,6 +165,6 @@ class TestMendedResults:
         first = self.first(world)
         job = self.mends(world, first)
         done = publisher(world).finish(job)
-        publisher(world).retract_latest(done)
+        publisher(world).latest.retract(done)
         assert mended_latest_key(job) == latest_key(first)
         assert self.named(world, latest_key(first)) == first.job_id

@@ -167,6 +167,8 @@ def _is_last(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
 
 def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clarity]) -> list[int]:
     """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
+    several = [at for at in body if draft.rows[at].width > 1]
+    body = several if len(several) > 1 else body  # what a single cell leaves blank says nothing
     labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
     above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
     if len(above) < 2:  # words for totals are what names are made of here

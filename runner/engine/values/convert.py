@@ -89,6 +89,7 @@ class Converter:
             year_first=convention.year_first,
             pivot=convention.pivot,
             short_years=convention.short_years,
+            births=convention.births,
             epoch_1904=epoch_1904,
             numbers=convention.numbers,
         )

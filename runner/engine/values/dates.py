@@ -246,6 +246,7 @@ _COMPACT_YEARS: Final = range(1800, 2200)  # of whole numbers such as 20260131
 BUDDHIST: Final = range(2400, 2700)  # years that are far ahead, or counted by the Buddhist calendar
 PIVOT: Final = 69  # two-digit years from here on belong to the last century
 SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
+BIRTH_YEARS: Final = range(25, PIVOT)  # the same of births: people become a hundred
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = re.compile(
@@ -362,6 +363,7 @@ class DateReader:
         year_first: bool = False,
         pivot: int = PIVOT,
         short_years: bool = True,
+        births: bool = False,
         epoch_1904: bool = False,
         numbers: Numbers = "days",
     ) -> None:
@@ -371,6 +373,7 @@ class DateReader:
         self._year_first = year_first
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
+        self._either = BIRTH_YEARS if births else SHORT_YEARS
         self.epoch_1904 = epoch_1904
         self._numbers: Numbers = numbers
         self.told: list[str] = []
@@ -496,7 +499,7 @@ class DateReader:
     def _year(self, text: str) -> int:
         text = text.lstrip("'")
         year = int(text)
-        if len(text) == 2 and not self._short_years and year in SHORT_YEARS:
+        if len(text) == 2 and not self._short_years and year in self._either:
             self.told.append("century_assumed")
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 

@@ -27,7 +27,6 @@ DATE_1980: Final = 0x21  # a fixed date: a job gives the same bytes whenever it 
 DEFLATED: Final = 8
 _LEVEL: Final = 1
 MAX_HEAD: Final = 0xFFFF
-MAX_ENTRY: Final = 0xFFFF_FFFF
 
 
 class ArchiveWriter:
