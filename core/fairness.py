@@ -166,11 +166,19 @@ class SlotShares:
 
     def stop(self, key: str, now: float) -> "SlotShares":
         """A job was told to make room."""
-        tenant = next((one.tenant for one in self.occupants if one.key == key), None)
-        if tenant is None:
-            return self
-        account = replace(self.tenants.get(tenant, SlotAccount()), shares_until=now + QUIET_SECONDS)
-        return replace(self, tenants={**self.tenants, tenant: account})
+        return self._noted(key, shares_until=now + QUIET_SECONDS)
+
+    def refuse(self, key: str, now: float) -> "SlotShares":
+        """A job beyond the slots turned out to be long, in another process perhaps."""
+        return self._noted(key, long_until=now + LONG_SECONDS)
+
+    def _noted(self, key: str, **known: float) -> "SlotShares":
+        noted = {
+            one.tenant: replace(self.tenants.get(one.tenant, SlotAccount()), **known)
+            for one in self.occupants
+            if one.key == key
+        }
+        return replace(self, tenants={**self.tenants, **noted})
 
     def end(self, key: str, now: float) -> "SlotShares":
         """A job has left its slot."""

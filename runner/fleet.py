@@ -238,21 +238,19 @@ class Fleet:
     def _slot(self, delivery: Delivery, patience: float = 0.0) -> None:
         refused = self._worker.serve(delivery, lambda ran, killed: self._wait_for_slot(delivery, patience, ran, killed))
         if refused is not None and refused.scope != "workflow":
-            self._avoid_for_now(delivery, REFUSED_SECONDS)
-
-    def _avoid_for_now(self, delivery: Delivery, seconds: float) -> None:
-        with self._lock:
-            self._avoid[delivery.message.tenant] = self._clock.steady() + seconds
+            with self._lock:
+                self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
     def _wait_for_slot(self, delivery: Delivery, patience: float, ran: float, killed: Killed) -> None:
         """For a job that has its lease: wait until it has a slot, too, or is killed. `ran`: its longest run so far."""
         with self._ended:
             free = self._ended.wait_for(lambda: not self._shares.crowded, timeout=patience)
             takes = free or self._shares.takes(ran)
+            if not takes:
+                self._shares = self._shares.refuse(delivery.receipt, self._clock.steady())
         given_back = False
         while not free and killed() is None:
             if self._stopping.is_set() or not takes:
-                self._avoid_for_now(delivery, QUANTUM_SECONDS)
                 self._beats.kill(delivery.message.job_id, Verdict.RELEASED)
             elif not given_back:
                 given_back = self._give_back(delivery.message.tenant)
