@@ -165,7 +165,7 @@ class SlotShares:
         return Occupant(key=key, tenant=tenant, started=now, long_from=now + quantum)
 
     def stop(self, key: str, now: float) -> "SlotShares":
-        """A job was told to make room."""
+        """A job has to make room."""
         return self._noted(key, shares_until=now + QUIET_SECONDS)
 
     def refuse(self, key: str, now: float) -> "SlotShares":

@@ -31,7 +31,7 @@ _REST_SECONDS = 0.5
 _POLL_SECONDS = 0.05
 _FULL_SECONDS = 0.5
 _PATIENCE_SECONDS = 1.0  # how long a job waits for a slot before it takes one; short jobs end by then
-_UNCHOSEN = 10  # messages to look at together where the queue cannot choose
+_UNCHOSEN = 10  # messages among which to find one that may start, where the queue cannot choose
 
 
 class Shield(Protocol):
@@ -205,7 +205,7 @@ class Fleet:
                 del self._avoid[tenant]
             avoid = offer.avoid | self._avoid.keys()
             self._choosy = bool(avoid or offer.beyond)
-        if offer.most < self._slots or avoid or offer.last:
+        if self._busy or avoid:
             # A slot that comes free, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
         try:
@@ -228,7 +228,7 @@ class Fleet:
         for delivery in able[offer.most :]:
             self._release(delivery)
         for delivery in got:
-            if delivery.message.tenant in avoid:  # for longer where many such may hide the one that is looked for
+            if delivery.message.tenant in avoid:  # for longer where many of them may hide the one that may start
                 self._release(delivery, QUANTUM_SECONDS * (0.5 + self._draw()) if offer.beyond else None)
         if got and not able and offer.beyond:
             with self._ended:
