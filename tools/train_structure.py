@@ -1,9 +1,9 @@
 """Trains the line classifier of the structure pass and says how well it does on files it has not seen.
 
     python -m pip install lightgbm numpy        # in an environment of your own; the product needs neither
-    python tests/bench/train_structure.py ../shared/corpus            # cross-validate by group of files, four shuffles
-    python tests/bench/train_structure.py ../shared/corpus --left-out # leave each set out in turn
-    python tests/bench/train_structure.py ../shared/corpus --write    # train on all, write weights.json
+    python tools/train_structure.py ../shared/corpus            # cross-validate by group of files, four shuffles
+    python tools/train_structure.py ../shared/corpus --left-out # leave each set out in turn
+    python tools/train_structure.py ../shared/corpus --write    # train on all, write weights.json
 
 Files of one workbook or one template share a group (index.csv) and never stand on both sides of a fold.
 """
@@ -22,7 +22,7 @@ from dataclasses import astuple, dataclass, field, replace
 import lightgbm
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from runner.engine.reading import Layout, open_book  # noqa: E402

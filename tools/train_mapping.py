@@ -1,7 +1,7 @@
 """Trains the matcher's small models on tables that the project makes up, and writes runner/engine/mapping/matcher.json.
 
-    python -m tests.bench.train_mapping            # train, say how well it does on tables not trained on
-    python -m tests.bench.train_mapping --write    # and write the weights
+    python -m tools.train_mapping            # train, say how well it does on tables not trained on
+    python -m tools.train_mapping --write    # and write the weights
 
 Two linear models: classes of values from a column's profile, then the weights of a pair's evidence. The second learns
 on the first one's answers for columns it has not seen. Nothing is needed but Python; it takes a minute or two.
@@ -18,7 +18,7 @@ from runner.engine.mapping.evidence import NAMES, Weigher
 from runner.engine.mapping.profile import NAMES as SEEN
 from runner.engine.mapping.profile import profile
 from runner.engine.mapping.recall import Recall
-from tests.bench.made_tables import CONCEPTS, cases, values
+from tools.made_tables import CONCEPTS, cases, values
 
 TARGET = Path(evidence.__file__).parent / "matcher.json"
 COLUMNS = 260  # of each class of values

@@ -11,7 +11,7 @@ from pathlib import Path
 from runner.engine.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
 
-KNOWLEDGE = json.loads((Path(__file__).parents[2] / "runner/engine/mapping/knowledge.json").read_text())
+KNOWLEDGE = json.loads((Path(__file__).parents[1] / "runner/engine/mapping/knowledge.json").read_text())
 CONCEPTS = {
     name: (c["domain"], c["values"].split()[0], c["phrases"].split(", ")) for name, c in KNOWLEDGE["concepts"].items()
 }
