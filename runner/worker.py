@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
+from core.fairness import longest_run
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
 from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
@@ -53,8 +54,9 @@ _SYSTEM_ERRORS = frozenset(
 # Attempts that ended so show no failure in their trace.
 _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
 
-# Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
-Ready = Callable[[Callable[[], Verdict | None]], None]
+# Waits until a leased job may have a box, or is killed: gets the job's longest run so far, and what returns the verdict
+# that killed it.
+Ready = Callable[[float, Callable[[], Verdict | None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Worker:
         self._unwritten: dict[str, Unwritten] = {}
         self.left_alone: set[str] = set()  # jobs whose rows a newer program wrote
 
-    def serve(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
+    def serve(self, delivery: Delivery, ready: Ready = lambda *_: None) -> Refused | None:
         """Call `handle` and deal with its failures. Never raises."""
         try:
             refused = self.handle(delivery, ready)
@@ -103,7 +105,7 @@ class Worker:
                 self._failures.pop(delivery.message.job_id, None)
         return refused
 
-    def handle(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
+    def handle(self, delivery: Delivery, ready: Ready = lambda *_: None) -> Refused | None:
         """Do what the job of a message needs now. Returns Refused if it may not start yet and was put back.
 
         `ready` is called once the job has its lease, and returns when it may have a box.
@@ -227,7 +229,7 @@ class Worker:
         self._announce(job)
         self.telemetry.meters.add("ade.running", 1)
         try:
-            ready(lambda: held.lost(self.clock))
+            ready(longest_run(job), lambda: held.lost(self.clock))
             outcome = self.attempts.run(job, killed=lambda: held.lost(self.clock), on_event=lambda e: _note(held, e))
         except Exception as error:  # noqa: BLE001 - our fault: tried again, then reported
             outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
