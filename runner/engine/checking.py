@@ -81,7 +81,7 @@ class FieldChecks:
         if bad:
             self._types(values, bad, report)
         if field.required and None in values:
-            report([i for i, v in enumerate(values) if v is None], "required", "is blank")
+            report([i for i, v in enumerate(values) if v is None], "required", what="is blank")
         if field.pattern is not None:
             self._patterns(field.pattern, values, skip, report)
         if field.min is not None or field.max is not None:
@@ -92,10 +92,10 @@ class FieldChecks:
             self._members(values, skip, report)
         if self._seen is not None:
             again = self._seen.repeats(_without_errors(values, skip))
-            report(again, "duplicate", "duplicates a value in an earlier row", "unique")
+            report(again, "duplicate", what="duplicates a value in an earlier row", rule="unique")
 
     def _report(
-        self, origin: Origin, column: int | None, cells: Sequence[int], code: str, what: str, rule: str = ""
+        self, origin: Origin, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
     ) -> None:
         """Flag cells of this field; a rule that is not named is called like the code."""
         field = self.field
@@ -106,7 +106,7 @@ class FieldChecks:
         what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
         what += " in the given formats" if field.formats else ""
         untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
-        report(untyped, "type_error", what, f"type:{field.type}")
+        report(untyped, "type_error", what=what, rule=f"type:{field.type}")
 
     def _patterns(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
         match = pattern.fullmatch
@@ -115,7 +115,7 @@ class FieldChecks:
             for i, v in enumerate(values)
             if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
         ]
-        report(off, "pattern", f"does not match {pattern.pattern}")
+        report(off, "pattern", what=f"does not match {pattern.pattern}")
 
     def _bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
         low, high = self.field.min, self.field.max
@@ -128,7 +128,7 @@ class FieldChecks:
             if limit is None or not _beyond(extreme(present), limit, name):
                 continue
             off = [i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, limit, name)]
-            report(off, name, f"is {'below' if name == 'min' else 'above'} {limit}")
+            report(off, name, what=f"is {'below' if name == 'min' else 'above'} {limit}")
 
     def _lengths(self, values: list[Any], skip: set[int], report: Report) -> None:
         low, high = self.field.min_length or 0, self.field.max_length
@@ -137,9 +137,9 @@ class FieldChecks:
                 continue
             size = len(v if type(v) is str else text_of(v))
             if size < low:
-                report([i], "min_length", f"is shorter than {low} characters")
+                report([i], "min_length", what=f"is shorter than {low} characters")
             elif high is not None and size > high:
-                report([i], "max_length", f"is longer than {high} characters")
+                report([i], "max_length", what=f"is longer than {high} characters")
 
     def _members(self, values: list[Any], skip: set[int], report: Report) -> None:
         try:
@@ -159,7 +159,7 @@ class FieldChecks:
             what, rule = f"is not in column {lookup[1]} of {lookup[0]}", f"lookup:{lookup[0]}.{lookup[1]}"
         else:
             what, rule = "is not one of the allowed values", "allowed"
-        report(off, "not_allowed", what, rule)
+        report(off, "not_allowed", what=what, rule=rule)
 
 
 def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:

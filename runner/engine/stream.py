@@ -200,13 +200,13 @@ class TableStream:
         """Report cells that a spreadsheet cannot hold unchanged."""
         cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
         what = f"is longer than {MAX_TEXT} characters and was truncated"
-        self._flag(n, origin, cut, "text_cut", "warning", what, "write")
+        self._flag(n, origin, cut, "text_cut", severity="warning", what=what, rule="write")
         kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
         what = "cannot be stored exactly in a spreadsheet and was written as text"
-        self._flag(n, origin, kept, "kept_as_text", "info", what, "write")
+        self._flag(n, origin, kept, "kept_as_text", severity="info", what=what, rule="write")
 
     def _flag(
-        self, n: int, origin: Origin, cells: list[int], code: str, severity: str, what: str, rule: str | None
+        self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None
     ) -> None:
         """Flag cells of an output column where they are in the source."""
         field = self._line.columns[n].field
@@ -252,7 +252,7 @@ class TableStream:
         field = self._line.columns[n].field
         if field is not None and field.merged == "fill":
             return filling.filled(raw, covered)
-        self._flag(n, origin, list(covered), filling.CODE, "warning", filling.MESSAGE, "reading")
+        self._flag(n, origin, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading")
         return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
@@ -261,11 +261,11 @@ class TableStream:
         if CellError in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is CellError]
             what = "contains a spreadsheet error such as #N/A"
-            self._flag(n, origin, at, "cell_error", "warning", what, None)
+            self._flag(n, origin, at, "cell_error", severity="warning", what=what, rule=None)
         if NoCachedValue in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
-            self._flag(n, origin, at, "no_cached_value", "warning", what, None)
+            self._flag(n, origin, at, "no_cached_value", severity="warning", what=what, rule=None)
 
     def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
         field, converter = self._line.columns[n].field, self.converters[n]
@@ -315,7 +315,9 @@ class TableStream:
             severity, what = REMARKS[code]
             once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
-                self._flag(n, origin, indexes[:1] if once else indexes, code, severity, what, "reading")
+                self._flag(
+                    n, origin, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading"
+                )
             self._reported.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
