@@ -30,7 +30,7 @@ from console.api.bodies import LARGEST_OF_STRANGERS
 from console.facade import DOCUMENT
 from console.web import pages
 from console.web.explanations import FindingFilter, explanation
-from core.budget import plain
+from core.budget import plain, validate
 from core.decisions import Decision, misfits
 from core.drops import Package, Workflow, make_workflow, plan
 from core.errors import ManifestInvalid
@@ -255,8 +255,10 @@ def _event(body: bytes) -> object:
 
 def _request(model: str) -> Callable[[bytes], object]:
     def act(body: bytes) -> object:
-
-        return operations._read_body(getattr(models, model), body)
+        found = _apart(parsing.body_of, body, operations.BUDGET)
+        if isinstance(found, list):
+            return found
+        return validate(getattr(models, model), found.raw, values=found.values, tell=operations._described)
 
     return act
 
