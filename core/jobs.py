@@ -248,8 +248,6 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
-        if job.state is S.REVIEW:
-            base["files"] = ()  # its questions, which go with the review
     if to is S.REVIEW:
         base |= {"lease": None, "unpublished": True, "announced": True}
     if job.state is S.REVIEW:

@@ -8,24 +8,25 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from core.budget import Budget, Parsed, WeighedCache, parse, weight_of, weight_of_problems
+from core.budget import Budget, Parsed, parse, weight_of, weight_of_problems
+from core.caches import BoundedCache
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
 from core.manifests import Manifest, parse_manifest
 from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
 from infra.apart import SMALL, TooCostly, apart
 
-_KEPT_BYTES: Final = 64 * 1024 * 1024
+_CACHE_BYTES: Final = 64 * 1024 * 1024  # of memory, for all kinds of text together
 _VALID: Final = True
 SHOWN: Final = 50  # entries of each kind in a summary
 
 T = TypeVar("T")
-_found: Final = WeighedCache[tuple[str, bytes], object](_KEPT_BYTES)
+_found: Final = BoundedCache[tuple[str, bytes], object](_CACHE_BYTES)
 
 
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
-    found = _read(_manifest, body, "a manifest as docs/manifest.md describes it")
+    found = _read(Manifest, _manifest, body, "a manifest as docs/manifest.md describes it")
     if isinstance(found, list):
         raise ManifestInvalid(found)
     return found
@@ -33,7 +34,7 @@ def read_manifest(body: bytes) -> Manifest:
 
 def read_decision(body: bytes) -> Decision:
     """Raises DecisionInvalid."""
-    found = _read(_decision, body, "a decision as docs/review.md describes it")
+    found = _read(Decision, _decision, body, "a decision as docs/review.md describes it")
     if isinstance(found, list):
         raise DecisionInvalid(found)
     return found
@@ -41,7 +42,7 @@ def read_decision(body: bytes) -> Decision:
 
 def read_memory_text(body: bytes) -> Memory:
     """Raises MemoryInvalid."""
-    found = _read(_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(Memory, _memory, body, "a memory as docs/memory.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
     return found
@@ -49,14 +50,14 @@ def read_memory_text(body: bytes) -> Memory:
 
 def check_memory(body: bytes) -> None:
     """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
-    found = _read(_valid_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(bool, _valid_memory, body, "a memory as docs/memory.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
 
 
 def memory_summary(body: bytes) -> MemorySummary | None:
     """What a page shows of a memory; None: it cannot be read."""
-    found = _read(_summary, body, "a memory")
+    found = _read(MemorySummary, _summary, body, "a memory")
     return found if isinstance(found, MemorySummary) else None
 
 
@@ -72,17 +73,17 @@ def body_of(body: bytes, budget: Budget) -> Parsed | list[Problem]:
     return parse(body, budget, twins=True)
 
 
-def _read(how: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
+def _read(kind: type[T], how: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
     key = (how.__name__, hashlib.sha256(body).digest())
     known = _found.get(key)
-    if known is not None:
-        return known  # type: ignore[return-value] # the name of the function tells the type
+    if isinstance(known, (kind, list)):
+        return known
     try:
         found = how(body) if len(body) <= SMALL else apart(how, body)
     except TooCostly as error:
         found = [Problem("$", f"cannot be read: {error}", allowed)]
     taken = b"" if found is _VALID else body  # of the text, by what is kept
-    _found.keep(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
     return found
 
 

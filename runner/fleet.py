@@ -18,10 +18,11 @@ from typing import Protocol
 
 from core.errors import StoreUnavailable
 from core.fairness import QUANTUM_SECONDS, Offer, SlotShares
-from core.ports import Clock, Delivery, Killed, WorkQueue
+from core.ports import Clock, Delivery, WorkQueue
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.logs import Log
+from runner.boxes import Killed
 from runner.leases import Beats
 from runner.worker import REFUSED_SECONDS, Worker
 

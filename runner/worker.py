@@ -23,14 +23,14 @@ from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
-from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
+from core.verdicts import FAULTS, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
-from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
+from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
@@ -332,6 +332,7 @@ class Worker:
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
             facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            check_published((file.name for file in outcome.files), succeeded=True)
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
@@ -350,7 +351,7 @@ class Worker:
                 due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
+        files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
@@ -360,7 +361,7 @@ class Worker:
             reason = f"decided by {job.decision.key} while it ran"
             return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
         terms, pins = outcome.terms or ReviewTerms(), outcome.pins
-        review = Review(questions=int(outcome.summary.get("questions", 1)), on_expiry=terms.on_expiry)
+        review = Review(questions=outcome.questions, on_expiry=terms.on_expiry)
         asked = replace(job, decision=pins.decision if pins is not None else None)
         files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
         return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
@@ -403,9 +404,9 @@ def _may_lack_room(outcome: Outcome) -> bool:
     return outcome.verdict in _SYSTEM_ERRORS and "OSError" in claim
 
 
-def _note(held: Held, event: dict[str, Any]) -> None:
-    if event.get("event") == "progress":
-        held.progress = {k: event.get(k) for k in ("pass", "done", "total")}
+def _note(held: Held, event: Event) -> None:
+    if isinstance(event, PassProgress):
+        held.progress = {"pass": event.step, "done": event.done, "total": event.total}
 
 
 def _record_attempt(

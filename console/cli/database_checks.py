@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from console.cli.checks import OK, WARNING, WRONG, Check
-from console.cli.job_facts import span
+from console.job_facts import span
 from infra.postgres.health import RUNNER_CONNECTIONS, ServerHealth, examine_all
 from infra.wiring import Stack
 

@@ -167,7 +167,7 @@ _PLACES = ("@", '{"token":@}', '{"tenant":"acme","names":@}', '{"answers":@}', "
 
 def _warm(operation: Operation, where: str) -> None:
     for body in (b"[0]", b'"' + b"x" * 3000 + b'"', b"[0]"):
-        call(operation, where, body)
+        call(operation, where, form(body) if where == "files" else body)
 
 
 def growth(operation: Operation, requests: int) -> float:

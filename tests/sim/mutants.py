@@ -10,6 +10,8 @@ import core.fairness
 import core.jobs
 import core.proofs
 import handlers.recording
+import runner.latest
+import runner.publish
 import runner.staging
 from core.drops import is_placeholder
 from core.fairness import Offer, SlotShares
@@ -17,7 +19,9 @@ from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.audit import Audit
-from runner.publish import Publisher, read_order
+from runner.documents import read_document, read_order
+from runner.latest import LatestPointers
+from runner.publish import Publisher
 from tests.sim.crowd import Crowd
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
@@ -60,12 +64,12 @@ def _fence_floor(stack: ExitStack) -> None:
 def _latest_followed(stack: ExitStack) -> None:
     """latest.json was deleted without a look at what a newer job had written meanwhile; takes thousands of seeds."""
 
-    def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
-        order = read_order(self._read(latest_key(job)))
+    def retract(self: LatestPointers, job: Job, *, fall_back: bool = False) -> None:
+        order = read_order(read_document(self.store, latest_key(job)))
         if order and order[-1] == job.job_id:
             self.store.delete(latest_key(job))
 
-    _patch(stack, Publisher, "retract_latest", retract)
+    _patch(stack, LatestPointers, "retract", retract)
 
 
 def _result_condition(stack: ExitStack) -> None:
@@ -81,7 +85,8 @@ def _result_condition(stack: ExitStack) -> None:
 def _expiry_wait(stack: ExitStack) -> None:
     """A job that had just expired ran again at once, and the outputs of that run were removed as the old ones."""
     _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
-    _patch(stack, Publisher, "_unchanged", lambda _self, _job: True)
+    _patch(stack, runner.publish, "is_current", lambda _table, _job: True)
+    _patch(stack, runner.latest, "is_current", lambda _table, _job: True)
     _patch(stack, Publisher, "_read_back", lambda _self, _job, _body: True)
     _patch(stack, Audit, "round", lambda _self: Counter())  # it heals what this bug leaves
 

@@ -11,8 +11,10 @@ import pytest
 
 from core.fairness import QUANTUM_SECONDS, longest_run
 from core.jobs import Job, State
-from core.ports import BoxOrder, BoxReport, Pause
+from core.ports import Pause
 from core.verdicts import Verdict
+from runner.boxes import BoxOrder, BoxReport
+from runner.engine.contract import VerifyOrder
 from runner.fleet import Fleet
 from tests.support.places import PLACES, Place, embedded
 from tests.support.world import ScriptedSandbox, World
@@ -32,9 +34,9 @@ class Boxes(ScriptedSandbox):
         self.stubborn = False
 
     def run(self, order: BoxOrder, *, killed, on_event=lambda _: None) -> BoxReport:
-        if "verify" in order.job:
+        if isinstance(order.job, VerifyOrder):
             return super().run(order, killed=killed, on_event=on_event)
-        name = str(order.job["inputs"][0]["name"])
+        name = order.job.inputs[0].name
         with self.lock:
             self.running[order.label] = name
             self.most = max(self.most, len(self.running))

@@ -1,11 +1,11 @@
-"""How jobs are shown on the command line, and their JSON shapes (docs/commands.md)."""
+"""How jobs are shown to people, and their JSON shapes (docs/commands.md, docs/api.md)."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from core.jobs import Job, State, job_dict
 from core.keys import job_folder, result_key
-from core.ports import NewerRow
+from core.ports import NewerRow, Pause
 
 
 def job_shape(job: Job) -> dict[str, Any]:
@@ -17,6 +17,10 @@ def newer_shape(row: NewerRow) -> dict[str, Any]:
     """The known part of a row that a newer program wrote."""
     known = {name: getattr(row, name) for name in ("job_id", "tenant", "workflow", "state", "created_at")}
     return {**known, "newer": {"version": row.why.version, "message": str(row.why)}}
+
+
+def pause_shape(pause: Pause) -> dict[str, Any]:
+    return {"tenant": pause.tenant, "workflow": pause.workflow, "since": pause.since, "by": pause.by}
 
 
 def when(at: float | None) -> str:
