@@ -1,15 +1,19 @@
 """Large texts are read by a process with limits of its own; how it ends tells whose fault it is."""
 
+import json
 import operator
 import os
 import pathlib
 import pickle
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from core.budget import Budget, Parsed
 from core.errors import Problem, StoreUnavailable
+from infra import parsing
 from infra.apart import HelperPool, TooCostly
 
 
@@ -74,3 +78,33 @@ def test_there_are_two_helpers_at_most(pool):
     with ThreadPoolExecutor(6) as threads:
         pids = set(threads.map(lambda _: pool.call(os.getpid, ()), range(20)))
     assert len(pids) <= 2
+
+
+class TestBodiesOfRequests:
+    BUDGET = Budget(bytes=1_000_000, values=50_000)
+
+    def read(self, body: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[object, list[object]]:
+        """What is found, and which functions were run apart."""
+        ran: list[object] = []
+
+        def noted(act: Callable[..., object], *given: object) -> object:
+            ran.append(act)
+            return act(*given)
+
+        monkeypatch.setattr(parsing, "apart", noted)
+        return parsing.parse_body(body, self.BUDGET), ran
+
+    def test_a_large_one_is_not_weighed_in_the_process_that_serves_everybody(self, monkeypatch):
+        found, ran = self.read(b'{"keys":[' + b'"a",' * 200_000 + b'"b"]}', monkeypatch)
+        assert ran == [parsing.body_of]
+        assert isinstance(found, list)
+        assert "too many values" in found[0].problem
+
+    def test_a_small_one_is(self, monkeypatch):
+        assert self.read(b'{"keys": ["a"]}', monkeypatch) == (Parsed({"keys": ["a"]}, 2), [])
+
+    def test_it_comes_back_whole(self):
+        body = {"keys": ["ä" * 100] * 400, "n": [1, 1.5, None, True, {"a": []}]}
+        found = parsing.parse_body(json.dumps(body).encode(), self.BUDGET)
+        assert isinstance(found, Parsed)
+        assert found.raw == body
