@@ -37,7 +37,7 @@ _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 Model = TypeVar("Model", bound=BaseModel)
 Tell = Callable[[ErrorDetails], Problem]  # words one mistake
 # Looks at a document before it is validated: what is wrong with it as a whole.
-Check = Callable[[dict[str, Any]], list[Problem]]
+Check = Callable[[dict[str, object]], list[Problem]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +86,7 @@ def read(
 
 
 class Parsed(NamedTuple):
-    raw: dict[str, Any]
+    raw: dict[str, object]
     values: int
 
 
@@ -138,7 +138,9 @@ def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[
     return Parsed(raw, weight.values)
 
 
-def validate(kind: type[Model], raw: dict[str, Any], *, values: int, tell: Tell | None = None) -> Model | list[Problem]:
+def validate(
+    kind: type[Model], raw: dict[str, object], *, values: int, tell: Tell | None = None
+) -> Model | list[Problem]:
     """A model of a document, or the first mistakes in it. `values`: how many it holds."""
     try:
         if values <= _FEW:

@@ -6,7 +6,7 @@ refused with one line per mistake. What it says is applied by the engine (runner
 
 from collections.abc import Iterable
 from posixpath import basename
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -95,7 +95,7 @@ def parse_decision(body: bytes) -> Decision:
     return found
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     answers = raw.get("answers")
     if isinstance(answers, list) and len(answers) > MAX_ANSWERS:
         return [Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")]
@@ -142,7 +142,7 @@ def fields_of(manifest: Manifest, config: Iterable[str]) -> frozenset[str] | Non
     return frozenset(f.name for f in manifest.fields) | {basename(key).removesuffix(".py") for key in rules}
 
 
-def decision_schema() -> dict[str, Any]:
+def decision_schema() -> dict[str, object]:
     """The JSON Schema of decision v1, for editors; exported to docs/."""
     schema = Decision.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "ade-drop decision v1"}

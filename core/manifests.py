@@ -387,7 +387,7 @@ def parse_manifest(body: bytes) -> Manifest:
     return found
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     """What would take long to validate, before it is validated."""
     for name, most in (("fields", MAX_FIELDS), ("rules", MAX_RULES)):
         if isinstance(given := raw.get(name), list) and len(given) > most:
@@ -400,7 +400,7 @@ def _bounded(raw: dict[str, Any]) -> list[Problem]:
     return []
 
 
-def manifest_schema() -> dict[str, Any]:
+def manifest_schema() -> dict[str, object]:
     """The JSON Schema of manifest v1, for editors; exported to docs/."""
     schema = Manifest.model_json_schema()
     return {

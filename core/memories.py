@@ -303,7 +303,7 @@ def parse_memory(body: bytes) -> Memory:
     return _ordered(found)
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     for name, most in _LIMITS:
         if isinstance(given := raw.get(name), list) and len(given) > most:
             return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
@@ -353,7 +353,7 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     headers, values = _by_key(memory.headers, _add), _by_key(memory.values, _add)
     shapes, readings = _by_key(memory.shapes, _newest), _by_key(memory.readings, _newest)
     for fact in facts:
-        said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
+        said: dict[str, object] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
         if isinstance(fact, ReadingFact):
             entry = _made(
                 ReadingEntry, sender=fact.sender, header=" ".join(fact.header.split()), reading=fact.reading, **said

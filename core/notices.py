@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from core.jobs import Job, Notice, State, stamp_text
@@ -56,7 +56,7 @@ def body(job: Job, notice: Notice) -> bytes:
     folder = output_folder(job.tenant, job.subject, job.workflow, job.job_id)
     ended = notice.kind in ("succeeded", "failed")
     error = job.error if notice.kind == "failed" else None
-    told: dict[str, Any] = {
+    told: dict[str, object] = {
         "notice": 1,
         "id": notice.id,
         "kind": notice.kind,

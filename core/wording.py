@@ -178,7 +178,7 @@ def no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     """For `json.loads`: a key that an object has twice is refused."""
     seen = dict(pairs)
     if len(seen) != len(pairs):

@@ -15,7 +15,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
@@ -24,7 +23,10 @@ from core.jobs import (
     RETRIABLE,
     UNSTARTED,
     WAITING,
+    InputRef,
     Job,
+    ObjectRef,
+    PinChanges,
     State,
     again,
     decided,
@@ -258,7 +260,7 @@ class Recorder:
 
     def _after(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job | None:
         now, newer = self.clock.now(), planned.stamp > job.stamp
-        fresh: dict[str, Any] = {
+        starts: _Starts = {
             "manifest": planned.manifest,
             "config": planned.config,
             "config_place": planned.config_place,
@@ -268,12 +270,13 @@ class Recorder:
             "memories": planned.memories,
             "decision": planned.decision,
             "decided_at": planned.decided_at,
+            "waiting_for": planned.waiting_for,
+            "announced": planned.announced,
+            "due_at": planned.due_at,
         }
-        waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
-        starts = fresh | waits | {"due_at": planned.due_at}
         if job.state is State.AWAITING and planned.state is State.AWAITING:
             if planned.waiting_for != job.waiting_for:
-                return replace(job, reason=planned.reason, **waits)
+                return replace(job, reason=planned.reason, waiting_for=planned.waiting_for, announced=planned.announced)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
         elif not is_taken_back(job, now):
@@ -306,6 +309,20 @@ class Recorder:
             ended = mutate(self.table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
                 done.superseded.append(ended)
+
+
+class _Starts(PinChanges):
+    """What a plan says about a job that it starts."""
+
+    manifest: ObjectRef | None
+    config: tuple[ObjectRef, ...]
+    config_place: str
+    inputs: tuple[InputRef, ...]
+    stamp: float
+    priority: int
+    waiting_for: tuple[str, ...]
+    announced: bool
+    due_at: float | None
 
 
 class _Line:

@@ -146,7 +146,7 @@ class Deliveries:
         return answer
 
 
-def _about(notice_id: str, kind: str) -> dict[str, Any]:
+def _about(notice_id: str, kind: str) -> dict[str, object]:
     values = {"id": notice_id, "kind": kind}
     told = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
     return {"MessageAttributes": told, "Subject": json.dumps(f"ade-drop: {kind}").strip('"')}

@@ -19,7 +19,7 @@ from core.caches import BoundedCache
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, is_for
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
-from core.jobs import Job, ObjectRef
+from core.jobs import Job, ObjectRef, PinChanges
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
@@ -322,11 +322,11 @@ def indexed(bodies: Sequence[bytes]) -> StagedMemories:
     return StagedMemories(tuple(json.dumps(memory, ensure_ascii=False).encode() for memory in memories), index)
 
 
-def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
+def repinned(store: ObjectStore, job: Job) -> PinChanges:
     """The newest memories and the decision that is there now, for a new round of a job."""
     keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
-    pinned: dict[str, Any] = {"memories": memories}
+    pinned: PinChanges = {"memories": memories}
     found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
     for info in sorted(found, key=lambda i: (i.modified, i.key)):  # the newest that fits
         if _read_decision(store, replace(job, decision=info.ref)) is not None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
-from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
+from core.jobs import Job, JobError, Mends, PinChanges, Retry, Review, State, ask, decide, load_job, move, since, start
 from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
@@ -55,6 +55,14 @@ _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.
 
 # Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
 Ready = Callable[[Callable[[], Verdict | None]], None]
+
+
+class _Facts(PinChanges, total=False):
+    """What an attempt found out, whatever its end."""
+
+    summary: dict[str, Any]
+    sandbox: dict[str, Any]
+    mends: Mends | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +332,7 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
+        facts: _Facts = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories if verdict is Verdict.OK else outcome.pins.pinned
         if verdict is Verdict.OK:
@@ -351,7 +359,7 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
-    def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
+    def _asked(self, job: Job, outcome: Outcome, facts: _Facts) -> Job:
         """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
         now, given = self.clock.now(), outcome.given
         if job.decision is not None and (given is None or given.digest != job.decision.digest):

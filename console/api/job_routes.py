@@ -3,7 +3,6 @@
 import hashlib
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
@@ -193,7 +192,7 @@ def list_jobs(call: Call) -> Answer:
     return Response(body, media_type="application/json")
 
 
-def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, Any]:
+def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, object]:
     if asked is not None and not call.principal.sees(asked):
         return {"jobs": [], "newer": [], "cursor": None}
     try:
@@ -212,7 +211,7 @@ def show_job(call: Call) -> Answer:
     return view(call, job)
 
 
-def view(call: Call, job: Job) -> dict[str, Any]:
+def view(call: Call, job: Job) -> dict[str, object]:
     """A job's record, its timeline, and where the rest is."""
     at = f"/jobs/{job.job_id}"
     parts = ("artifact", "output", "logs", "result.zip", "files")

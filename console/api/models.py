@@ -153,7 +153,7 @@ class ActBody(Given):
 class DecideBody(Given):
     """Answers to the questions of a review; docs/review.md."""
 
-    answers: list[dict[str, Any]] = Field(default=[], max_length=2000)
+    answers: list[dict[str, object]] = Field(default=[], max_length=2000)
     accept: bool = Field(default=False, description="take the likeliest answer to whatever is not answered here")
     remember: bool = True
 
@@ -212,7 +212,7 @@ class JobRecord(Shape):
     created_at: float
     rev: int
     outputs: str
-    error: dict[str, Any] | None
+    error: dict[str, object] | None
 
 
 class NewerRecord(Shape):
@@ -223,7 +223,7 @@ class NewerRecord(Shape):
     workflow: str
     state: str
     created_at: float
-    newer: dict[str, Any]
+    newer: dict[str, object]
 
 
 class JobList(Shape):
@@ -318,7 +318,7 @@ class PauseList(Shape):
 
 class ReviewRecord(Shape):
     job: JobRecord
-    review: dict[str, Any] | None = Field(description="null if there is none or it is over 4 MiB; download it then")
+    review: dict[str, object] | None = Field(description="null if there is none or it is over 4 MiB; download it then")
 
 
 class ReviewList(Shape):
@@ -332,7 +332,7 @@ class MemoryRecord(Shape):
     workflow: str
     version: str
     size: int
-    memory: dict[str, Any] | None = Field(description="null if it is over 4 MiB or does not validate")
+    memory: dict[str, object] | None = Field(description="null if it is over 4 MiB or does not validate")
 
 
 class MemoryList(Shape):
@@ -349,7 +349,7 @@ class Overview(Shape):
         description="whether `tenants` (and `states` of one tenant) count all jobs: a large DynamoDB table counts the "
         "newest of them, so that there are at least so many"
     )
-    queue: dict[str, Any] | None
+    queue: dict[str, object] | None
     trouble: str = Field(description="why `queue` is null though the caller may see it: the queue does not answer")
     pauses: list[PauseRecord]
 
@@ -365,7 +365,7 @@ class SenderList(Shape):
 
 
 class ActionList(Shape):
-    actions: list[dict[str, Any]]
+    actions: list[dict[str, object]]
 
 
 class Signed(Shape):

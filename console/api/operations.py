@@ -76,7 +76,7 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
     """Check what came in, call the handler, turn what it gives into an answer."""
     query = body = None
     if operation.query is not None:
-        query = checked(operation.query, _plain(request), "query parameter")
+        query = checked(operation.query, query_values(request), "query parameter")
     if operation.body is not None and not _is_form(request, operation):
         body = await read_json(operation.body, request)
     call = Call(request, context, principal, query, body)
@@ -150,16 +150,13 @@ def _invalid(problems: list[Problem], what: str) -> ProblemError:
     )
 
 
-def _plain(request: Request) -> dict[str, Any]:
-    """The query as a mapping; a name given several times is a list."""
-    found: dict[str, Any] = {}
+def query_values(request: Request, *, empty: bool = True) -> dict[str, str | list[str]]:
+    """The query as a mapping; a name that occurs several times has a list. `empty`: also fields without a value."""
+    found: dict[str, list[str]] = {}
     for name, value in request.query_params.multi_items():
-        found[name] = (
-            [*found[name], value]
-            if isinstance(found.get(name), list)
-            else ([found[name], value] if name in found else value)
-        )
-    return found
+        if value or empty:
+            found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _is_form(request: Request, operation: Operation) -> bool:

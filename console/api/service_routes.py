@@ -4,6 +4,7 @@ import contextlib
 import json
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -26,7 +27,7 @@ from core.ports import JobQuery, ObjectInfo, Pause
 from infra import meters
 from infra.parsing import check_memory, read_decision
 from infra.prometheus_text import CONTENT_TYPE
-from infra.reviews import put_decision
+from infra.reviews import DecisionBody, put_decision
 
 _ANSWER_BYTES = 4 * 1024 * 1024  # of the documents in one answer
 SESSION_SECONDS = 12 * 3600
@@ -42,7 +43,7 @@ def overview(call: Call) -> Answer:
     return overview_shape(call, call.query.tenant)
 
 
-def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
+def overview_shape(call: Call, asked: str | None) -> dict[str, object]:
     facts = call.context.facade.overview(_tenant(call, asked))
     queue, recent = facts.queue, facts.recent
     return {
@@ -125,7 +126,7 @@ def decide(call: Call) -> Answer:
     return {"job_id": job.job_id, "decision": key}
 
 
-def decision_document(call: Call, job: Job) -> dict[str, Any]:
+def decision_document(call: Call, job: Job) -> DecisionBody:
     """The caller's answers about a job, as a decision says them."""
     return {
         "decision": 1,
@@ -278,8 +279,18 @@ def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Ope
 def _post(  # noqa: PLR0917 - read as a table below
     path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
 ) -> Operation:
-    given: dict[str, Any] = {"name": handler.__name__, "answers": {200: answer}, "also": (403, 413, 415)} | more
-    return Operation(method="POST", path=path, handler=handler, summary=summary, right=right, body=body, **given)
+    usual = Operation(
+        method="POST",
+        path=path,
+        name=handler.__name__,
+        handler=handler,
+        summary=summary,
+        right=right,
+        body=body,
+        answers={200: answer},
+        also=(403, 413, 415),
+    )
+    return replace(usual, **more)
 
 
 _OF = models.OverviewQuery

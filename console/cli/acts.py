@@ -88,7 +88,7 @@ def act(
     job_ids: Iterable[str], change: Callable[[str], Job], *, out: Printer, done: Callable[[Job], str] = _new_state
 ) -> int:
     """Run an action on every job; one that fails is reported and does not stop the others."""
-    code, results = Exit.OK, []
+    code, results = Exit.OK, list[dict[str, object]]()
     for job_id in job_ids:
         try:
             job = change(job_id)

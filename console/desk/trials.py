@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from console.desk.files import Desk, info_of, lay_out, read_manifest
 from core.decisions import DecisionInvalid
@@ -143,7 +142,7 @@ class TriedTable:
             return ask(job, now=self._clock.now(), review=review, expires=terms.seconds, key=decision_place(job))
         return self._ended(job, report.verdict, report.message, report.where)
 
-    def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, Any]) -> Job:
+    def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, object]) -> Job:
         """What the fleet would decide, without retries."""
         decision = decide(verdict, attempt=1, policy=replace(self._settings.retry_policy, max_attempts=1), jitter=0.0)
         state = decision.state if isinstance(decision, End) else State.FAILED

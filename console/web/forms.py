@@ -104,8 +104,18 @@ def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Respons
 
 def _ask(call: Call, act: str, text: str, action: str, *, back: str, fields: Mapping[str, str]) -> Response:
     """A page that asks before something is done."""
-    facts: dict[str, Any] = {"text": text, "button": f"Yes, {act}", "action": action, "fields": fields, "back": back}
-    return page(call, "acts.html", title=act.capitalize(), refused=[], **facts)
+    button = f"Yes, {act}"
+    return page(
+        call,
+        "acts.html",
+        title=act.capitalize(),
+        refused=[],
+        text=text,
+        button=button,
+        action=action,
+        fields=fields,
+        back=back,
+    )
 
 
 def _report(  # noqa: PLR0917 - as it is shown
@@ -114,8 +124,17 @@ def _report(  # noqa: PLR0917 - as it is shown
     """What became of many jobs, and a button to go on where there are more."""
     text = f"{plural(count - len(refused), 'job')} done" + (f", {len(refused)} skipped." if refused else ".")
     button = "Go on with the rest" if rest else ""
-    facts: dict[str, Any] = {"text": text, "button": button, "action": "/acts/jobs", "fields": rest or {}, "back": back}
-    return page(call, "acts.html", title=act.capitalize(), refused=refused[:_SHOWN], **facts)
+    return page(
+        call,
+        "acts.html",
+        title=act.capitalize(),
+        refused=refused[:_SHOWN],
+        text=text,
+        button=button,
+        action="/acts/jobs",
+        fields=rest or {},
+        back=back,
+    )
 
 
 async def answer(call: Call) -> Answer:
@@ -130,14 +149,14 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     questions = pages.questions(call.context.facade.review(job)) or []
     if form.get("of") != pages.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    given: list[tuple[dict[str, Any], Any]] = []
+    given: list[tuple[pages.AskedQuestion, str | None]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
             given.append((question, candidates[int(chosen)]["value"]))
     # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
     taken = {_place(asked, value) for asked, value in given if asked.get("kind") == "required" and value}
-    answers = [
+    answers: list[dict[str, object]] = [
         {"id": asked["id"], "value": value}
         for asked, value in given
         if _place(asked, asked.get("column")) not in taken or value != asked.get("chosen")
@@ -145,7 +164,7 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
 
 
-def _place(question: Mapping[str, Any], column: Any) -> tuple[str, str, str]:
+def _place(question: pages.AskedQuestion, column: object) -> tuple[str, str, str]:
     return str(question.get("input")), str(question.get("sheet")), str(column)
 
 

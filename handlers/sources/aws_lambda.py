@@ -33,7 +33,7 @@ class LambdaHandler:
         self._log = log
         self._refuse = refuse
 
-    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, event: Mapping[str, Any]) -> dict[str, object]:
         records = event.get("Records")
         if isinstance(records, list) and any(_from_sqs(record) for record in records):
             failed = self._failed(records)
@@ -129,7 +129,7 @@ def _assembled() -> tuple[LambdaHandler, EmbeddedMetrics]:
     return made, EmbeddedMetrics(telemetry, settings.metrics_namespace)
 
 
-def handler(event: Mapping[str, Any], _context: object = None) -> dict[str, Any]:
+def handler(event: Mapping[str, Any], _context: object = None) -> dict[str, object]:
     handle, metrics = _assembled()
     with metrics.invocation():
         return handle(event)

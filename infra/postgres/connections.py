@@ -171,7 +171,7 @@ def in_schema(text: str, schema: str) -> str:
     return text if schema == "ade" else text.replace("ade.", f'"{schema}".')
 
 
-def storable(values: dict[str, Any]) -> dict[str, Any]:
+def storable(values: dict[str, object]) -> dict[str, object]:
     """Values with a sign in the place of what no text in PostgreSQL holds: NUL and halves of surrogate pairs.
 
     For what is looked up, which then is not found, and for texts for people. The rows of jobs are written as they are.

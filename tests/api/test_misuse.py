@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from console.api import actions, bodies, clients, following, guarding, job_routes, metrics
+from console.api import actions, bodies, clients, following, guarding, job_routes
 from console.api import server as server_module
 from console.api.access import Scope
 from console.api.actions import ACTIONS
@@ -24,6 +24,7 @@ from core.errors import StoreUnavailable
 from core.jobs import State
 from infra.addresses import bind
 from infra.logs import Log
+from infra.prometheus_text import sample
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
 FORM = "multipart/form-data; boundary=B"
@@ -695,8 +696,8 @@ class TestWhatIsLeftAndTold:
             assert rig.context.spool.folder.exists()
 
     def test_a_count_is_reported_to_its_last_digit(self):
-        assert metrics._line("n", {}, 12345678) == "n 12345678"
-        assert metrics._line("n", {}, 0.25) == "n 0.25"
+        assert sample("n", {}, 12345678) == "n 12345678"
+        assert sample("n", {}, 0.25) == "n 0.25"
 
     def test_a_refusal_does_not_tell_where_the_bucket_is(self, rig: ApiRig):
         rig.client.put("/uploads/inbox/acme/x.csv", content=b"x")

@@ -3,7 +3,6 @@
 import argparse
 import getpass
 import sys
-from typing import Any
 
 from console.cli import wire
 from console.cli.guard import Exit
@@ -16,13 +15,12 @@ from core.keys import decision_place, job_folder
 from core.ports import ObjectStore
 from core.verdicts import Verdict
 from handlers.intake import Intake
-from infra.reviews import put_decision, read_questions
+from infra.reviews import DecisionBody, Question, put_decision, read_questions
 from infra.wiring import Stack
 from runner.engine.drawing import in_words
 
 _REASONS = 3
 _LAST_ROW = 1_048_576
-Question = dict[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -166,15 +164,17 @@ def _show(number: int, question: Question, out: Printer) -> None:
 def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argparse.Namespace) -> str:
     """Write the decision; what an earlier one says about other questions stays in it."""
     questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
-    decision: dict[str, Any] = {
+    decision: DecisionBody = {
         "decision": 1,
         "workflow": job.workflow,
         "job": job.job_id,
         "by": args.by or getpass.getuser(),
         "answers": [_self_contained(questions[name], value) for name, value in given.items()],
     }
-    decision |= {"accept": True} if args.accept else {}
-    decision |= {"remember": False} if args.no_remember else {}
+    if args.accept:
+        decision["accept"] = True
+    if args.no_remember:
+        decision["remember"] = False
     try:
         return put_decision(store, job, decision)
     except DecisionInvalid as error:
@@ -183,7 +183,7 @@ def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argpa
         raise UsageError(f"somebody else decided on {job.job_id} in the meantime; check it and repeat") from None
 
 
-def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
+def _self_contained(question: Question, value: str | None) -> dict[str, object]:
     """An answer that says what it is about by its header if it has one, so that it can be read and remembered."""
     header = question["header"]
     if question["kind"] == "required" and value is not None:

@@ -6,7 +6,6 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from console.cli.explain import explained
 from console.cli.guard import exit_of
@@ -61,7 +60,7 @@ def _run(table: TriedTable, trial: Trial, signals: Signals) -> Job:
         progress.clear()
 
 
-def _progress_words(job: Job, event: dict[str, Any]) -> str:
+def _progress_words(job: Job, event: dict[str, object]) -> str:
     total = f"/{event['total']}" if event.get("total") else ""
     return f"{job.subject}: {event.get('pass', '')} {event.get('done') or ''}{total}"
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from openpyxl import Workbook
 
@@ -19,7 +18,7 @@ class DemoDrop:
     file: str
     says: str  # what is messy about it
     write: Callable[[Path], None]
-    manifest: dict[str, Any]
+    manifest: dict[str, object]
 
     def manifest_text(self) -> str:
         return json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n"
