@@ -22,7 +22,7 @@ from runner.sandbox.claims import printable
 
 LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
-_KEPT_BYTES = 128 * 1024 * 1024
+_DOCUMENT_BYTES = 128 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
@@ -107,7 +107,7 @@ class Facade:
         self._recent: dict[str | None, Fresh[Recent]] = {}
         self._senders: dict[str | None, Fresh[list[SenderFacts]]] = {}
         self._lock = threading.Lock()
-        self._documents = BoundedCache[tuple[str, str], dict[str, object]](_KEPT_BYTES)
+        self._documents = BoundedCache[tuple[str, str], dict[str, object]](_DOCUMENT_BYTES)
 
     # Jobs
 
@@ -399,7 +399,7 @@ class Fresh(Generic[T]):
         known, now = self._known, self._steady()
         if known is not None and now < known.until:
             return known.answer
-        if known is not None and self._aside and known.took > _ASIDE_SECONDS:
+        if known is not None and self._aside and known.seconds > _ASIDE_SECONDS:
             if self._asking.acquire(blocking=False):
                 threading.Thread(target=self._ask_aside, name="count", daemon=True).start()
             return known.answer
@@ -432,13 +432,13 @@ class Fresh(Generic[T]):
             answer = self._ask()
         except AdeError as error:
             now = self._steady()
-            self._failed = _Known(error, at=now, took=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
+            self._failed = _Known(error, at=now, seconds=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
             raise
         now = self._steady()
         self._failed = None
         most = _MOST_FRESH_ASIDE if self._aside else _MOST_FRESH
         fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), most)
-        self._known = _Known(answer, at=now, took=now - began, until=now + fresh)
+        self._known = _Known(answer, at=now, seconds=now - began, until=now + fresh)
         return answer
 
     def _ask_aside(self) -> None:
@@ -453,7 +453,7 @@ class Fresh(Generic[T]):
 class _Known(Generic[T]):
     answer: T
     at: float
-    took: float
+    seconds: float
     until: float  # when it stops being fresh
 
 

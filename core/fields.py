@@ -217,10 +217,10 @@ class Comparison(Strict):
     @model_validator(mode="after")
     def _one_side(self) -> Self:
         unary = self.op in ("empty", "present")
-        given = (self.value is not None) + (self.other is not None)
-        if given != (0 if unary else 1):
+        operands = (self.value is not None) + (self.other is not None)
+        if operands != (0 if unary else 1):
             wants = "nothing beside field" if unary else "exactly one of value and other beside field"
-            raise wrong(f"has {given} of value and other with operator {self.op}", wants)
+            raise wrong(f"has {operands} of value and other with operator {self.op}", wants)
         if self.op in ("in", "not in") and not isinstance(self.value, list):
             raise wrong(f"is {shown(self.value)}", f"a list of values: operator {self.op} takes one", "value")
         return self

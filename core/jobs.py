@@ -23,8 +23,8 @@ from core.errors import IllegalTransition, RecordNewer, RowUnreadable
 from core.verdicts import FAULTS, Fault, Verdict
 
 NO_WORKFLOW = "-"
-HISTORY_KEPT = 24
-NOTICES_KEPT = 40
+MAX_HISTORY = 24
+MAX_NOTICES = 40
 
 
 class State(StrEnum):
@@ -294,7 +294,7 @@ def move(
         "waiting_for": (),
         "updated_at": now,
         "deferred_until": None,
-        "history": (*job.history, (str(to), now))[-HISTORY_KEPT:],
+        "history": (*job.history, (str(to), now))[-MAX_HISTORY:],
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
@@ -323,7 +323,7 @@ def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
     if to is S.EXPIRED:
         return ()
     kind = NOTICE_KINDS.get(to)
-    return left if kind is None else (*left, *new_notices(job, kind, now))[-NOTICES_KEPT:]
+    return left if kind is None else (*left, *new_notices(job, kind, now))[-MAX_NOTICES:]
 
 
 def new_notices(job: Job, kind: str, now: float) -> tuple[Notice, ...]:
@@ -379,15 +379,15 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
-TAKEN_BACK_SECONDS = 60.0  # longer than any single call to a store
+RETRACTED_SECONDS = 60.0  # longer than any single call to a store
 
 
-def is_taken_back(job: Job, now: float) -> bool:
+def is_retracted(job: Job, now: float) -> bool:
     """Whether an expired job's outputs are certain to be gone; until then it may not run again.
 
     Deletes are unconditional: one still on its way would hit the outputs of the next run.
     """
-    return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < TAKEN_BACK_SECONDS)
+    return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < RETRACTED_SECONDS)
 
 
 def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Unpack[JobChanges]) -> Job:

@@ -161,10 +161,10 @@ def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
     return [_change(event["detail"], event["detail"]["object"]["key"], kind, version="version-id")]
 
 
-def _change(said: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
-    found = said["object"]
+def _change(record: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
+    found = record["object"]
     return Change(
-        bucket=said["bucket"]["name"],
+        bucket=record["bucket"]["name"],
         key=key,
         kind=kind,
         sequencer=found.get("sequencer", ""),

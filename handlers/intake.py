@@ -129,9 +129,9 @@ class Intake:
         try:
             self._folders.each(lambda scan: self._scan_keys(*scan), scans)
         except Exception:
-            self._recorder.settle(followups)  # so that the other folders' jobs need not wait for the janitor
+            self._recorder.follow_up(followups)  # so that the other folders' jobs need not wait for the janitor
             raise
-        self._recorder.settle(followups)
+        self._recorder.follow_up(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
             self._forget_vanished(tenant, report)
 
@@ -213,9 +213,9 @@ class Intake:
         try:
             yield from self._scan_tenant(scan, tenant)
         except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
-            self._recorder.settle(scan.followups)
+            self._recorder.follow_up(scan.followups)
             raise
-        self._recorder.settle(scan.followups)  # so that recorded jobs need not wait for the janitor
+        self._recorder.follow_up(scan.followups)  # so that recorded jobs need not wait for the janitor
 
     def _scan_tenant(self, scan: Scan, tenant: str) -> Iterator[None]:
         inbox = scan.view.below(f"{INBOX}{tenant}/")

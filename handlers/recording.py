@@ -30,7 +30,7 @@ from core.jobs import (
     State,
     again,
     decided,
-    is_taken_back,
+    is_retracted,
     job_id,
     move,
     put_back,
@@ -107,11 +107,11 @@ class FollowUps:
         with self._lock:
             return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
+    def drain(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
+            pending = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
             self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
-        return taken
+        return pending
 
 
 @dataclass(eq=False, repr=False)
@@ -193,7 +193,7 @@ class Recorder:
 
     def _is_in_order(self, job: Job) -> bool:
         """Whether no step of a job is left to whoever plans it again."""
-        return _is_sent(job) and _is_published(job) and is_taken_back(job, self.clock.now())
+        return _is_sent(job) and _is_published(job) and is_retracted(job, self.clock.now())
 
     def _trace(self, root: Root, job: Job, began: float) -> None:
         now = self.telemetry.now()
@@ -202,9 +202,9 @@ class Recorder:
         if job.enqueued_at is not None:  # its message was sent with the row
             self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
 
-    def settle(self, followups: FollowUps) -> None:
+    def follow_up(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
-        messages, placeholders, waiting, marks = followups.take()
+        messages, placeholders, waiting, marks = followups.drain()
         if messages:
             began = self.telemetry.now()
             enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
@@ -279,7 +279,7 @@ class Recorder:
                 return replace(job, reason=planned.reason, waiting_for=planned.waiting_for, announced=planned.announced)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
-        elif not is_taken_back(job, now):
+        elif not is_retracted(job, now):
             return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
             (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and is_current())

@@ -70,8 +70,8 @@ def _read(kind: type[T], parse: Callable[[bytes], T | list[Problem]], body: byte
         found = parse(body) if len(body) <= SMALL else apart(parse, body)
     except TooCostly as error:
         found = [Problem("$", f"cannot be read: {error}", allowed)]
-    taken = b"" if found is _VALID else body  # of the text, by what is kept
-    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    stored = b"" if found is _VALID else body  # of the text, by what is kept
+    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(stored))
     return found
 
 

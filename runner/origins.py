@@ -99,8 +99,8 @@ class Origins:
             kept = [c for c in row.corrections if c.job_id != job.job_id]
             if len(row.corrections) >= MAX_CORRECTIONS and len(kept) == len(row.corrections):  # not listed before
                 name = next(item.name for item in job.inputs if item.ref.key in files)
-                said = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
-                raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")
+                problem = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
+                raise StagingFailed(Verdict.MENDS, f"{problem}; drop the whole file again")
             known = {c.job_id for c in kept}
             place = max((c.place for c in row.corrections), default=0)
             for owner in owners.values():

@@ -26,7 +26,7 @@ from console.api.problems import ProblemError, respond
 CONNECTIONS = 1000
 LARGEST_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
-TAKE_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
+READER_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
 _SLOWEST = 1024  # bytes a second that a client has to read at
 ACCEPTED_AT_ONCE = 32  # more would come before any of them could make room
 _READ_AT_ONCE = 64 * 1024  # bytes; whatever nobody asks for yet stays in the system's buffers
@@ -162,10 +162,10 @@ class BoundedProtocol(H11Protocol):
     def _await_reader(self, before: int | None) -> None:
         """`before`: how many bytes were left at the last check. While we keep any of them nothing is added."""
         left = self.transport.get_write_buffer_size() + self._unacknowledged()
-        if before is not None and left > before - TAKE_SECONDS * _SLOWEST:
+        if before is not None and left > before - READER_SECONDS * _SLOWEST:
             self.transport.abort()
         else:
-            self._unread = self.loop.call_later(TAKE_SECONDS, self._await_reader, left)
+            self._unread = self.loop.call_later(READER_SECONDS, self._await_reader, left)
 
     def _unacknowledged(self) -> int:
         """Bytes that the system has taken and the client's has not."""

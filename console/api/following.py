@@ -100,10 +100,10 @@ class Followers:
                         piece = bytes(followed.log[after : after + _SENT_AT_ONCE])
                         last = after + len(piece) == len(followed.log) and followed.done
                         long = len(piece) == _SENT_AT_ONCE and b"\n" not in piece
-                        text, taken = log_text(piece, whole=last or long)
-                        if not taken:
+                        text, length = log_text(piece, whole=last or long)
+                        if not length:
                             break
-                        after += taken
+                        after += length
                         yield _event("log", {"text": text, "after": after}, name=f"{fence}.{after}")
                     if followed.done:
                         yield _event("end", facts, name=f"{fence}.{after}")

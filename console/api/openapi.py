@@ -54,9 +54,9 @@ class _Schemas:
     """The models' schemas under their names."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
-        taken = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
-        given = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
-        wanted: list[Any] = [(m, "validation") for m in taken] + [(m, "serialization") for m in given - taken]
+        requests = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
+        answers = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
+        wanted: list[Any] = [(m, "validation") for m in requests] + [(m, "serialization") for m in answers - requests]
         wanted.sort(key=lambda one: one[0].__name__)
         self._refs, made = models_json_schema(wanted, ref_template=_REF)
         self.all: dict[str, JsonSchema] = dict(sorted(made["$defs"].items()))

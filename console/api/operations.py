@@ -81,24 +81,24 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
         body = await read_json(operation.body, request)
     call = Call(request, context, principal, query, body)
     if inspect.iscoroutinefunction(operation.handler):
-        given = await operation.handler(call)
+        answer = await operation.handler(call)
     else:
-        given = await in_turn(call, operation.handler, call)
-    return as_response(given, next(iter(operation.answers), 200))
+        answer = await in_turn(call, operation.handler, call)
+    return as_response(answer, next(iter(operation.answers), 200))
 
 
-async def in_turn(call: Call, act: Callable[..., T], *given: Any) -> T:
+async def in_turn(call: Call, act: Callable[..., T], *arguments: Any) -> T:
     """Run something for a request in a thread, once its caller has one to spare."""
     async with call.context.guard.turn(call.principal):
-        return await run_in_threadpool(act, *given)
+        return await run_in_threadpool(act, *arguments)
 
 
-def as_response(given: Any, status: int) -> Response:
-    if isinstance(given, Response):
-        return given
-    if isinstance(given, BaseModel):
-        return Response(given.model_dump_json(), status_code=status, media_type="application/json")
-    return Response(json_bytes(given), status_code=status, media_type="application/json")
+def as_response(answer: Any, status: int) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if isinstance(answer, BaseModel):
+        return Response(answer.model_dump_json(), status_code=status, media_type="application/json")
+    return Response(json_bytes(answer), status_code=status, media_type="application/json")
 
 
 def json_bytes(value: Any) -> bytes:
@@ -125,14 +125,14 @@ async def read_json(model: type[Model], request: Request) -> Model:
 
 def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
     found = parse(body, BUDGET, twins=True)
-    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_described)
+    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, wording=_described)
 
 
 def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        found = mistakes(error, model, tell=_described)
+        found = mistakes(error, model, wording=_described)
     raise _invalid(found, what)
 
 

@@ -120,8 +120,8 @@ def decide(call: Call) -> Answer:
     try:
         key = put_decision(call.context.stack.store, job, decision)
     except PreconditionFailed:
-        said = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
-        raise ProblemError(HTTPStatus.CONFLICT, said) from None
+        problem = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
+        raise ProblemError(HTTPStatus.CONFLICT, problem) from None
     call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
@@ -272,8 +272,8 @@ def _tenant(call: Call, asked: str | None) -> str | None:
 
 
 def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Operation:
-    given = {"right": Permission.READ, "name": handler.__name__} | more
-    return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **given)
+    usual = {"right": Permission.READ, "name": handler.__name__} | more
+    return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **usual)
 
 
 def _post(  # noqa: PLR0917 - read as a table below

@@ -195,9 +195,9 @@ class Submissions:
     def tidy(self) -> None:
         """Forget answers to requests of more than a day ago."""
         today = datetime.fromtimestamp(self._stack.clock.now(), UTC)
-        kept = {f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/" for n in (-1, 0, 1)}
+        recent = {f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/" for n in (-1, 0, 1)}
         for folder in self._stack.store.level(REQUESTS).folders:
-            if folder not in kept:
+            if folder not in recent:
                 self._stack.store.delete_prefix(folder)
 
     def _finish(self, target: str, asked: str, act: Callable[[], Accepted]) -> Accepted:

@@ -63,11 +63,13 @@ def check_settings() -> Iterator[Check]:
             variable = line.partition("=")[0]
             yield Check("settings", WRONG, line, f"correct or unset {variable}; docs/settings.md lists all of them")
     else:
-        given = sorted(v for v in os.environ if v.startswith(PREFIX))
+        variables = sorted(v for v in os.environ if v.startswith(PREFIX))
         yield Check(
             "settings",
             OK,
-            f"{len(given)} set by ADE_* variables: {', '.join(given)}" if given else "all at their defaults",
+            f"{len(variables)} set by ADE_* variables: {', '.join(variables)}"
+            if variables
+            else "all at their defaults",
         )
     known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
     for variable in unknown_variables(os.environ):

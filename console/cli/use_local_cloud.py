@@ -47,10 +47,10 @@ def how_to(store: Server, variables: dict[str, str]) -> list[str]:
     """Commands to drop a file with common tools, for another terminal."""
     target, endpoint = f"s3://{BUCKET}/inbox/acme/", store.endpoint
     flags = f"--s3-provider=SeaweedFS --s3-endpoint={endpoint} --s3-env-auth"
-    kept = [name for name in variables if name.startswith("AWS_") or name.endswith("_URL")]
+    shown = [name for name in variables if name.startswith("AWS_") or name.endswith("_URL")]
     return [
         f"the bucket is {BUCKET} at {endpoint}; in another terminal:",
-        *(f"  export {name}='{variables[name]}'" for name in kept),
+        *(f"  export {name}='{variables[name]}'" for name in shown),
         "  mkdir -p drop",  # never `.`: run in a home folder, that would upload all of it
         "put your files and a manifest.json into the folder drop, then one of:",
         f"  aws --endpoint-url {endpoint} s3 cp drop {target} --recursive",

@@ -89,8 +89,8 @@ def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Respons
     if "all" not in form:
         return _report(call, act, back, len(ids), job_routes.act_on_some(call, act, ids))
     sure = "sure" in form
-    given = {"act": act, "filter": chosen, "dry_run": not sure, "cursor": form.get("cursor")}
-    answer: Any = job_routes.act_on_all(replace(call, body=checked(models.ActBody, given, "form field")))
+    body = {"act": act, "filter": chosen, "dry_run": not sure, "cursor": form.get("cursor")}
+    answer: Any = job_routes.act_on_all(replace(call, body=checked(models.ActBody, body, "form field")))
     count, cursor = int(answer["count"]), answer["cursor"]
     fields = {"all": act, "filter": json.dumps(chosen)}
     if sure:
@@ -149,17 +149,17 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     questions = pages.questions(call.context.facade.review(job)) or []
     if form.get("of") != pages.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    given: list[tuple[pages.AskedQuestion, str | None]] = []
+    answered: list[tuple[pages.AskedQuestion, str | None]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
-            given.append((question, candidates[int(chosen)]["value"]))
+            answered.append((question, candidates[int(chosen)]["value"]))
     # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
-    taken = {_place(asked, value) for asked, value in given if asked.get("kind") == "required" and value}
+    columns = {_place(asked, value) for asked, value in answered if asked.get("kind") == "required" and value}
     answers: list[dict[str, object]] = [
         {"id": asked["id"], "value": value}
-        for asked, value in given
-        if _place(asked, asked.get("column")) not in taken or value != asked.get("chosen")
+        for asked, value in answered
+        if _place(asked, asked.get("column")) not in columns or value != asked.get("chosen")
     ]
     service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
 
@@ -174,11 +174,11 @@ async def pause_or_resume(call: Call) -> Answer:
     acts = {"pause": service_routes.pause, "resume": service_routes.resume}
     if act not in acts:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can pause or resume, nothing else")
-    given = {name: form[name] for name in ("tenant", "workflow") if form.get(name)}
-    body = checked(models.PauseBody, given, "form field")
+    scope = {name: form[name] for name in ("tenant", "workflow") if form.get(name)}
+    body = checked(models.PauseBody, scope, "form field")
     if act == "pause" and "sure" not in form:
         text = f"Start no more jobs{f' of {tenant}' if tenant else ''} until you resume?"
-        return _ask(call, act, text, "/acts/pause", back="/", fields=given | {"act": act})
+        return _ask(call, act, text, "/acts/pause", back="/", fields=scope | {"act": act})
     await in_turn(call, acts[act], replace(call, body=body))
     return _go("/")
 

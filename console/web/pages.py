@@ -50,7 +50,7 @@ def overview(call: Call) -> Response:
     tenant = _one_tenant(call)
     facts = call.context.facade.overview(tenant)
     chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
-    took = sorted(facts.recent.seconds)
+    seconds = sorted(facts.recent.seconds)
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
     return page(
         call,
@@ -59,8 +59,8 @@ def overview(call: Call) -> Response:
         tenant=tenant,
         chart=chart,
         waiting=sum(facts.states.get(name, 0) for name in waiting),
-        middle=took[len(took) // 2] if took else None,
-        slow=took[int(len(took) * 0.95)] if took else None,
+        middle=seconds[len(seconds) // 2] if seconds else None,
+        slow=seconds[int(len(seconds) * 0.95)] if seconds else None,
         states=[str(state) for state in State if facts.states.get(state)],
     )
 
@@ -74,14 +74,16 @@ def _one_tenant(call: Call) -> str | None:
 
 
 def jobs(call: Call) -> Response:
-    given, problem = _job_query(call)
+    search, problem = _job_query(call)
     found = None
-    if given is not None:
+    if search is not None:
         try:
-            found = call.context.facade.jobs(given.query(call.principal.tenant), limit=given.limit, cursor=given.cursor)
+            found = call.context.facade.jobs(
+                search.query(call.principal.tenant), limit=search.limit, cursor=search.cursor
+            )
         except ValueError:
             problem = "This page is no longer there. Go back to the newest jobs."
-    if given is not None and given.tenant is not None and not call.principal.sees(given.tenant):
+    if search is not None and search.tenant is not None and not call.principal.sees(search.tenant):
         found = None
         problem = f"You see the jobs of tenant {call.principal.tenant} only."
     query = _wanted(call)
@@ -100,7 +102,7 @@ def jobs(call: Call) -> Response:
         verdicts=[verdict for verdict in Verdict if verdict is not Verdict.OK],
         faults=[fault for fault in Fault if fault is not Fault.NOBODY],
         acts=_acts_here(call),
-        filter_body=given.model_dump(mode="json", exclude_none=True, exclude={"limit", "cursor"}) if given else {},
+        filter_body=search.model_dump(mode="json", exclude_none=True, exclude={"limit", "cursor"}) if search else {},
         older=link("/jobs", {**filters, "limit": query.get("limit")}, cursor=found.cursor)
         if found is not None and found.cursor
         else None,
@@ -257,8 +259,8 @@ def questions(document: Mapping[str, object] | None) -> list[AskedQuestion] | No
 
 def fingerprint(asked: list[AskedQuestion]) -> str:
     """Names the questions of a page, so that answers by number are answers to these."""
-    told = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    listed = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
 
 
 def _fields(call: Call, job: Job) -> list[str]:
@@ -333,12 +335,12 @@ class _Learnt:
 
 def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, object]:
     """What a memory holds, newest first: headers and spellings, and by sender their tables and readings."""
-    found, told = None, f"{info.size} bytes, too many to show here,"
+    found, summary = None, f"{info.size} bytes, too many to show here,"
     if shown:
         with contextlib.suppress(ObjectMissing, ObjectChanged, ObjectTooLarge):
             body = call.context.stack.store.read(info.key, version=info.version, limit=MAX_MEMORY_BYTES)
             found = memory_summary(body)
-        told = "nothing"
+        summary = "nothing"
     senders: dict[str, dict[str, list[Any]]] = {}
     for shape in found.shapes if found else ():
         senders.setdefault(shape.sender, {"shapes": [], "readings": []})["shapes"].append(shape)
@@ -352,7 +354,7 @@ def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, object]:
         "values": found.values if found else [],
         "senders": dict(sorted(senders.items())),
         "more": sum(max(0, count - SHOWN) for count in counts.values()),
-        "told": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or told,
+        "summary": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or summary,
     }
 
 

@@ -178,7 +178,7 @@ class Database:
         """Remember a connection, and close those of threads that have ended."""
         with self._lock:
             ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]
-            self._all = [kept for kept in self._all if kept not in ended]
+            self._all = [link for link in self._all if link not in ended]
             self._all.append((threading.current_thread(), db))
         for _, old in ended:
             with contextlib.suppress(sqlite3.Error):

@@ -267,13 +267,13 @@ class Connections:
 
     def run(self, what: str, name: str, /, **values: Any) -> list[Row]:
         """One statement of sql/queries.sql that gives rows; safe to repeat."""
-        given = storable(values)
-        return self(what, lambda db, _retried: db.execute(self.sql[name], given).fetchall())
+        parameters = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], parameters).fetchall())
 
     def change(self, what: str, name: str, /, **values: Any) -> int:
         """One statement that gives no rows; how many it changed."""
-        given = storable(values)
-        return self(what, lambda db, _retried: db.execute(self.sql[name], given).rowcount)
+        parameters = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], parameters).rowcount)
 
     def watched(self, link: Link) -> contextlib.AbstractContextManager[None]:
         """Cut a connection outside of the pool off if a statement on it takes longer than a try may."""
@@ -296,7 +296,7 @@ class Connections:
         self._watch.close()
 
     def _conninfo(self) -> str:
-        given = conninfo_to_dict(self.database.conninfo)
+        parameters = conninfo_to_dict(self.database.conninfo)
         usual = {
             "application_name": "ade-drop",
             "client_encoding": "UTF8",  # whatever PGCLIENTENCODING or the role says
@@ -306,7 +306,7 @@ class Connections:
             "keepalives_count": "3",
             "tcp_user_timeout": str(int(self._try_seconds * 1000)),
         }
-        return make_conninfo(self.database.conninfo, **{k: v for k, v in usual.items() if k not in given})
+        return make_conninfo(self.database.conninfo, **{k: v for k, v in usual.items() if k not in parameters})
 
     def _open(self) -> "ConnectionPool[Link]":
         with self._opening:
@@ -433,12 +433,12 @@ class Connections:
             return
         if transient(error):
             return
-        said = self.database.hide(str(error.diag.message_primary or error))
+        message = self.database.hide(str(error.diag.message_primary or error))
         if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
-            said += f"; {_REMEDY}"
+            message += f"; {_REMEDY}"
         elif isinstance(error, errors.InsufficientPrivilege):
-            said += "; docs/postgres.md says which role may do what"
-        raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
+            message += "; docs/postgres.md says which role may do what"
+        raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {message}") from error
 
 
 # A name or a text too large for an index or a page: it always will be. The driver counts it as a failure of the server.

@@ -180,8 +180,8 @@ class PostgresJobTable:
     def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
         """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
-        text, given = in_schema(text, self._db.database.schema), storable(values)
-        rows = self._db("list jobs", lambda db, _retried: db.execute(text, given).fetchall())
+        text, parameters = in_schema(text, self._db.database.schema), storable(values)
+        rows = self._db("list jobs", lambda db, _retried: db.execute(text, parameters).fetchall())
         return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:

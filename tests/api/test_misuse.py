@@ -294,7 +294,7 @@ class TestSlowClients:
 
     @pytest.mark.parametrize("part", ["output", "logs"], ids=["a file in pieces", "an answer at once"])
     def test_who_does_not_read_the_answer_is_cut_off(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, part: str):
-        monkeypatch.setattr(clients, "TAKE_SECONDS", 0.05)
+        monkeypatch.setattr(clients, "READER_SECONDS", 0.05)
         cut, lost = threading.Event(), clients.BoundedProtocol.connection_lost
 
         def connection_lost(self: clients.BoundedProtocol, exc: Exception | None) -> None:
@@ -308,8 +308,8 @@ class TestSlowClients:
     def test_who_reads_slowly_is_served_although_the_system_takes_nothing_more(
         self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(clients, "TAKE_SECONDS", 30 * PATIENCE)
-        monkeypatch.setattr(clients, "_SLOWEST", 1 / clients.TAKE_SECONDS)
+        monkeypatch.setattr(clients, "READER_SECONDS", 30 * PATIENCE)
+        monkeypatch.setattr(clients, "_SLOWEST", 1 / clients.READER_SECONDS)
         waits: queue.SimpleQueue[clients.BoundedProtocol] = queue.SimpleQueue()
         await_reader = clients.BoundedProtocol._await_reader
 
@@ -370,13 +370,13 @@ class TestUnfinishedBodies:
         self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, target: str, kind: str
     ):
         kept: list[int] = []
-        take = bodies.Bodies.take
+        take = bodies.Bodies.reserve
 
         def note(self: bodies.Bodies, who: str | None, size: int, *, on_disk: bool) -> None:
             kept.append(size)
             take(self, who, size, on_disk=on_disk)
 
-        monkeypatch.setattr(bodies.Bodies, "take", note)
+        monkeypatch.setattr(bodies.Bodies, "reserve", note)
         monkeypatch.setattr(bodies, "_READ_AWAY_SECONDS", 0.2)
         with served(rig) as at, self.begin(at, target, b"x" * 100_000, 4_000_000, Content_Type=kind) as caller:
             assert caller.recv(65536).split()[1] in (b"413", b"303", b"415")

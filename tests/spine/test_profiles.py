@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.jobs import Mends, OutputFile, State
-from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
+from core.keys import corrected_latest_key, latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
 from runner.profiles import PROFILE, with_profile
 from runner.publish import Publisher
@@ -166,5 +166,5 @@ class TestMendedResults:
         job = self.mends(world, first)
         done = publisher(world).finish(job)
         publisher(world).latest.retract(done)
-        assert mended_latest_key(job) == latest_key(first)
+        assert corrected_latest_key(job) == latest_key(first)
         assert self.named(world, latest_key(first)) == first.job_id

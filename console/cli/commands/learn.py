@@ -153,34 +153,34 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
             continue
         at = f"{source}, line {n}"
         try:
-            given = json.loads(line)
+            fact = json.loads(line)
         except (ValueError, RecursionError):
             raise UsageError(f'{at} is not JSON; write {{"header": "CALLE", "field": "street"}}') from None
         if (
-            not isinstance(given, dict)
-            or not given.keys() <= _KEYS
-            or ({"header", "field"} <= given.keys()) == ({"value", "means"} <= given.keys())
+            not isinstance(fact, dict)
+            or not fact.keys() <= _KEYS
+            or ({"header", "field"} <= fact.keys()) == ({"value", "means"} <= fact.keys())
         ):
             raise UsageError(
                 f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
             )
-        yield _fact(at, given, args, manifest)
+        yield _fact(at, fact, args, manifest)
 
 
-def _fact(at: str, given: Mapping[str, object], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
-    field, known = given.get("field"), {f.name for f in manifest.fields}
+def _fact(at: str, fact: Mapping[str, object], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
+    field, known = fact.get("field"), {f.name for f in manifest.fields}
     if field is not None and (not isinstance(field, str) or field not in known):
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
-    by, sender, count = given.get("by", args.by), given.get("sender", args.sender or ""), given.get("count", 1)
+    by, sender, count = fact.get("by", args.by), fact.get("sender", args.sender or ""), fact.get("count", 1)
     if not isinstance(by, str) or not isinstance(sender, str) or type(count) is not int or count < 1:
         raise UsageError(f"{at}: by and sender are texts, count is a whole number from 1")
-    if "value" in given:
-        value, means = given["value"], given.get("means")
+    if "value" in fact:
+        value, means = fact["value"], fact.get("means")
         if field is None or not _is_text(value) or not _is_text(means):
             raise UsageError(f'{at}: write {{"field": "plan", "value": "gld", "means": "gold"}}')
         _check_allowed(at, field, value, means, manifest)
         return SpellingFact(field, value, means, by, sender, count)
-    header = given["header"]
+    header = fact["header"]
     if not isinstance(header, str):
         raise UsageError(f"{at}: the header is a text")
     return HeaderFact(header, field, by, sender, count) if header.strip() else None

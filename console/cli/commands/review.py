@@ -43,19 +43,19 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
         job = _waiting(wire.make_control(stack).find(args.job))
         questions = read_questions(stack.store, job_folder(job))
-        given = _given(args.answer, questions)
-        if out.as_json and not given and not args.accept:
+        answers = _answers_by_id(args.answer, questions)
+        if out.as_json and not answers and not args.accept:
             out.emit({"job": job_shape(job), "decision": decision_place(job), "questions": questions})
             return Exit.OK
-        if not given and not args.accept:
+        if not answers and not args.accept:
             if not sys.stdin.isatty():
                 _show_all(job, questions, out)
                 return Exit.OK
-            given = Walk(out).through(questions)
-            if not given:
+            answers = Walk(out).through(questions)
+            if not answers:
                 out.note("nothing was answered; the job goes on waiting")
                 return Exit.OK
-        key = _put(stack.store, job, given, args)
+        key = _put(stack.store, job, answers, args)
         return _report(stack, job, key, out)
 
 
@@ -73,11 +73,11 @@ def _answer(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _given(said: list[tuple[str, str]], questions: list[Question]) -> dict[str, str | None]:
+def _answers_by_id(pairs: list[tuple[str, str]], questions: list[Question]) -> dict[str, str | None]:
     """Question id to value, for answers by id or by number."""
     by_name = {q["id"]: q for q in questions} | {str(n): q for n, q in enumerate(questions, 1)}
     found: dict[str, str | None] = {}
-    for name, value in said:
+    for name, value in pairs:
         question = by_name.get(name)
         if question is None:
             raise UsageError(
@@ -124,18 +124,18 @@ class Walk:
         """One value, `q` to end, or None to skip."""
         while True:
             try:
-                said = input("> ").strip()
+                typed = input("> ").strip()
             except EOFError:
                 return "q"
-            if said in ("q", "s"):
-                return "q" if said == "q" else None
+            if typed in ("q", "s"):
+                return "q" if typed == "q" else None
             options = [candidate["value"] for candidate in question["candidates"]]
-            if not said:
+            if not typed:
                 return (question["chosen"],)
-            if question["kind"] != "header" and said.isdecimal() and 1 <= int(said) <= len(options):
-                return (options[int(said) - 1],)
+            if question["kind"] != "header" and typed.isdecimal() and 1 <= int(typed) <= len(options):
+                return (options[int(typed) - 1],)
             try:
-                return (_checked(question, said),)
+                return (_checked(question, typed),)
             except UsageError as error:
                 self._out.note(str(error))
 
@@ -154,14 +154,14 @@ def _show(number: int, question: Question, out: Printer) -> None:
     for n, candidate in enumerate(question["candidates"], 1):
         mark = "*" if candidate["value"] == question["chosen"] else " "
         sure = "" if candidate["probability"] is None else f"  {candidate['probability']:.0%}"
-        told = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
-        why = "; ".join([one for one in told if one][:_REASONS])
+        reasons = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
+        why = "; ".join([one for one in reasons if one][:_REASONS])
         why = f"  ({why})" if why else ""
         name = candidate["value"] if question["kind"] == "header" else n  # there a number is a row
         out.line(f" {mark} {name}) {candidate['label']}{sure}{why}")
 
 
-def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argparse.Namespace) -> str:
+def _put(store: ObjectStore, job: Job, answers: dict[str, str | None], args: argparse.Namespace) -> str:
     """Write the decision; what an earlier one says about other questions stays in it."""
     questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
     decision: DecisionBody = {
@@ -169,7 +169,7 @@ def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argpa
         "workflow": job.workflow,
         "job": job.job_id,
         "by": args.by or getpass.getuser(),
-        "answers": [_self_contained(questions[name], value) for name, value in given.items()],
+        "answers": [_self_contained(questions[name], value) for name, value in answers.items()],
     }
     if args.accept:
         decision["accept"] = True
@@ -191,8 +191,8 @@ def _self_contained(question: Question, value: str | None) -> dict[str, object]:
         if header is not None:
             return {"sheet": question["sheet"], "header": header, "column": value, "field": question["field"]}
     if header is not None and question["kind"] in ("column", "reading"):
-        says = "field" if question["kind"] == "column" else "reading"
-        return {"sheet": question["sheet"], "header": header, "column": question["column"], says: value}
+        kind = "field" if question["kind"] == "column" else "reading"
+        return {"sheet": question["sheet"], "header": header, "column": question["column"], kind: value}
     return {"id": question["id"], "value": value}
 
 

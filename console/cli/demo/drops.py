@@ -16,7 +16,7 @@ class DemoDrop:
     tenant: str
     folder: str
     file: str
-    says: str  # what is messy about it
+    mess: str  # what is messy about it
     write: Callable[[Path], None]
     manifest: dict[str, object]
 
@@ -93,7 +93,7 @@ DROPS = (
         tenant="acme",
         folder="2026-04/hr",
         file="members.xlsx",
-        says="title rows, a table from C5 on, a total and a note below, dates in three spellings, an id twice",
+        mess="title rows, a table from C5 on, a total and a note below, dates in three spellings, an id twice",
         write=_members,
         manifest={
             "manifest": 1,
@@ -119,7 +119,7 @@ DROPS = (
         tenant="globex",
         folder="stock",
         file="stock-north.xlsx",
-        says="a cover sheet, stacked headers, prices with a currency sign, a grand total",
+        mess="a cover sheet, stacked headers, prices with a currency sign, a grand total",
         write=_stock,
         manifest={
             "manifest": 1,
@@ -143,7 +143,7 @@ DROPS = (
         tenant="initech",
         folder="orders/march",
         file="orders.csv",
-        says="semicolons, decimal commas, German headers, a title line and a sum line",
+        mess="semicolons, decimal commas, German headers, a title line and a sum line",
         write=_orders,
         manifest={
             "manifest": 1,
