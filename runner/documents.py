@@ -104,7 +104,7 @@ def parse_order(raw: object) -> LineOrder | None:
 
 
 def read_document(store: ObjectStore, key: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes | None:
-    """The bytes of a document; None if there is none, or none of ours."""
+    """The bytes of a document; None if there is none, or somebody else wrote it."""
     try:
         return store.read(key, limit=limit)
     except (ObjectMissing, ObjectTooLarge):

@@ -18,13 +18,12 @@ from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation, json_bytes
 from console.api.problems import ProblemError, respond
 from console.job_facts import job_shape, pause_shape
-from console.release import installed
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
 from core.keys import job_folder
 from core.memories import MemoryInvalid
 from core.ports import JobQuery, ObjectInfo, Pause
-from infra import meters
+from infra import meters, own_code
 from infra.parsing import check_memory, read_decision
 from infra.prometheus_text import CONTENT_TYPE
 from infra.reviews import DecisionBody, put_decision
@@ -36,7 +35,7 @@ SESSION_SECONDS = 12 * 3600
 def index(call: Call) -> Answer:
     names = ("jobs", "overview", "review", "memory", "pauses", "metrics", "health", "ready", "openapi.json")
     del call
-    return {"name": "ade-drop", "version": installed(), "links": {name: f"/{name}" for name in names}}
+    return {"name": "ade-drop", "version": own_code.version(), "links": {name: f"/{name}" for name in names}}
 
 
 def overview(call: Call) -> Answer:

@@ -33,11 +33,12 @@ JOB = "/job"
 LAYER = "/layer"
 CLI_SECONDS = 60.0
 _ENGINE = """\
-import runpy, sys
-layer, package = sys.argv[1], sys.argv[2]
-sys.path += [layer] if layer else []
+import sys, ade_drop
+layer, package = sys.argv[1:3]
 sys.argv[1:3] = []
-runpy.run_module(package, run_name="__main__", alter_sys=True)
+ade_drop.put_own_packages_first()
+from runner.sandbox.box import starting
+starting.run_engine(package, [str(ade_drop.ROOT)], layer)
 """
 _CLI_FAILED = 125  # exit code of `docker run` without a container
 

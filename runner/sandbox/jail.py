@@ -317,7 +317,7 @@ class Jailer:
             "channel": CHANNEL,
             "limits": session.limits,
             "canary": canary is not None,
-            "path": [] if layer is None else [layer],
+            "layer": layer,
             "show": shown if self.build.namespaces == "own" else [],
             "readable": [target for _, target in shown],
         }

@@ -29,11 +29,12 @@ from runner.sandbox.box import keeper
 sys.exit(keeper.main(int(sys.argv[2])))
 """
 _ENGINE = """\
-import json, runpy, sys
-paths, package = json.loads(sys.argv[1]), sys.argv[2]
-sys.path += paths
-sys.argv[1:3] = []
-runpy.run_module(package, run_name="__main__", alter_sys=True)
+import json, sys
+root, paths, package, layer = sys.argv[1], json.loads(sys.argv[2]), *sys.argv[3:5]
+sys.argv[1:5] = []
+sys.path.insert(0, root)
+from runner.sandbox.box import starting
+starting.run_engine(package, paths, layer)
 """
 
 
@@ -83,8 +84,9 @@ class ProcessSandbox:
 
     def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
         order = session.order
-        paths = self._engine.paths + ([] if order.layer is None else [str(order.layer)])
-        command = ("-I", "-B", "-c", _ENGINE, json.dumps(paths), self._engine.package)
+        layer = "" if order.layer is None else str(order.layer)
+        where = (str(OWN_ROOT), json.dumps(self._engine.paths))
+        command = ("-I", "-B", "-c", _ENGINE, *where, self._engine.package, layer)
         return {
             "argv": [sys.executable, *command, str(order_path.resolve()), "--channel", str(CHANNEL)],
             "env": clean_environment(order.label),

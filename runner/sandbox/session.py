@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
 from core.verdicts import EXPLAINED, Verdict
+from infra import own_code
 from runner.sandbox import claims
 from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
 from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
@@ -363,7 +364,7 @@ def read_ready(fd: int) -> bytes | None:
         return b""
 
 
-OWN_ROOT = Path(__file__).resolve().parents[2]  # the root of this product's packages
+OWN_ROOT = own_code.ROOT  # the root of this product's packages
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
 VERIFY_ORDER = "verify.json"
 CODE_SECONDS = 10.0  # seconds between checks of the engine's code for changes

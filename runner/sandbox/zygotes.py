@@ -27,8 +27,7 @@ from runner.sandbox.session import OWN_ROOT
 START_SECONDS = 30.0
 _ZYGOTE = """\
 import sys
-if sys.argv[1] not in sys.path:
-    sys.path.append(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
 from runner.sandbox.box import zygote
 sys.exit(zygote.main(int(sys.argv[2])))
 """

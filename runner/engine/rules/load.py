@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from runner.engine.imports import leave_names_to_rules
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import (
     SOURCES,
@@ -76,6 +77,7 @@ def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
         return package
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))
+    leave_names_to_rules()
     check_folders(folder, FUNCTIONS, fields)
     for part in FUNCTIONS:
         place = folder / part

@@ -10,7 +10,6 @@ what a box must not be able to do. Standard library only.
 import array
 import errno
 import gc
-import importlib
 import json
 import os
 import resource
@@ -24,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TextIO
 
-from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp
+from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp, starting
 
 MAX_REQUEST = 128 * 1024
 MAX_FDS = 64
@@ -58,7 +57,7 @@ class Plan:
 
     module: str  # the engine's `job`
     package: str
-    paths: list[str]  # where to import them from, beside the usual places
+    paths: list[str]  # where to import them from
     namespaces: str  # "own", "given" (somebody has made them around us) or "none"
     landlock: bool
     seccomp: bool
@@ -157,8 +156,7 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     else:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.set_name("ade-zygote")
-    sys.path += [path for path in plan.paths if path not in sys.path]
-    engine = importlib.import_module(plan.module)
+    engine = starting.import_engine(plan.module, plan.paths)
     if plan.network and (bundle := ca_bundle()):
         os.environ["SSL_CERT_FILE"] = bundle
     shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
@@ -317,7 +315,8 @@ def _lock_down(zygote: Zygote, request: dict[str, Any], parent: int) -> int:
 
 def _seal_engine(zygote: Zygote, request: dict[str, Any], tasks: int) -> None:
     plan = zygote.plan
-    sys.path += request["path"]
+    if request["layer"] is not None:
+        starting.add_layer(request["layer"])
     limits.apply(request["limits"], baseline=zygote.baseline, tasks=tasks)
     if plan.seccomp:
         may_fork = plan.namespaces == "own" and request["limits"]["processes"] > 0
