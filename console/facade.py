@@ -18,7 +18,7 @@ from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded

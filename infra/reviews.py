@@ -22,8 +22,7 @@ from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import ObjectStore
 from infra.parsing import read_decision, read_manifest
 
-REVIEW, PAGE = "review.json", "review.html"
-REVIEW_FILES = (REVIEW, PAGE)
+REVIEW = "review.json"
 _BUDGET = Budget(bytes=4 * 1024 * 1024, values=200_000)
 _MOST_QUESTIONS = 200
 _MOST_CANDIDATES = 20

@@ -8,7 +8,7 @@ from core.jobs import Job
 from core.keys import profile_key, staging_folder
 from core.ports import ObjectStore
 from runner.documents import MAX_DOCUMENT_BYTES, LineOrder, order_of, parse_order, read_document
-from runner.remembering import PROFILE
+from runner.engine.contract import OutputName
 
 _MAX_HEAD_BYTES = 4000  # of the line above a profile
 _MAX_HEAD_TEXT = 200  # characters of a name or a digest in it
@@ -23,7 +23,7 @@ def store_profile(store: ObjectStore, job: Job) -> None:
     The profile is copied unread; the line above it, by which profiles are ordered, is ours. Of each kind of file
     the newest is stored.
     """
-    key, staged = profile_key(job), read_document(store, staging_folder(job.job_id, job.fence) + PROFILE)
+    key, staged = profile_key(job), read_document(store, staging_folder(job.job_id, job.fence) + OutputName.PROFILE)
     if key is None or staged is None or len(staged) > MAX_DOCUMENT_BYTES // 2:
         return
     for _ in range(_TRIES):

@@ -30,15 +30,13 @@ from core.ports import Clock, JobTable, ObjectInfo, ObjectStore
 from core.verdicts import Verdict
 from infra.logs import Log
 from infra.queueing import Lanes, is_current
-from infra.reviews import REVIEW_FILES
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.documents import outcome, read_document, result_body
+from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
 from runner.latest import LatestPointers
 from runner.profiles import store_profile
-from runner.remembering import PROFILE, remember
-
-AUDIT = ("artifact.json", "report.html", "rejects.xlsx")  # published without a workbook if they explain a failure
+from runner.remembering import remember
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +64,7 @@ class Publisher:
         began = self.telemetry.now()
         try:
             done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
-        except KeyRefused as error:
+        except (KeyRefused, ContractBroken) as error:
             return self._unpublishable(job, str(error), on_written)
         if done is not None and done.state is not State.QUEUED:
             _record_published(self.telemetry, done, began=began)
@@ -147,6 +145,7 @@ class Publisher:
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
         names = [file.name for file in job.files]
+        check_published(names, succeeded=outcome(job) is not State.FAILED)
         self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
     def _unstage(self, job: Job) -> None:
@@ -155,7 +154,7 @@ class Publisher:
             return  # it was published before it expired, so nothing is staged
         if job.state is State.PUBLISHING and job.attempts_total == 1:
             staged = staging_folder(job.job_id, job.fence)
-            self.store.delete_all([*(staged + file.name for file in job.files), staged + PROFILE])
+            self.store.delete_all([*(staged + file.name for file in job.files), staged + OutputName.PROFILE])
         else:
             self.store.delete_prefix(staging_folder(job.job_id))
 
@@ -179,7 +178,7 @@ class Publisher:
         """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
         copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
-        self.store.delete_all([job_folder(job) + name for name in (*AUDIT, *copies) if name not in names])
+        self.store.delete_all([job_folder(job) + name for name in (*AUDIT_FILES, *copies) if name not in names])
 
     def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
         """Write result.json over `current`, which was read before the row is read once more."""

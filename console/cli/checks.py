@@ -20,7 +20,7 @@ from console.job_facts import plural, span
 from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored
-from core.ports import Isolation, JobQuery
+from core.ports import JobQuery
 from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
 from infra.logs import Log
@@ -28,7 +28,8 @@ from infra.probes import probe_queue, probe_store, probe_table
 from infra.wiring import Stack
 from runner import audit as audit_results
 from runner.audit import AUDITED, Audit
-from runner.sandbox.claims import printable
+from runner.boxes import Isolation
+from runner.engine.contract import printable
 from runner.sandbox.drivers import at_least
 
 OK, WARNING, WRONG = "ok", "warning", "wrong"

@@ -15,7 +15,7 @@ from console.job_facts import note, span
 from core.jobs import Job, State
 from core.ports import JobQuery
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0

@@ -11,18 +11,19 @@ from core.drops import plan
 from core.errors import UsageError
 from core.jobs import End, Job, JobError, Review, State, ask, decide, move, start
 from core.keys import DECISION, decision_place, decision_places, is_decision
-from core.ports import Killed, ObjectInfo, OnEvent, ignore_event
+from core.ports import ObjectInfo
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.parsing import read_decision
-from infra.reviews import REVIEW_FILES
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
+from runner.boxes import Killed, OnEvent, ignore_event
 from runner.documents import result_body
+from runner.engine.contract import PUBLISHED_FILES, OutputName, Where
 from runner.staging import StagedSource, StagingFailed, stage
 
 TENANT = "desk"
-_NAMES = ("normalized.xlsx", "rejects.xlsx", "artifact.json", "report.html", "logs.txt", "result.json", *REVIEW_FILES)
+_NAMES = (*PUBLISHED_FILES, OutputName.RESULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class TriedTable:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if job.state is not State.REVIEW:
-            (trial.out / "result.json").write_bytes(result_body(job))
+            (trial.out / OutputName.RESULT).write_bytes(result_body(job))
         return job
 
     def _attempt(self, job: Job, folder: Path, out: Path, stopped: Killed, on_event: OnEvent) -> Job:
@@ -142,7 +143,7 @@ class TriedTable:
             return ask(job, now=self._clock.now(), review=review, expires=terms.seconds, key=decision_place(job))
         return self._ended(job, report.verdict, report.message, report.where)
 
-    def _ended(self, job: Job, verdict: Verdict, message: str, where: dict[str, object]) -> Job:
+    def _ended(self, job: Job, verdict: Verdict, message: str, where: Where) -> Job:
         """What the fleet would decide, without retries."""
         decision = decide(verdict, attempt=1, policy=replace(self._settings.retry_policy, max_attempts=1), jitter=0.0)
         state = decision.state if isinstance(decision, End) else State.FAILED

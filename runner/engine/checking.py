@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from runner.engine.fields import Field, bound
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.options import DeclaredRule, RowComparison
 from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
 
@@ -231,12 +232,9 @@ class FieldComparison:
     Rows where a compared cell is blank or not of its type are skipped: `required` and `type_error` report those.
     """
 
-    def __init__(self, spec: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
-        self.field: str = spec["field"]
-        self.op: str = spec["op"]
-        self.other: str | None = spec.get("other")
-        kind = fields[self.field].type
-        value = spec.get("value")
+    def __init__(self, rule: RowComparison, fields: Mapping[str, Field]) -> None:
+        self.field, self.op, self.other = rule.field, rule.op, rule.other
+        kind, value = fields[self.field].type, rule.value
         self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
 
     def test(self, columns: Mapping[str, list[Any]], n: int) -> bool | None:
@@ -258,14 +256,14 @@ class FieldComparison:
 
 
 class RowCheck:
-    def __init__(self, spec: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
-        self.name: str = spec["name"]
-        self.when = FieldComparison(spec["when"], fields) if spec.get("when") else None
-        self.then = FieldComparison(spec["then"], fields)
-        self.severity: str = spec.get("severity") or "error"
+    def __init__(self, rule: DeclaredRule, fields: Mapping[str, Field]) -> None:
+        self.name = rule.name
+        self.when = None if rule.when is None else FieldComparison(rule.when, fields)
+        self.then = FieldComparison(rule.then, fields)
+        self.severity = rule.severity
         then = self.then
         against = f" {then.other}" if then.other else ""
-        self.message: str = spec.get("message") or f"{then.field} {then.op}{against} does not hold"
+        self.message = rule.message or f"{then.field} {then.op}{against} does not hold"
 
     def check(self, columns: Mapping[str, list[Any]], count: int, origin: Origin, column: int | None) -> None:
         off = []

@@ -18,6 +18,7 @@ from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Class, Kinds, class
 from runner.engine.reading.number_formats import MINUS
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
+from runner.engine.values.words import NOTHING
 
 _SAMPLE: Final = 400
 _MOSTLY: Final = 0.8
@@ -60,6 +61,11 @@ def report_irregular(
         for numbers, columns in _cut(table, sheet):
             found.add(numbers, columns)
         found.report(findings)
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether a cell says that it has no value: n/a, -."""
+    return value.__class__ is str and str(value).strip().casefold() in NOTHING
 
 
 def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
@@ -245,7 +251,7 @@ class _Search:
         width = self._width
         while values and values[-1] is None:
             values.pop()
-        kinds = [None if value is None else self._kinds.of(value) for value in values]
+        kinds = [None if value is None or _is_nothing(value) else self._kinds.of(value) for value in values]
         first = next((at for at, k in enumerate(kinds) if contradicts(k, self._classes[at])), None)
         if first is None or len(values) < 2:
             return False

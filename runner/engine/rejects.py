@@ -13,8 +13,10 @@ from itertools import chain, islice
 from math import isfinite
 from typing import IO, Any, Final
 
+from runner.engine.contract import EndCode
 from runner.engine.fields import Field
 from runner.engine.looks import Look, SheetLooks, sheet_looks
+from runner.engine.options import JobOptions
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rowsets import RowSet
@@ -23,8 +25,6 @@ from runner.engine.spool import SpooledSheet
 from runner.engine.survey import SurveyedInput
 from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
 
-DESCRIPTION: Final = "rejects.jsonl"
-WORKBOOK: Final = "rejects.xlsx"
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
 MAX_SHEET_ROWS: Final = 1_000_000  # of rejects.xlsx; further rows are on another sheet
@@ -154,7 +154,7 @@ class RejectsDescription:
         columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
         if columns > MAX_COLUMNS:
             raise EngineStop(
-                "input_unreadable",
+                EndCode.INPUT_UNREADABLE,
                 f"a sheet with rows to reject has {columns:,} columns; rejects.xlsx has room for {MAX_COLUMNS:,}",
                 input=source.file.name, sheet=spool.name, reason="too_large",
                 remedy='leave out "output": {"rejects": true}, or split the input by columns',
@@ -254,7 +254,7 @@ def rejected_runs(sources: Iterable[SurveyedInput]) -> int:
     return sum(len(table.rejected) for source in sources for table in source.tables)
 
 
-def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> EngineStop | None:
+def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineStop | None:
     """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
 
     `runs`: how often good and bad rows take turns. The artifact lists every run of rows that are split off.
@@ -264,14 +264,14 @@ def refusal(manifest: Mapping[str, Any], bad: int, rows: int, runs: int = 0) -> 
     share = bad / rows if rows else 1.0
     said = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
-    if manifest.get("on_error") == "reject":
-        return EngineStop("rows_rejected", f"{said}; on_error is reject", rule="on_error", **where)
-    if manifest.get("on_error") == "split" and runs > MAX_RUNS:
+    if options.on_error == "reject":
+        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; on_error is reject", rule="on_error", **where)
+    if options.splits and runs > MAX_RUNS:
         what = f"{said}, in more than {MAX_RUNS:,} places; that is too many to split off"
-        return EngineStop("rows_rejected", what, rule="on_error", **where)
-    most = manifest.get("max_error_rate")
-    if most is not None and share > float(most):
-        return EngineStop("rows_rejected", f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
+        return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
+    most = options.max_error_rate
+    if most is not None and share > most:
+        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
     return None
 
 

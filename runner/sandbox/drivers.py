@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import SandboxUnavailable, SettingsError
-from core.ports import Isolation, Sandbox
+from runner.boxes import Isolation, Sandbox
 
 if TYPE_CHECKING:
     from runner.sandbox.install.layers import Layers

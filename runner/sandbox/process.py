@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.sandbox.box.keeper import EngineRequest
 from runner.sandbox.drivers import require
 from runner.sandbox.registry import Registry
 from runner.sandbox.session import (
@@ -63,7 +63,7 @@ class ProcessSandbox:
         with Session(order, engine=True) as session:
             path = order.scratch / "order.json"
             root, layer = str(order.scratch.resolve()), None if order.layer is None else str(order.layer)
-            write_order(path, session.engine_order(self.isolation(), root=root, layer=layer))
+            write_order(path, session.engine_order(self.isolation(), root=root, layer=layer).encode())
             keeper, control = _start_keeper(session)
             try:
                 pid = _start_box(control, self._request(session, path))
@@ -82,7 +82,7 @@ class ProcessSandbox:
     def close(self) -> None:
         """Nothing to do: every box ends with its `run`."""
 
-    def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
+    def _request(self, session: Session, order_path: Path) -> EngineRequest:
         order = session.order
         layer = "" if order.layer is None else str(order.layer)
         where = (str(OWN_ROOT), json.dumps(self._engine.paths))
@@ -117,7 +117,7 @@ def _start_keeper(session: Session) -> tuple[subprocess.Popen[bytes], socket.soc
     return keeper, ours
 
 
-def _start_box(control: socket.socket, request: dict[str, Any]) -> int:
+def _start_box(control: socket.socket, request: EngineRequest) -> int:
     """The pid of the engine's process."""
     control.settimeout(START_SECONDS)
     try:

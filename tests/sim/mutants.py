@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import core.fairness
 import core.jobs
 import core.proofs
 import handlers.recording
@@ -13,6 +14,7 @@ import runner.latest
 import runner.publish
 import runner.staging
 from core.drops import is_placeholder
+from core.fairness import Offer, SlotShares
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
@@ -20,6 +22,7 @@ from runner.audit import Audit
 from runner.documents import read_document, read_order
 from runner.latest import LatestPointers
 from runner.publish import Publisher
+from tests.sim.crowd import Crowd
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
@@ -108,6 +111,31 @@ def _any_answer(stack: ExitStack) -> None:
     _patch(stack, core.proofs, "check_written", _believed)
 
 
+def _one_tenant_only(stack: ExitStack) -> None:
+    """Only a tenant with several slots made room: as many tenants as slots, one job each, held all others."""
+    beyond = SlotShares._beyond
+
+    def unless_long(self: SlotShares, avoid: frozenset[str], now: float, *, patient: bool = False) -> Offer | None:
+        return beyond(self, avoid, now, patient=patient) if patient else None
+
+    _patch(stack, SlotShares, "_beyond", unless_long)
+
+
+def _long_everywhere(stack: ExitStack) -> None:
+    """A job that was stopped had all the time it wanted at its next start, in the last slot too."""
+
+    def occupant(self: SlotShares, key: str, tenant: str, job_ran: float, now: float) -> core.fairness.Occupant:
+        quantum = 1e6 if job_ran else core.fairness.QUANTUM_SECONDS
+        return core.fairness.Occupant(key=key, tenant=tenant, started=now, long_from=now + quantum)
+
+    _patch(stack, SlotShares, "_occupant", occupant)
+
+
+def _beyond_the_slots(stack: ExitStack) -> None:
+    """A job that another one has to make room for did not wait until it had."""
+    _patch(stack, SlotShares, "crowded", False)
+
+
 MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "tie-look": _tie_look,
     "fence-floor": _fence_floor,
@@ -117,7 +145,11 @@ MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "any-content": _any_content,
     "any-length": _any_length,
     "any-answer": _any_answer,
+    "one-tenant-only": _one_tenant_only,
+    "long-everywhere": _long_everywhere,
+    "beyond-the-slots": _beyond_the_slots,
 }
+CROWDED = {"one-tenant-only", "long-everywhere", "beyond-the-slots"}  # found in tests/sim/crowd.py
 
 
 @contextmanager
@@ -129,8 +161,10 @@ def reverted(name: str | None) -> Iterator[None]:
         yield
 
 
-def run(what: tuple[int, str | None], database: str | None = None) -> Outcome:
+def run(what: tuple[int, str | None], database: str | None = None, *, crowd: bool = False) -> Outcome:
     """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
+        if crowd or without in CROWDED:
+            return simulate(seed, Crowd)
         return simulate(seed) if database is None else simulate_on(kept(database), seed)

@@ -61,6 +61,18 @@ def test_a_weekday_settles_the_order_of_its_column():
     assert [column.odd(text) for text in column.texts] == [(), ()]
 
 
+def test_a_weekday_that_contradicts_its_column_is_read_by_its_own_order_and_reported():
+    column = Column({"name": "a", "type": "date"}, ["31/12/2025", "25/11/2025", "Mon, 01/05/2026"])
+    assert column.values[2] == date(2026, 1, 5)
+    assert column.odd("Mon, 01/05/2026") == ("date_order_mixed",)
+
+
+def test_zones_in_small_letters_are_sampled_as_they_are_converted():
+    texts = ["2026-01-31 10:15 cet", "2026-01-31 10:15", "2026-01-31 10:15-11:00"]
+    tally = tally_of(Field({"name": "a", "type": "datetime"}), texts)
+    assert (tally.zoned, tally.unzoned) == (1, 1)  # the last one is from a time to another
+
+
 def test_a_percent_sign_is_evidence_for_other_columns():
     tally = NumberTally()
     tally.add(["12,5%"])

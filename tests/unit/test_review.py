@@ -9,6 +9,7 @@ import pytest
 from engine_jobs import run_job
 
 from core.memories import parse_memory
+from runner.engine.options import JobOptions
 from runner.engine.protocol import read_order
 from runner.engine.review import Answers, Asking
 
@@ -355,8 +356,7 @@ def drifted(decision=None):
         },
         Path(),
     )  # fmt: skip
-    answers = Answers(decision and {"body": decision})
-    return Asking(order, answers, [], valued=(), headless=False).drift("new: “Fax”")
+    return Asking(order, JobOptions.parse(order.manifest), Answers(decision), [], valued=()).drift("new: “Fax”")
 
 
 def test_columns_that_drifted_are_asked_about_until_somebody_accepts_them():

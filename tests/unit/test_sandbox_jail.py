@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import SandboxUnavailable, SettingsError
-from core.ports import Isolation
 from core.verdicts import Verdict
+from runner.boxes import Isolation
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.drivers import gaps_of, level_of, make_sandbox, require
 from runner.sandbox.jail import Build, JailSandbox, Options

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.ports import BoxLimits
 from core.verdicts import FAULTS, Fault, Verdict
+from runner.boxes import BoxLimits
 from runner.sandbox import session
 from runner.sandbox.box.zygote import ca_bundle
 from runner.sandbox.cgroups import Cgroups

@@ -2,6 +2,7 @@
 
 import pytest
 
+from runner.engine.options import ReadingOptions
 from runner.engine.structure import find_tables
 from runner.engine.structure.tables import Proof
 from tests.unit.engine_jobs import run_job
@@ -99,7 +100,7 @@ def test_a_bare_sum_of_many_precise_numbers_is_left_out():
 
 def test_the_manifest_drops_what_may_be_a_total():
     days = [[f"2024-05-{n:02}", n * 10.5] for n in range(1, 9)]
-    table = table_of([["day", "amount"], *days, [None, 378]], reading={"total_rows": "drop"})
+    table = table_of([["day", "amount"], *days, [None, 378]], reading=ReadingOptions(total_rows="drop"))
     assert (table.totals, doubts(table)) == ({10}, [])
 
 

@@ -13,7 +13,7 @@ from core.jobs import Job, State
 from core.keys import job_folder
 from core.ports import ObjectStore
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 _LIMIT = 64 * 1024 * 1024
 

@@ -18,6 +18,7 @@ from core.jobs import Job, State
 from core.settings import Settings
 from core.verdicts import Verdict
 from runner.documents import outcome, result_body
+from runner.engine.contract import Event, OutputName, PassProgress
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +61,11 @@ def _run(table: TriedTable, trial: Trial, signals: Signals) -> Job:
         progress.clear()
 
 
-def _progress_words(job: Job, event: dict[str, object]) -> str:
-    total = f"/{event['total']}" if event.get("total") else ""
-    return f"{job.subject}: {event.get('pass', '')} {event.get('done') or ''}{total}"
+def _progress_words(job: Job, event: Event) -> str:
+    if not isinstance(event, PassProgress):
+        return f"{job.subject}:  "
+    total = f"/{event.total}" if event.total else ""
+    return f"{job.subject}: {event.step} {event.done or ''}{total}"
 
 
 def _print(trial: Trial, job: Job, out: Printer) -> None:
@@ -72,11 +75,12 @@ def _print(trial: Trial, job: Job, out: Printer) -> None:
         out.line(f"  {job.error.message} ({job.error.verdict}; at fault: {job.error.fault})")
         for name, value in job.error.where.items():
             out.line(f"  {name}: {value}")
-        if (trial.out / "logs.txt").exists():
-            out.line(f"  what the rules printed: {trial.out / 'logs.txt'}")
+        if (trial.out / OutputName.LOG).exists():
+            out.line(f"  what the rules printed: {trial.out / OutputName.LOG}")
     if job.state is State.REVIEW:
         name = job.waiting_for[0].rpartition("/")[2]
-        out.line(f"  {job.reason}; answer in {name} beside the file: {trial.out / 'review.html'} has one to copy")
-    for line in explained(trial.out / "artifact.json"):
+        page = trial.out / OutputName.REVIEW_PAGE
+        out.line(f"  {job.reason}; answer in {name} beside the file: {page} has one to copy")
+    for line in explained(trial.out / OutputName.ARTIFACT):
         out.line(f"  {line}")
     out.line(f"  results: {trial.out}")

@@ -13,6 +13,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from runner.engine.contract import EndCode
 from runner.engine.mapping.confirmed import ConfirmedHeaders, Entry, IndexedHeaders, instant
 from runner.engine.protocol import EngineStop
 from runner.engine.values.convert import fold
@@ -189,7 +190,7 @@ def _is_counted(entry: Entry) -> bool:
 
 def _refused(name: str, why: str) -> EngineStop:
     return EngineStop(
-        "config_refused",
+        EndCode.CONFIG_REFUSED,
         f"the memory {name} was refused: {why}",
         remedy="put back a version that `ade memory show` reads, or take it away; without it the job runs as before",
     )

@@ -42,10 +42,10 @@ from runner.engine.mapping.headers import (
 from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.spelling import joined
+from runner.engine.options import THRESHOLD
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
-THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 SURE: Final = 0.95  # a guess that is as likely as this is not told

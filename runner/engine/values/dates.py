@@ -344,10 +344,8 @@ def _is_cut(rest: str) -> bool:
 
 def names_zone(clock: str) -> bool | None:
     """Whether a time of day has a time zone; None if the folded text is not a time of day."""
-    found = _TIME.fullmatch(clock)
-    if found is None or found["z"] is None:
-        return None if found is None else False
-    return True if _DIGIT.search(found["z"]) or found["z"] in _ZONES else None
+    found = _clock(clock)
+    return None if found is None else found[1] is not None
 
 
 class DateReader:

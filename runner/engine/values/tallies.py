@@ -274,7 +274,9 @@ class DateTally:
                 text = folded(text)
             if (at := text.find(":")) >= 0:
                 day = text[:at].rstrip("0123456789")
-                clocks[text[len(day) :].translate(_LEVELLED)] += count
+                clock = text[len(day) :]
+                is_plain = "-" not in clock and "+" not in clock  # the digits of an offset matter
+                clocks[clock.translate(_LEVELLED) if is_plain else clock] += count
                 text = day
             if text[-4:].isdecimal() and text[:1].isdecimal():  # without a weekday any year shows the same
                 text = text[:-4] + "2000"
