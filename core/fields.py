@@ -238,18 +238,18 @@ def problem_with(pattern: str) -> str | None:
     """
     try:
         parsed = _parser.parse(pattern)
-        return "look-behind requires fixed-width pattern" if _loose_look_behind(parsed) else None
+        return "look-behind requires fixed-width pattern" if _loose_lookbehind(parsed) else None
     except (re.error, RecursionError, OverflowError) as error:
         return str(error) or type(error).__name__
 
 
-def _loose_look_behind(parsed: Any) -> bool:
+def _loose_lookbehind(parsed: Any) -> bool:
     for op, argument in parsed:
         if op in (_constants.ASSERT, _constants.ASSERT_NOT) and argument[0] < 0:
             low, high = argument[1].getwidth()
             if low != high:
                 return True
-        if any(_loose_look_behind(inner) for inner in _inside(argument)):
+        if any(_loose_lookbehind(inner) for inner in _inside(argument)):
             return True
     return False
 

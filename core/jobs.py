@@ -115,7 +115,7 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mends:
+class CorrectionOf:
     """Which of a job's inputs are corrected rejects, and the first drop that its result completes."""
 
     files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it corrects
@@ -183,7 +183,7 @@ class Job:
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
-    mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
+    mends: CorrectionOf | None = None  # set by the attempt that found keys of rejects.xlsx in an input
     corrections: tuple[Correction, ...] = ()  # jobs that correct the rejects of this one
     memories: tuple[ObjectRef, ...] = ()  # what was learnt before, most specific last; not part of its identity
     decision: ObjectRef | None = None  # a person's answer, for the next attempt or that of the last one
@@ -248,7 +248,7 @@ class JobChanges(PinChanges, total=False):
     config: tuple[ObjectRef, ...]
     config_place: str
     inputs: tuple[InputRef, ...]
-    mends: Mends | None
+    mends: CorrectionOf | None
     stamp: float
     priority: int
     due_at: float | None

@@ -46,7 +46,7 @@ class Pattern:
         for character in path:
             steps = self._steps.get(character)
             if steps is None:
-                steps = self._steps[character] = self._taking(character)
+                steps = self._steps[character] = self._steps_of(character)
             following = (now & steps) << 1 | now & anything
             if character == "/":
                 following |= inside
@@ -59,7 +59,7 @@ class Pattern:
                 return False
         return bool(now >> len(self.steps) & 1)
 
-    def _taking(self, character: str) -> int:
+    def _steps_of(self, character: str) -> int:
         return sum(
             1 << n
             for n, step in enumerate(self.steps)

@@ -96,13 +96,13 @@ class Intake:
     def over(cls, stack: Stack) -> "Intake":
         """An intake over a process's ports; parallel where every answer comes over a network."""
         lanes = _REMOTE_LANES if stack.settings.store_url else 1
-        settle = stack.settings.settle_seconds
+        seconds = stack.settings.settle_seconds
         return cls(
             stack.store,
             stack.table,
             stack.queue,
             stack.clock,
-            settle_seconds=settle,
+            settle_seconds=seconds,
             lanes=lanes,
             telemetry=stack.telemetry,
             marks=stack.marks,
@@ -222,18 +222,18 @@ class Intake:
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(scan.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, scan.report.rejected)
-        taken: set[str] = set()
+        claimed: set[str] = set()
         planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(scan.report, workflow.info.key):
-                taken |= yield from self._planner.steps(scan, workflow)
+                claimed |= yield from self._planner.steps(scan, workflow)
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
         unselected: list[ObjectInfo] = []
         for info in inbox:
-            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
+            if info.key in claimed or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
                 continue
             if is_unread(info.key, workflows):
                 folders[folder_of(info.key)].append(info.key)

@@ -154,7 +154,7 @@ class Meters:
         with self._lock:
             return {series: value for series, value in self._values.items() if BY_NAME[series[0]].kind == "counter"}
 
-    def keep(self, path: Path) -> Callable[[], None]:
+    def write_to(self, path: Path) -> Callable[[], None]:
         """Write the numbers to a file whenever they change, at most once a second; the result ends that."""
         stopped = threading.Event()
         path.parent.mkdir(parents=True, exist_ok=True)

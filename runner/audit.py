@@ -57,13 +57,13 @@ class Audit:
     def _check_all(self, jobs: list[Job]) -> Counter[str]:
         done: Counter[str] = Counter()
         for job in jobs:
-            found = self.look_at(job)
+            found = self.check(job)
             done["results_audited"] += 1
             if found:
                 done[found] += 1
         return done
 
-    def look_at(self, job: Job) -> str:
+    def check(self, job: Job) -> str:
         """Compare one row with its outputs; what was done where they differ, empty where they do not."""
         is_at_rest = self._clock.now() - job.updated_at >= _AT_REST_SECONDS
         if job.state not in AUDITED or job.unpublished or not is_at_rest:

@@ -58,7 +58,7 @@ MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
-_KEPT_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
+_CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -328,7 +328,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_CACHE_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
@@ -408,7 +408,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
     return why
 
 
-def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+def corrected_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
     """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
     if report.verdict is not Verdict.MENDS:
         return None

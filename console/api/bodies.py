@@ -103,7 +103,7 @@ class ReceivedBody:
     def goes_to_disk(self) -> None:
         self._on_disk, self._most = True, self._bodies.largest
 
-    def keep_in_memory(self, size: int) -> None:
+    def count_in_memory(self, size: int) -> None:
         """Count a part of a body on the disk that is in memory as well."""
         self._reserve(size, on_disk=False)
 
@@ -273,7 +273,7 @@ class _Form:
         if self._file is not None:
             self._file.write(data[start:end])
             return
-        self._body.keep_in_memory(end - start)
+        self._body.count_in_memory(end - start)
         self._text += data[start:end]
         if len(self._text) > self._field_bytes:
             raise _unreadable(f"field {self._name[:50]!r} is over {self._field_bytes} bytes")

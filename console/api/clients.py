@@ -115,13 +115,13 @@ class BoundedProtocol(H11Protocol):
         self._stop_awaiting_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._keep_patience()
+        self._bound_silence()
         self._stop_awaiting_reader()
         self.all.closed(self)
         super().connection_lost(exc)
 
     def let_go(self) -> None:
-        self._keep_patience()
+        self._bound_silence()
         if self._is_waiting():
             self.all.works(self)  # nobody lets it go twice
             self.transport.close()
@@ -151,7 +151,7 @@ class BoundedProtocol(H11Protocol):
 
     def _await_head(self) -> None:
         if not self._is_waiting():
-            self._keep_patience()
+            self._bound_silence()
         elif self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self.let_go)
 
@@ -184,7 +184,7 @@ class BoundedProtocol(H11Protocol):
         cycle: Any = self.cycle
         return cycle is None or bool(cycle.response_complete)
 
-    def _keep_patience(self) -> None:
+    def _bound_silence(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None

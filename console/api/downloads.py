@@ -73,7 +73,7 @@ class Spool:
                     half.replace(path)
                 finally:
                     half.unlink(missing_ok=True)
-            self._keep(path)
+            self._store(path)
         return path
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Spool:
         with self._lock:
             self._making.pop(name, None)
 
-    def _keep(self, path: Path) -> None:
+    def _store(self, path: Path) -> None:
         with self._lock:
             now = time.monotonic()
             self._stored[path.name] = (path.stat().st_size, now)

@@ -384,7 +384,7 @@ def check_results(stack: Stack) -> Iterator[Check]:
         page = stack.table.page(JobQuery(states=AUDITED), limit=_MOST_CHECKED, cursor=cursor)
         for job in page.jobs:
             found["checked"] += 1
-            match audit.look_at(job):
+            match audit.check(job):
                 case audit_results.RESTORED:
                     yield Check("results", WARNING, f"{job.job_id}: outputs were missing and are put back")
                 case audit_results.RUN_AGAIN:

@@ -172,7 +172,7 @@ class Ports:
     webhook: int
 
 
-def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
+def reserve_ports(home: Path, usual: Mapping[str, int]) -> Ports:
     """The ports that this data folder used before; at first the usual ones, or others if those are taken.
 
     Raises UsageError if another program has taken one since, because people's scripts use it.

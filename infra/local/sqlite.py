@@ -171,10 +171,10 @@ class Database:
                 ) from error
             db.create_function("casefold", 1, _casefold, deterministic=True)
             self._local.db = db
-            self._keep(db)
+            self._register(db)
         return db
 
-    def _keep(self, db: sqlite3.Connection) -> None:
+    def _register(self, db: sqlite3.Connection) -> None:
         """Remember a connection, and close those of threads that have ended."""
         with self._lock:
             ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]

@@ -38,7 +38,7 @@ SCHEMES = ("postgresql", "postgres")
 _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")
 _POOL_SIZE = 8
-_CONNECT_LOOK_SECONDS = 0.5
+_CONNECT_WAIT_SECONDS = 0.5
 _ISOLATION = "read committed"  # a start counts after it got its locks; in a stricter mode it would see what was before
 UTF8_REMEDY = "make a database with ENCODING 'UTF8' TEMPLATE template0"
 _REMEDY = "run `ade infra init` with a role that owns the schema"
@@ -346,7 +346,7 @@ class Connections:
         pool = self._open()
         self._definite = None
         # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
-        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
+        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_WAIT_SECONDS)))
         try:
             yield link
         except errors.ReadOnlySqlTransaction:

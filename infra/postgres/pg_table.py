@@ -29,7 +29,7 @@ _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
 _BESIDE = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
-_LOOK = 1000  # QUEUED jobs whose messages one statement looks for
+_MOST_CHECKED = 1000  # QUEUED jobs whose messages one statement looks for
 _MOST_READ = 2000  # rows whose records are read for one page
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
@@ -204,9 +204,9 @@ class PostgresJobTable:
         For where the queue is in this database. A job that was never sent may be about to be: see core/chores.py.
         """
         at, _, job_id = (cursor or "-inf|").partition("|")
-        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_LOOK)
+        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_MOST_CHECKED)
         missing = _readable(_Row(i, doc) for _, i, doc in rows if doc is not None)
-        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _LOOK else None
+        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _MOST_CHECKED else None
         return tuple(job for job in missing if job.enqueued_at is not None), following
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:

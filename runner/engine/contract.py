@@ -152,13 +152,13 @@ class _Object:
 
     def texts(self, key: str) -> tuple[str, ...]:
         listed = self._value(key, list, [])
-        require(all(isinstance(one, str) for one in listed), f"{self._at}{key} is no list of texts")
+        require(all(isinstance(one, str) for one in listed), f"{self._at}{key} is not a list of texts")
         return tuple(listed)
 
     def counts(self, key: str) -> tuple[int, ...]:
         listed = self._value(key, list, [])
         good = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in listed)
-        require(good, f"{self._at}{key} is no list of counts")
+        require(good, f"{self._at}{key} is not a list of counts")
         return tuple(listed)
 
     def path(self, key: str = "path") -> Path:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.jobs import Mends, OutputFile, State
+from core.jobs import CorrectionOf, OutputFile, State
 from core.keys import corrected_latest_key, latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
 from runner.engine.contract import OutputName
@@ -132,7 +132,7 @@ class TestMendedResults:
         return world.table.get(job.job_id)
 
     def mends(self, world, first, *, stamp: float = 5.0, name: str = "mended"):
-        facts = Mends(
+        facts = CorrectionOf(
             files=(), job_id=first.job_id, subject=first.subject, stamp=first.stamp, created_at=first.created_at
         )
         return committed(world, name, stamp=stamp, rows=1, subject=f"2026/{name}.xlsx", mends=facts)
