@@ -1,8 +1,9 @@
 """The contract of the box: what goes in, what comes out, and the names and codes that both sides use.
 
-The runner makes an `Order` and encodes it; the engine decodes it in the box (docs/engine-order.md). The engine encodes
-its events; the runner decodes them, and trusts none of them. Each part has one `encode` and one `decode`, and checks
-itself whenever it is made: so the same conditions hold before writing and after reading, whichever side is wrong.
+The runner makes an `Order` and encodes it; the engine decodes it in the box (docs/reference/engine-order.md). The
+engine encodes its events; the runner decodes them, and trusts none of them. Each part has one `encode` and one
+`decode`, and checks itself whenever it is made: so the same conditions hold before writing and after reading, whichever
+side is wrong.
 
 Standard library only, and little of it: every box imports this module.
 """
