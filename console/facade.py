@@ -62,7 +62,7 @@ class OverviewFacts:
     recent: Recent
 
 
-class TimelineEntry(TypedDict):
+class JobMoment(TypedDict):
     """Something that happened to a job."""
 
     at: float
@@ -127,9 +127,9 @@ class Facade:
         """What a job has published so far."""
         return list(self._stack.store.objects(job_folder(job)))
 
-    def timeline(self, job: Job) -> list[TimelineEntry]:
+    def timeline(self, job: Job) -> list[JobMoment]:
         """States, passes and failures of a job in the order in which they happened."""
-        found: list[TimelineEntry] = []
+        found: list[JobMoment] = []
         if job.stamp:
             found.append({"at": job.stamp, "what": "uploaded"})
         found += [{"at": at, "what": state} for state, at in job.history]

@@ -29,7 +29,7 @@ _MOST_CANDIDATES = 20
 _TEXTS = ("id", "kind", "text")
 
 
-class Candidate(TypedDict):
+class ListedCandidate(TypedDict):
     """A possible answer."""
 
     value: str | None
@@ -39,7 +39,7 @@ class Candidate(TypedDict):
     header: NotRequired[str]
 
 
-class Question(TypedDict):
+class ListedQuestion(TypedDict):
     """A question of review.json, as far as commands show it."""
 
     id: str
@@ -52,7 +52,7 @@ class Question(TypedDict):
     header: str | None
     field: str | None
     chosen: str | None
-    candidates: list[Candidate]
+    candidates: list[ListedCandidate]
 
 
 class DecisionBody(TypedDict):
@@ -67,7 +67,7 @@ class DecisionBody(TypedDict):
     remember: NotRequired[bool]
 
 
-def read_questions(store: ObjectStore, folder: str) -> list[Question]:
+def read_questions(store: ObjectStore, folder: str) -> list[ListedQuestion]:
     """The questions in a job's folder; none if there is no review that can be read."""
     try:
         review = plain(store.read(folder + REVIEW, limit=_BUDGET.bytes), _BUDGET)
@@ -138,7 +138,7 @@ def _about(answer: Mapping[str, object]) -> str:
     return json.dumps([kind, *(answer.get(name) for name in ("id", "sheet", "header", "column"))])
 
 
-def _question(raw: Any) -> Question | None:
+def _question(raw: Any) -> ListedQuestion | None:
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in _TEXTS):
         return None
     candidates = raw.get("candidates")
@@ -163,12 +163,12 @@ def _text(raw: Mapping[str, object], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _candidate(raw: Any) -> Candidate | None:
+def _candidate(raw: Any) -> ListedCandidate | None:
     if not isinstance(raw, dict) or not isinstance(raw.get("value"), str | None):
         return None
     probability = raw.get("probability")
     reasons = raw.get("reasons")
-    found: Candidate = {
+    found: ListedCandidate = {
         "value": raw.get("value"),
         "label": str(raw.get("label") or raw.get("value") or "none"),
         "probability": probability if isinstance(probability, int | float) else None,

@@ -36,7 +36,7 @@ _HARMFUL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedFile:
+class CorrectionInput:
     """A corrected input, the job whose rejects it corrects, and that job's inputs by name, in key order."""
 
     item: InputRef
@@ -57,7 +57,7 @@ class OriginInputs:
     """What a job over corrected files really reads."""
 
     primaries: list[InputRef] = field(default_factory=list)
-    corrected: list[CorrectedFile] = field(default_factory=list)
+    corrected: list[CorrectionInput] = field(default_factory=list)
     roots: list[Job] = field(default_factory=list)  # the jobs of the first drops
     place: int = 0  # among the corrections of the first drop
     lost: list[str] = field(default_factory=list)  # names of earlier corrections that cannot be read
@@ -92,7 +92,7 @@ class Origins:
         return found
 
     def _listed(
-        self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[CorrectedFile]
+        self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[CorrectionInput]
     ) -> list[Correction]:
         """The corrections of a drop, this one last. An attempt that is repeated is listed again."""
         owners = {file.owner.job_id: file.owner for file in chain if file.owner.job_id != job.job_id}
@@ -122,7 +122,7 @@ class Origins:
         rows = self._table.get_all([c.job_id for c in listed if c.job_id != job.job_id])
         own = {file.identity: file for file in found.corrected}
         first: dict[tuple[str, str], int] = {}  # when each was listed first
-        order: dict[tuple[str, str], CorrectedFile] = {}
+        order: dict[tuple[str, str], CorrectionInput] = {}
         for listing in sorted(listed, key=lambda c: (c.stamp, c.place)):
             is_own = listing.job_id == job.job_id
             files = found.corrected if is_own else _files_of(rows.get(listing.job_id), listing, found, behind)
@@ -141,7 +141,7 @@ class Origins:
         ]
 
 
-def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind: "Expansion") -> list[CorrectedFile]:
+def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind: "Expansion") -> list[CorrectionInput]:
     """The files of an earlier correction, those that it was made of first; none if it was withdrawn."""
     if row is None:
         found.lost.append(f"job {listing.job_id}")  # removed, or forgotten after its result had expired
@@ -187,7 +187,7 @@ class Expansion:
                     problem = f"and {first.name} of that job was replaced in this drop; take {item.name} out of it"
                     raise _refused(item, claim, problem)
             found.merge(behind)
-            found.corrected.append(CorrectedFile(item, job, claim, tuple(i.name for i in behind.primaries)))
+            found.corrected.append(CorrectionInput(item, job, claim, tuple(i.name for i in behind.primaries)))
         found.add(plain.values())
         if not found.roots:
             found.roots.append(job)
@@ -233,7 +233,7 @@ def stage_origin(
     present = {item.ref: one for item, one in zip(job.inputs, order.inputs, strict=True)}
     lost, numbered = list(origin.lost), count()
 
-    def bring(item: InputRef, file: CorrectedFile | None = None) -> InputFile:
+    def bring(item: InputRef, file: CorrectionInput | None = None) -> InputFile:
         if item.ref in present:
             return present[item.ref]  # as it was when the attempt began, whatever replaced it since
         path = Path("in", f"origin-{next(numbered)}")
@@ -268,7 +268,7 @@ def stage_origin(
     return replace(staged, order=whole)
 
 
-def _fetched(store: StagedSource, item: InputRef, file: CorrectedFile | None, to: Path, *, file_mb: int) -> Fetched:
+def _fetched(store: StagedSource, item: InputRef, file: CorrectionInput | None, to: Path, *, file_mb: int) -> Fetched:
     """Fetch an input of an earlier job, or the copy of it that the job published; raises StagingFailed."""
     to.unlink(missing_ok=True)
     try:
@@ -282,7 +282,7 @@ def _fetched(store: StagedSource, item: InputRef, file: CorrectedFile | None, to
         raise StagingFailed(Verdict.MENDS, f"{problem}; drop the whole file again") from error
 
 
-def _fetched_copy(store: StagedSource, file: CorrectedFile, to: Path) -> Fetched | None:
+def _fetched_copy(store: StagedSource, file: CorrectionInput, to: Path) -> Fetched | None:
     name = next(corrected_name(n, item) for n, item in enumerate(file.owner.inputs) if item.ref == file.item.ref)
     facts = next((f for f in file.owner.files if f.name == name), None)
     if facts is None:

@@ -16,7 +16,7 @@ from console.api import models
 from console.api.access import Permission
 from console.api.operations import Call, query_values
 from console.api.problems import ProblemError
-from console.facade import DropFacts, TimelineEntry
+from console.facade import DropFacts, JobMoment
 from console.job_facts import plural
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
@@ -152,7 +152,7 @@ def job_page(call: Call, found: Job) -> Response:
     )
 
 
-class DrawnEntry(TimelineEntry):
+class DrawnEntry(JobMoment):
     """An entry of the timeline as the page draws it."""
 
     day: NotRequired[str]  # for the first of each day
@@ -160,7 +160,7 @@ class DrawnEntry(TimelineEntry):
     bar: NotRequired[tuple[float, float]]  # of a pass: begin and length, in percent of all passes
 
 
-def _timeline(entries: list[TimelineEntry], explained: Explanation | None) -> list[DrawnEntry]:
+def _timeline(entries: list[JobMoment], explained: Explanation | None) -> list[DrawnEntry]:
     """The timeline as it is drawn: days once, passes as bars, what went wrong with the state that it led to."""
     shown: list[DrawnEntry] = []
     for entry in _with_passes(entries, explained):
@@ -185,12 +185,12 @@ def _timeline(entries: list[TimelineEntry], explained: Explanation | None) -> li
     return shown
 
 
-def _with_passes(entries: list[TimelineEntry], explained: Explanation | None) -> list[TimelineEntry]:
+def _with_passes(entries: list[JobMoment], explained: Explanation | None) -> list[JobMoment]:
     """The timeline with the passes of the attempt that wrote the artifact."""
     began = max((n for n, entry in enumerate(entries) if entry["what"] == State.RUNNING), default=None)
     if explained is None or began is None or any("seconds" in entry for entry in entries):
         return entries
-    at, passes = entries[began]["at"], list[TimelineEntry]()
+    at, passes = entries[began]["at"], list[JobMoment]()
     for name, seconds in explained.passes:
         passes.append({"at": at, "what": f"pass {name}", "seconds": seconds})
         at += seconds

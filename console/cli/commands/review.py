@@ -15,7 +15,7 @@ from core.keys import decision_place, job_folder
 from core.ports import ObjectStore
 from core.verdicts import Verdict
 from handlers.intake import Intake
-from infra.reviews import DecisionBody, Question, put_decision, read_questions
+from infra.reviews import DecisionBody, ListedQuestion, put_decision, read_questions
 from infra.wiring import Stack
 from runner.engine.drawing import in_words
 
@@ -73,8 +73,8 @@ def _answer(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _answers_by_id(pairs: list[tuple[str, str]], questions: list[Question]) -> dict[str, str | None]:
-    """Question id to value, for answers by id or by number."""
+def _answers_by_id(pairs: list[tuple[str, str]], questions: list[ListedQuestion]) -> dict[str, str | None]:
+    """ListedQuestion id to value, for answers by id or by number."""
     by_name = {q["id"]: q for q in questions} | {str(n): q for n, q in enumerate(questions, 1)}
     found: dict[str, str | None] = {}
     for name, value in pairs:
@@ -87,7 +87,7 @@ def _answers_by_id(pairs: list[tuple[str, str]], questions: list[Question]) -> d
     return found
 
 
-def _checked(question: Question, value: str | None) -> str | None:
+def _checked(question: ListedQuestion, value: str | None) -> str | None:
     """A value that answers a question; any field may be given for a column, any row for a header."""
     known = [candidate["value"] for candidate in question["candidates"]]
     free = question["kind"] == "column" or (question["kind"] == "header" and _is_row(value or ""))
@@ -107,7 +107,7 @@ class Walk:
     def __init__(self, out: Printer) -> None:
         self._out = out
 
-    def through(self, questions: list[Question]) -> dict[str, str | None]:
+    def through(self, questions: list[ListedQuestion]) -> dict[str, str | None]:
         self._out.note("Answer with a number or a value. Enter takes the answer marked *; s skips, q ends.")
         found: dict[str, str | None] = {}
         for n, question in enumerate(questions, 1):
@@ -120,7 +120,7 @@ class Walk:
                 found[question["id"]] = answer[0]
         return found
 
-    def _ask(self, question: Question) -> tuple[str | None] | str | None:
+    def _ask(self, question: ListedQuestion) -> tuple[str | None] | str | None:
         """One value, `q` to end, or None to skip."""
         while True:
             try:
@@ -140,7 +140,7 @@ class Walk:
                 self._out.note(str(error))
 
 
-def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
+def _show_all(job: Job, questions: list[ListedQuestion], out: Printer) -> None:
     for n, question in enumerate(questions, 1):
         _show(n, question, out)
         out.line()
@@ -148,7 +148,7 @@ def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
     out.note(f"{job.job_id} {waits}; answer with `ade review {job.job_id} --answer 1=VALUE`")
 
 
-def _show(number: int, question: Question, out: Printer) -> None:
+def _show(number: int, question: ListedQuestion, out: Printer) -> None:
     out.heading(f"{number}. {question['text']}")
     out.line(f"   {question['id']}")
     for n, candidate in enumerate(question["candidates"], 1):
@@ -183,7 +183,7 @@ def _put(store: ObjectStore, job: Job, answers: dict[str, str | None], args: arg
         raise UsageError(f"somebody else decided on {job.job_id} in the meantime; check it and repeat") from None
 
 
-def _self_contained(question: Question, value: str | None) -> dict[str, object]:
+def _self_contained(question: ListedQuestion, value: str | None) -> dict[str, object]:
     """An answer that says what it is about by its header if it has one, so that it can be read and remembered."""
     header = question["header"]
     if question["kind"] == "required" and value is not None:

@@ -29,7 +29,7 @@ class Reason(TypedDict):
     weight: float
 
 
-class RunnerUp(TypedDict):
+class NextField(TypedDict):
     """A field that a column is less likely to hold."""
 
     field: str
@@ -44,7 +44,7 @@ class MappedColumn(TypedDict):
     probability: float
     note: str
     reasons: list[Reason]
-    runners_up: list[RunnerUp]
+    runners_up: list[NextField]
 
 
 class FoundTable(TypedDict, total=False):
