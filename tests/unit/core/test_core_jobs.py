@@ -8,7 +8,7 @@ from core.chores import Chore, Timings, chore, wake_at
 from core.errors import IllegalTransition
 from core.jobs import (
     ENDED,
-    HISTORY_KEPT,
+    MAX_HISTORY,
     TRANSITIONS,
     End,
     InputRef,
@@ -77,7 +77,7 @@ def test_an_end_gives_the_lease_up_and_has_to_be_published_but_for_a_success(sta
 
 
 def test_the_history_keeps_the_newest_states():
-    old = tuple((f"{n}", float(n)) for n in range(HISTORY_KEPT))
+    old = tuple((f"{n}", float(n)) for n in range(MAX_HISTORY))
     history = move(replace(JOB, history=old), State.CANCELLED, now=99.0).history
     assert history == (*old[1:], ("CANCELLED", 99.0))
 

@@ -95,9 +95,9 @@ class Street:
         self.numbers += 1
         key = f"k{self.numbers}"
         process.running[key], process.since[key] = task, self.now
-        takes = not beyond or process.shares.takes(task.ran)
+        may_exceed = not beyond or process.shares.may_exceed(task.ran)
         process.shares = process.shares.begin(key, task.tenant, self.now)
-        if not takes:
+        if not may_exceed:
             process.shares = process.shares.refuse(key, self.now)
             process.killed.add(key)
             process.beyond = key
@@ -249,8 +249,8 @@ class TestWhoMakesRoom:
 
     def test_a_long_job_takes_no_long_jobs_place(self):
         shares = shares_of(("a", 60.0), ("b", 60.0))
-        assert shares.takes(0.0)
-        assert not shares.takes(QUANTUM_SECONDS)
+        assert shares.may_exceed(0.0)
+        assert not shares.may_exceed(QUANTUM_SECONDS)
 
     def test_a_job_that_was_stopped_is_long_from_its_next_start(self):
         shares = shares_of(("a", 60.0)).begin("b", "b", 0.0).place("b", QUANTUM_SECONDS, 0.0)

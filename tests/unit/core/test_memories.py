@@ -109,14 +109,14 @@ def test_a_header_is_one_whichever_way_its_accents_are_written_and_a_cell_is_as_
 def test_the_newest_word_of_a_person_beats_any_count():
     crowd = HeaderFact("ADDRESS", "number", times=1000)
     memory = learnt(crowd, HeaderFact("ADDRESS", "street", by="ann"), crowd)
-    assert memory.settled()["address"].field == "street"
+    assert memory.deciding_headers()["address"].field == "street"
     later = learnt(crowd, HeaderFact("ADDRESS", "street", by="ann"), HeaderFact("ADDRESS", None, by="bob"))
-    assert later.settled()["address"].field is None
+    assert later.deciding_headers()["address"].field is None
 
 
 def test_without_a_person_the_greater_count_is_taken():
     memory = learnt(HeaderFact("ADDRESS", "number", times=3), HeaderFact("ADDRESS", "street", times=2))
-    assert memory.settled()["address"].field == "number"
+    assert memory.deciding_headers()["address"].field == "number"
 
 
 def test_what_is_forgotten_is_gone_and_counted():
@@ -272,7 +272,7 @@ def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_order(given,
         assert found.said == f"f{newest}"
         means = LearntEntries(headers, values, []).spellings("x", [f"m{n}" for n in range(5)])
         assert means == {"v": f"m{newest}"}
-    assert memory.settled()["calle"].field == f"f{newest}"
+    assert memory.deciding_headers()["calle"].field == f"f{newest}"
     assert [e.reading for e in memory.readings] == [("day_first", "month_first")[newest % 2]]
 
 
@@ -290,7 +290,7 @@ def test_a_persons_reading_is_not_beaten_by_a_newer_one_that_nobody_said():
 def test_two_people_who_contradict_each_other_within_a_second_are_kept_apart():
     first = learn(Memory(), [HeaderFact("a", "b", by="ann")], at=NOW + timedelta(milliseconds=100))
     both = learn(first, [HeaderFact("a", "x", by="bob")], at=NOW + timedelta(milliseconds=200))
-    assert both.settled()["a"].by == "bob"
+    assert both.deciding_headers()["a"].by == "bob"
 
 
 @pytest.mark.parametrize("at", ["2026-01-31T01:00:00z", "2026-1-31", "0001-01-01T00:00:00+14:00", 5, "soon"])
@@ -314,7 +314,7 @@ def test_entries_without_a_zone_or_with_one_stand_in_one_memory():
         ],
     }
     memory = parse_memory(json.dumps(body).encode())
-    assert memory.settled()["a"].field == "y"
+    assert memory.deciding_headers()["a"].field == "y"
 
 
 @settings(max_examples=25, deadline=None)

@@ -16,7 +16,7 @@ from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[2] / "records"
 CHANGED = "what is written into records changed: docs/guides/upgrading.md says when that takes a new RECORD_VERSION"
-PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "Mends", "Correction")
+PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "CorrectionOf", "Correction")
 
 
 @pytest.mark.parametrize("path", sorted(RECORDS.glob("job-v*.json")), ids=lambda p: p.stem)

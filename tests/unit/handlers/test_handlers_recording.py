@@ -48,33 +48,33 @@ def test_a_new_job_is_created_and_sent_and_only_one_that_waits_is_reported(world
     done, due = record(recorder, job("q"), delay=3.0)
     (created,) = done.created
     assert done.queued == [created]
-    messages, _, waiting, _ = due.take()
+    messages, _, waiting, _ = due.drain()
     assert (messages, waiting) == ([(created, 3.0)], [])
     waits = job("w", subject="w.csv", state=State.AWAITING, announced=True)
     done, due = record(recorder, waits)
-    assert due.take()[::2] == ([], done.created)
+    assert due.drain()[::2] == ([], done.created)
     again, due = record(recorder, waits)
     assert (again.created, again.met) == ([], done.created)
-    assert due.take() == ([], {}, [], {}), "nothing has changed: nobody is told again"
+    assert due.drain() == ([], {}, [], {}), "nothing has changed: nobody is told again"
 
 
 def test_a_row_that_waits_for_something_else_now_is_reported_again(world, recorder):
     waits = job(state=State.AWAITING, announced=True, waiting_for=("x",))
     record(recorder, waits)
     _, due = record(recorder, replace(waits, waiting_for=("y",), reason="waiting for y"))
-    (told,) = due.take()[2]
+    (told,) = due.drain()[2]
     assert (told.waiting_for, told.reason) == (("y",), "waiting for y")
 
 
 def test_what_was_sent_is_not_sent_again(world, recorder):
     _, due = record(recorder, job())
-    recorder.settle(due)
+    recorder.follow_up(due)
     (row,) = world.jobs()
     assert row.enqueued_at == world.clock.now()
     assert world.queue.stats().ready == 1
     done, due = record(recorder, job())
     assert done.queued == []
-    assert due.take()[0] == []
+    assert due.drain()[0] == []
 
 
 def test_one_row_that_cannot_be_read_keeps_no_other_of_its_set_waiting(world, recorder):
@@ -131,13 +131,13 @@ class TestPlaceholders:
         done, due = Recorded(), FollowUps()
         recorder.place(self.one(world), done, due)
         (made,) = done.created
-        assert due.take()[2] == [made]
+        assert due.drain()[2] == [made]
         recorder.place(self.one(world), done, due)
-        assert due.take()[2] == []
+        assert due.drain()[2] == []
         assert world.table.get(made.job_id) == made
         world.clock.move(5)
         recorder.place(self.one(world, "its manifest does not validate"), done, due)
-        (told,) = due.take()[2]
+        (told,) = due.drain()[2]
         assert (told.reason, told.created_at) == ("its manifest does not validate", made.created_at)
         assert world.table.get(made.job_id) == told
         assert done.created == [made]
@@ -145,28 +145,28 @@ class TestPlaceholders:
     def test_one_that_another_has_changed_meanwhile_is_left_to_that_one(self, world, recorder):
         done, due = Recorded(), FollowUps()
         recorder.place(self.one(world), done, due)
-        due.take()
+        due.drain()
         world.table.replace = lambda *_: None
         recorder.place(self.one(world, "other"), done, due)
-        assert due.take()[2] == []
+        assert due.drain()[2] == []
 
     def test_it_gives_way_only_where_it_is_one_and_the_same(self, world, recorder):
         due = FollowUps()
         placed = self.one(world)
         recorder.place(placed, Recorded(), due)
-        recorder.settle(due)
+        recorder.follow_up(due)
         due.drop([replace(placed, identity="of another")])
-        recorder.settle(due)
+        recorder.follow_up(due)
         assert world.table.get(placed.job_id) is not None
         row = world.table.get(placed.job_id)
         real = world.table.replace(row, replace(row, config_digest="c1"))
         due.drop([placed])
-        recorder.settle(due)
+        recorder.follow_up(due)
         assert world.table.get(placed.job_id) == real, "it has become a job"
         world.table.replace(real, replace(real, config_digest=placed.config_digest))
         due.drop([placed])
         due.drop([])
-        recorder.settle(due)
+        recorder.follow_up(due)
         assert world.table.get(placed.job_id) is None
 
 

@@ -61,7 +61,7 @@ def batcher(looks: Looks) -> Batcher:
 def test_what_comes_during_a_look_is_scanned_together_by_the_next(looks: Looks, batcher: Batcher):
     looks.go_on.clear()
     answers: dict[str, bool] = {}
-    callers = [threading.Thread(target=lambda n=n: answers.update({n: batcher.take(told(n))})) for n in "abcd"]
+    callers = [threading.Thread(target=lambda n=n: answers.update({n: batcher.receive(told(n))})) for n in "abcd"]
     callers[0].start()
     assert looks.entered.wait(20)
     batcher._waiting = Line()
@@ -77,20 +77,20 @@ def test_what_comes_during_a_look_is_scanned_together_by_the_next(looks: Looks, 
 
 
 def test_a_notice_that_fails_has_to_be_reported_again(batcher: Batcher):
-    assert not batcher.take(told("sick"))
-    assert batcher.take(told("well"))
+    assert not batcher.receive(told("sick"))
+    assert batcher.receive(told("well"))
 
 
 def test_of_notices_taken_together_only_the_sick_ones_come_back(looks: Looks):
     notices = [("a", told("a")), ("sick", told("sick")), ("b", told("b"))]
-    assert Arrivals(looks, "drops").take_all(notices, LOG) == ["a", "b"]
+    assert Arrivals(looks, "drops").receive_all(notices, LOG) == ["a", "b"]
 
 
 def test_a_look_that_breaks_down_lets_the_next_one_in(looks: Looks, batcher: Batcher, monkeypatch):
     monkeypatch.setattr(looks, "changed", lambda _keys: 1 / 0)
-    assert not batcher.take(told("a")), "it has to be told again"
+    assert not batcher.receive(told("a")), "it has to be told again"
     monkeypatch.undo()
-    assert batcher.take(told("a"))
+    assert batcher.receive(told("a"))
 
 
 class TestLanes:

@@ -11,7 +11,7 @@ import pytest
 
 from console.cli.use_local_cloud import how_to
 from core.errors import UsageError
-from infra.deploy.local_cloud import Ports, Server, free_port, keep_ports
+from infra.deploy.local_cloud import Ports, Server, free_port, reserve_ports
 
 STORE = Server("SeaweedFS", "http://127.0.0.1:8333", "key", "secret", 1)
 USUAL = {"s3": 0, "aws": 0, "webhook": 0}
@@ -61,42 +61,42 @@ class TestFreePort:
 
 class TestPorts:
     def test_are_the_usual_ones_at_first(self, tmp_path: Path, usual: dict[str, int]):
-        assert keep_ports(tmp_path, usual) == Ports(**usual)
+        assert reserve_ports(tmp_path, usual) == Ports(**usual)
 
     def test_one_that_is_taken_at_first_gives_way_to_another(self, tmp_path: Path, usual: dict[str, int], taken: int):
-        given = keep_ports(tmp_path, usual | {"s3": taken})
+        given = reserve_ports(tmp_path, usual | {"s3": taken})
         assert given.s3 != taken
         assert (given.aws, given.webhook) == (usual["aws"], usual["webhook"])
 
     def test_stay_the_same_from_then_on(self, tmp_path: Path, usual: dict[str, int], taken: int):
         """Even where the usual port is free again: exports and scripts of people name the other one."""
-        first = keep_ports(tmp_path, usual | {"aws": taken})
-        assert keep_ports(tmp_path, usual) == first
+        first = reserve_ports(tmp_path, usual | {"aws": taken})
+        assert reserve_ports(tmp_path, usual) == first
 
     def test_one_that_somebody_took_meanwhile_is_reported_with_what_to_do(self, tmp_path: Path, usual: dict[str, int]):
-        first = keep_ports(tmp_path, usual)
+        first = reserve_ports(tmp_path, usual)
         with (
             socket.create_server(("127.0.0.1", first.s3)),
             pytest.raises(UsageError, match=rf"port {first.s3} \(s3\).*ports\.json"),
         ):
-            keep_ports(tmp_path, usual)
+            reserve_ports(tmp_path, usual)
 
     def test_one_in_time_wait_is_not_taken(self, tmp_path: Path, usual: dict[str, int]):
         """A restart at once finds connections of the last run that are not quite gone."""
-        first = keep_ports(tmp_path, usual)
+        first = reserve_ports(tmp_path, usual)
         with socket.create_server(("127.0.0.1", first.s3)) as server:
             client = socket.create_connection(server.getsockname())
             accepted, _ = server.accept()
             accepted.close()  # the side that closes first is the one that waits
             client.close()
-        assert keep_ports(tmp_path, usual) == first
+        assert reserve_ports(tmp_path, usual) == first
 
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"s3": 1}', '{"s3": "x", "aws": 2, "webhook": 3}'])
     def test_a_file_that_says_nothing_is_written_anew(self, tmp_path: Path, usual: dict[str, int], text: str):
         (tmp_path / "ports.json").write_text(text)
-        assert keep_ports(tmp_path, usual) == Ports(**usual)
+        assert reserve_ports(tmp_path, usual) == Ports(**usual)
         assert json.loads((tmp_path / "ports.json").read_text()) == usual
 
     def test_no_two_servers_get_the_same(self, tmp_path: Path, taken: int):
-        given = keep_ports(tmp_path, dict.fromkeys(USUAL, taken))
+        given = reserve_ports(tmp_path, dict.fromkeys(USUAL, taken))
         assert len({given.s3, given.aws, given.webhook, taken}) == 4

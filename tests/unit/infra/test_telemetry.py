@@ -53,7 +53,7 @@ def test_the_processes_of_a_machine_are_distinguished(tmp_path):
         meters = Meters()
         (tmp_path / owner).mkdir()
         meters.add("ade.rescues")
-        stop = meters.keep(tmp_path / owner / SNAPSHOT)
+        stop = meters.write_to(tmp_path / owner / SNAPSHOT)
         (tmp_path / owner / SNAPSHOT).write_text(json.dumps(meters.snapshot()))
         if owner == "runner-2":
             stop()

@@ -327,9 +327,9 @@ class TestUnwritten:
     @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
     def test_the_end_is_written_once_the_table_is_back(self, world, error):
         runner, job = self.ended_meanwhile(world, error)
-        runner.worker.settle()
+        runner.worker.write_results()
         assert (now(world, job).state, now(world, job).attempts_total) == (State.SUCCEEDED, 1)
-        runner.worker.settle()
+        runner.worker.write_results()
         assert runner.worker._unwritten == {}
 
     def test_or_when_its_message_comes_back(self, world):

@@ -95,7 +95,7 @@ def test_memories_of_one_content_are_checked_and_indexed_once(made):
 
 
 def test_what_was_used_longest_ago_is_forgotten_first(made, monkeypatch):
-    monkeypatch.setattr(staging, "_KEPT_BYTES", 4_000)
+    monkeypatch.setattr(staging, "_CACHE_BYTES", 4_000)
     seen = SeenMemories()
     for n in range(50):
         stage(seen, body(f"Town {n}"))
