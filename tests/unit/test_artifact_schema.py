@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from engine_jobs import run_job
 
-from runner.engine.explain import explain
+from runner.engine.pages.explain import explain
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "artifact.schema.json").read_text())
 FIELDS = [

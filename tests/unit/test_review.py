@@ -9,9 +9,9 @@ import pytest
 from engine_jobs import run_job
 
 from core.memories import parse_memory
+from runner.engine.deciding.review import Answers, Asking
 from runner.engine.options import JobOptions
 from runner.engine.protocol import read_order
-from runner.engine.review import Answers, Asking
 
 FIELDS = [{"name": "street", "required": True}, {"name": "city", "required": True}, {"name": "start", "type": "date"}]
 ROWS = [["QZORT", "city", "start"], ["Mayor 1", "Lugo", "03/04/2025"], ["Sol 2", "Vigo", "05/06/2025"]]

@@ -5,7 +5,7 @@ from engine_jobs import run_job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.checking import SeenValues
+from runner.engine.values.checking import SeenValues
 
 CASES = {
     "required": ({"required": True}, ["a", None, " ", "b"], "required", ["A3", "A4"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine_jobs import run_order
 
 from core.manifests import parse_manifest
-from runner.engine.explain import explain
+from runner.engine.pages.explain import explain
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "rule-author.md").read_text()
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
