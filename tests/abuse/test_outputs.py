@@ -123,7 +123,7 @@ def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbo
 
 REJECTED = """
 import json, os
-from runner.engine import rejects
+from runner.engine.rejects import set_aside as rejects
 honest = rejects.RejectsDescription._line
 def on_job_start(**_):
     return None

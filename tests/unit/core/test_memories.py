@@ -26,8 +26,8 @@ from core.memories import (
 )
 from infra.local.folder import FolderStore
 from infra.memories import change_memory, read_memory
-from runner.engine.mapping.learnt import LearntEntries
-from runner.engine.mapping.recall import Recall
+from runner.engine.memory.learnt import LearntEntries
+from runner.engine.memory.recall import Recall
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 KEY = "configs/acme/members.memory.json"

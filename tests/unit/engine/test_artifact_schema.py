@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from runner.engine.explain import explain
+from runner.engine.pages.explain import explain
 from tests.support.engine_jobs import run_job
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "reference" / "artifact.schema.json").read_text())

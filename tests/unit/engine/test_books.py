@@ -13,8 +13,8 @@ from openpyxl.utils import coordinate_to_tuple, get_column_letter
 from runner.boxes import Isolation
 from runner.engine import job
 from runner.engine.contract import InputFile, JobFacts, Order
-from runner.engine.explain import explain
-from runner.engine.spool import Room
+from runner.engine.pages.explain import explain
+from runner.engine.reading.spool import Room
 from runner.engine.writing import book
 from tests.support.engine_jobs import run_job, workbook
 from tests.support.outputs import check as verify

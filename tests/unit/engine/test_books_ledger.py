@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.findings import FindingPlace, Findings
-from runner.engine.ledger import SheetBooks
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.rowsets import RowSet
 from runner.engine.reading import Layout
-from runner.engine.rowsets import RowSet
-from runner.engine.sources import Leaving, SourceTable, chunks, strands
-from runner.engine.spool import Room, SpooledSheet
+from runner.engine.reading.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
+from runner.engine.surveying.ledger import SheetBooks
+from runner.engine.tables.sources import Leaving, SourceTable, chunks, strands
 from tests.support.effort import examples
 
 WIDTH, HEIGHT = 9, 30

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runner.engine import drift
-from runner.engine.drift import (
+from runner.engine.memory import drift
+from runner.engine.memory.drift import (
     Shares,
     columns_drift,
     most_like,

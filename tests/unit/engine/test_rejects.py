@@ -15,13 +15,13 @@ from openpyxl.styles import Alignment, Border, Color, Font, PatternFill, Side
 
 from core.errors import ManifestInvalid
 from core.manifests import parse_manifest
-from runner.engine import looks
-from runner.engine import rejects as module
-from runner.engine.mending import key, matched
+from runner.engine.corrections.corrected import key, matched
+from runner.engine.corrections.written import WrittenColumn, is_same
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
+from runner.engine.rejects import looks
+from runner.engine.rejects import set_aside as module
 from runner.engine.verifying.rejects_book import write_rejects
-from runner.engine.written import WrittenColumn, is_same
 from runner.staging import box_outputs
 from tests.support.engine_jobs import Outcome, run_job, run_order, workbook
 

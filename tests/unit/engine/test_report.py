@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runner.engine import drawing
-from runner.engine.report import report
+from runner.engine.pages import drawing
+from runner.engine.pages.report import report
 from tests.support.documents import artifact
 
 SAMPLE = artifact("Pay")

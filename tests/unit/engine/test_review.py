@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from core.memories import parse_memory
+from runner.engine.deciding.review import Answers, Asking
 from runner.engine.options import JobOptions
 from runner.engine.protocol import read_order
-from runner.engine.review import Answers, Asking
 from tests.support.engine_jobs import run_job
 
 FIELDS = [{"name": "street", "required": True}, {"name": "city", "required": True}, {"name": "start", "type": "date"}]

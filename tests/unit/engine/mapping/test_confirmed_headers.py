@@ -11,9 +11,9 @@ from core.memories import MemoryInvalid
 from infra import parsing
 from infra.parsing import check_memory
 from runner import staging
-from runner.engine.mapping import confirmed
-from runner.engine.mapping.confirmed import ConfirmedHeaders, IndexedHeaders
-from runner.engine.mapping.recall import Recall
+from runner.engine.memory import confirmed
+from runner.engine.memory.confirmed import ConfirmedHeaders, IndexedHeaders
+from runner.engine.memory.recall import Recall
 from runner.staging import SeenMemories
 
 ODD = ["Ärger", "№ 5", "名前", "Straße", "дом", "a|b", "A\nB", "---", "-\n-", "🙂", "𠮷野", "ﬁx", "x", "", " ", "nana"]

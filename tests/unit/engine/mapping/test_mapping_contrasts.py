@@ -4,11 +4,11 @@
 
 import pytest
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.mapping.contrasts import FieldStated
 from runner.engine.mapping.measures import measure
-from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from runner.engine.memory.recall import Recall
 
 VALUES = {
     "boolean": ["Yes", "No"] * 6,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from runner.engine.common.spelling import normalized
 from runner.engine.mapping.headers import likeness
-from runner.engine.mapping.spelling import normalized
 
 
 @pytest.mark.parametrize("header", ["Member ID", "member_id", "MemberID", " MEMBER-ID ", "member id:", "Mémber Id"])

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import normalized
 from runner.engine.mapping import knowledge
 from runner.engine.mapping.evidence import model
 from runner.engine.mapping.score import ColumnIn, Sample, choose
-from runner.engine.mapping.spelling import normalized
 
 RAW = json.loads((Path(knowledge.__file__).parent / "knowledge.json").read_text())
 DATES = ["2026-01-31", "2026-02-14", "2026-03-02", "2025-12-24"]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.mapping.score import ColumnIn, Sample, choose
 from tools.made_tables import values
 

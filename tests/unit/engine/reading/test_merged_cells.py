@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.filling import ColumnMerges
+from runner.engine.tables.filling import ColumnMerges
 from tests.support.effort import examples
 from tests.support.engine_jobs import run_job
 

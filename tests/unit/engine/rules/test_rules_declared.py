@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.checking import SeenValues
+from runner.engine.values.checking import SeenValues
 from tests.support.engine_jobs import run_job
 
 CASES = {

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from core.manifests import parse_manifest
-from runner.engine.explain import explain
+from runner.engine.pages.explain import explain
 from tests.support.engine_jobs import run_order
 
 PAGE = (Path(__file__).parents[4] / "docs" / "guides" / "rule-author.md").read_text()

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.reading import Layout
 from runner.engine.reading.books import turned
 from runner.engine.structure import TableDetector, find_tables
-from runner.engine.survey import DeclaredNames, NamedHeadings
+from runner.engine.surveying.survey import DeclaredNames, NamedHeadings
 
 pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]

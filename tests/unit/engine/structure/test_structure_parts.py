@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.engine import scan
-from runner.engine.a1 import letters
+from runner.engine.common.a1 import letters
 from runner.engine.reading import CellError, DeclaredTable, Layout
 from runner.engine.structure import TableDetector, find_tables
 from runner.engine.structure.facts import CellKind, Mark, cell_facts, row_of

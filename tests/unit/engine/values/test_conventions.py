@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.manifests import parse_manifest
-from runner.engine.fields import Field
-from runner.engine.spool import Room
+from runner.engine.common.fields import Field
+from runner.engine.reading.spool import Room
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Around, settle, tally_of
 from tests.support.effort import examples

@@ -11,7 +11,7 @@ from time import process_time
 import pytest
 
 from core.manifests import parse_manifest
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
 from runner.engine.reading.dialects import _quotes
 from runner.engine.reading.encodings import _scan

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.values.dates import DateReader, from_number
 from runner.engine.values.decisions import decide_order, tally_of
 from runner.engine.values.tallies import DateTally

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.engine.findings import FindingPlace
+from runner.engine.common.findings import FindingPlace
 from runner.engine.reading import NO_CACHED_VALUE, CellError, Layout
 from runner.engine.reading.books import turned
-from runner.engine.sources import SourceTable, chunks, strands
-from runner.engine.spool import Room, SpooledSheet
+from runner.engine.reading.spool import Room, SpooledSheet
 from runner.engine.structure import CellRange, Column, Table
 from runner.engine.structure.tables import LeftRow, Proof, RowKind
+from runner.engine.tables.sources import SourceTable, chunks, strands
 
 
 class Rows:

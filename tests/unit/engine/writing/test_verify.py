@@ -16,7 +16,7 @@ from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import counts, verified
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation
 from runner.engine.job import run as run_engine
-from runner.engine.report import report
+from runner.engine.pages.report import report
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.document import read_document
 from runner.engine.verifying.workbook_check import WrittenSheet, named, read_book
