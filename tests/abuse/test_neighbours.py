@@ -1,4 +1,4 @@
-"""What a neighbour notices of an attack: the third table of docs/cost.md, and the attacks themselves."""
+"""What a neighbour notices of an attack: the third table of docs/explanation/cost.md, and the attacks themselves."""
 
 import re
 from pathlib import Path
