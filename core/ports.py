@@ -79,6 +79,7 @@ def readable(
 class Fetched:
     size: int
     sha256: str
+    version: str | None = None  # None: not known
 
 
 class ObjectStore(Protocol):

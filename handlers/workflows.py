@@ -36,7 +36,7 @@ from core.keys import CONFIGS, is_decision, is_manifest, refusal
 from core.manifests import MAX_MANIFEST_BYTES
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
-from infra.parsing import read_manifest
+from infra.parsing import KnownTexts, read_manifest
 
 _PARSED_BYTES = 128 * 1024 * 1024  # some thousand manifests of the usual size
 _CACHED = 10_000
@@ -239,7 +239,7 @@ class Workflows:
     """Safe to share between threads."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
-        self._store = store
+        self._texts = KnownTexts(store)
         self._clock = clock
         self._lock = threading.Lock()
         self._parsed = WeighedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
@@ -262,7 +262,8 @@ class Workflows:
         if known is None:
             body = b""
             try:
-                body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
+                tenant = info.key.split("/")[1]
+                body = self._texts.read(tenant, info.ref, limit=MAX_MANIFEST_BYTES)
                 known = _parsed(body, info)
             except ObjectTooLarge as error:
                 known = ManifestInvalid([Problem("$", str(error), f"at most {MAX_MANIFEST_BYTES} bytes")])

@@ -27,8 +27,10 @@ from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import BoxLimits, BoxOrder, BoxReport, Killed, ObjectStore, OnEvent, Sandbox, Verification, ignore_event
 from core.settings import Settings
 from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
+from infra.parsing import KnownTexts
 from infra.queueing import Lanes
 from infra.telemetry import Telemetry
+from runner.bundles import BUNDLE, InHand, is_bundled, pack
 from runner.origins import Origins, corrected_files, mends_of, stage_origin
 from runner.patience import CallLeft, PatientCalls
 from runner.sandbox.install.layers import LayerRefused, Layers
@@ -90,6 +92,7 @@ class Outcome:
     detail: str = ""  # the same message with this host's paths and addresses, for the operator's log
     where: dict[str, Any] = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
+    in_hand: InHand | None = None  # of the first attempt, where it succeeded
     summary: dict[str, Any] = field(default_factory=dict)
     sandbox: dict[str, Any] = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
@@ -129,14 +132,17 @@ class Attempts:
         telemetry: Telemetry | None = None,
         origins: Origins,
         patient: PatientCalls | None = None,
+        bundles: bool = False,
     ) -> None:
         """`origins`: finds what inputs that correct the rejects of an earlier job belong to.
 
-        `patient`: makes the calls to a store that may hang.
+        `patient`: makes the calls to a store that may hang. `bundles`: stages small outputs together.
         """
+        self._bundles = bundles
         self._patient = patient
         self._origins = origins
         self._store = store
+        self._texts = KnownTexts(store)
         self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
         self._boxes = boxes
@@ -171,16 +177,23 @@ class Attempts:
                 folder.mkdir(parents=True)
                 file_mb = self._settings.worker_fsize_mb
                 staged = self._leavable(
-                    "deliver the inputs", lambda: stage(self._store, job, folder, file_mb=file_mb), folder, killed
+                    "deliver the inputs",
+                    lambda: stage(self._store, job, folder, file_mb=file_mb, texts=self._texts),
+                    folder,
+                    killed,
                 )
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
-                given, profiled = deliverables(report), report.verdict is Verdict.OK and mends is None
-                profile = report.outputs.get(PROFILE) if profiled else None
-                files = self._leavable(
-                    "take the outputs", lambda: self._upload(job, given, profile), folder, killed, _LAST_SECONDS
+                given, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
+                profile = report.outputs.get(PROFILE) if plain else None
+                files, in_hand = self._leavable(
+                    "take the outputs",
+                    lambda: self._upload(job, given, profile, bundled=plain and self._bundles),
+                    folder,
+                    killed,
+                    _LAST_SECONDS,
                 )
             return Outcome(
                 verdict=report.verdict,
@@ -188,6 +201,7 @@ class Attempts:
                 detail=report.message,
                 where=report.where,
                 files=files,
+                in_hand=replace(in_hand, previous=staged.previous) if plain and in_hand is not None else None,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
@@ -304,8 +318,17 @@ class Attempts:
     def _ended(self, verdict: Verdict, message: str) -> Outcome:
         return Outcome(verdict=verdict, message=without_places(message), detail=message)
 
-    def _upload(self, job: Job, paths: dict[str, Path], profile: Path | None) -> tuple[OutputFile, ...]:
+    def _upload(
+        self, job: Job, paths: dict[str, Path], profile: Path | None, *, bundled: bool
+    ) -> tuple[tuple[OutputFile, ...], InHand | None]:
+        """Stage the outputs, `bundled` if they are small; what is published at once need not be read again."""
         staging = staging_folder(job.job_id, job.fence)
+        profiled = {PROFILE: profile.read_bytes()} if profile is not None else {}
+        described = tuple(describe(name, path) for name, path in paths.items()) if bundled else ()
+        if described and is_bundled(job, described):
+            contents = {file.name: paths[file.name].read_bytes() for file in described}
+            self._store.put(staging + BUNDLE, pack(contents | profiled))
+            return described, InHand(contents, profiled.get(PROFILE))
 
         def upload(name: str) -> OutputFile:
             facts = describe(name, paths[name])
@@ -313,9 +336,9 @@ class Attempts:
             return facts
 
         files = tuple(self._lanes.each(upload, list(paths)))
-        if profile is not None:
-            self._store.put(staging + PROFILE, profile)
-        return files
+        for name, body in profiled.items():
+            self._store.put(staging + name, body)
+        return files, InHand(None, profiled.get(PROFILE)) if job.attempts_total == 1 else None
 
 
 def run_box(

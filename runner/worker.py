@@ -30,8 +30,9 @@ from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
+from runner.bundles import InHand
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.publish import Publisher, count_moved
+from runner.publish import BUNDLE_SECONDS, Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
 
 REFUSED_SECONDS = 1.0
@@ -159,11 +160,12 @@ class Worker:
         return True
 
     def settle(self) -> None:
-        """Write results of attempts that could not be written before."""
+        """Write results of attempts that could not be written before, and delete what was staged for others."""
         with self._lock:
             unwritten = list(self._unwritten.values())
         for one in unwritten:
             self._settle(one)
+        self.publisher.tidy(BUNDLE_SECONDS)
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a lost runner; returns its current row, whoever moved it."""
@@ -191,11 +193,11 @@ class Worker:
         self._follow(moved, None)
         return moved
 
-    def finish(self, job: Job) -> Job | None:
+    def finish(self, job: Job, in_hand: InHand | None = None) -> Job | None:
         """Complete what an ended job still needs: its publication, then a dead letter if the fault was ours."""
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
-            return self.publisher.finish(job)
+            return self.publisher.finish(job, in_hand=in_hand)
         return self.publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
 
     def _bury(self, message: Message, reason: str) -> None:
@@ -281,7 +283,7 @@ class Worker:
         message = outcome.detail or outcome.message
         fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
         log.info("attempt_ended", verdict=str(outcome.verdict), fault=fault, state=str(moved.state), message=message)
-        self._follow(moved, unwritten.delivery)
+        self._follow(moved, unwritten.delivery, outcome.in_hand)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
         """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
@@ -363,7 +365,7 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
         return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
 
-    def _follow(self, job: Job, delivery: Delivery | None) -> None:
+    def _follow(self, job: Job, delivery: Delivery | None, in_hand: InHand | None = None) -> None:
         """Carry out what the row now says. The janitor repairs a crash on any line here."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self.clock.now())
@@ -373,7 +375,7 @@ class Worker:
                 job = enqueue(self.table, self.queue, self.clock, job, delay=delay)
             self._announce(job)
             return
-        published = self.finish(job)
+        published = self.finish(job, in_hand)
         if published is not None and published.ended:
             self.log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
         if delivery is not None:

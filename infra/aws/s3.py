@@ -72,6 +72,7 @@ class S3Store:
         self._copied_at_once = copied_at_once
         self._page_size = page_size
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
+        self._etags: Memo[str, str] = Memo(10_000)  # by key, of the version that was seen last
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="s3-head")
         self._conditional: bool | None = None
 
@@ -90,6 +91,7 @@ class S3Store:
             raise ObjectRefused(str(error)) from error
         info = self._info(key, answer)
         self._memo.put(key, (etag_of(answer), info.size, info.modified), info)
+        self._etags.put(key, info.version, etag_of(answer))
         return info
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
@@ -137,8 +139,7 @@ class S3Store:
         with to.open("xb") as out:
             sink = InFile(out)
             try:
-                self._get(key, version, limit, sink)
-                return sink.fetched()
+                return sink.fetched(self._get(key, version, limit, sink))
             except BaseException:
                 to.unlink(missing_ok=True)
                 raise
@@ -323,7 +324,8 @@ class S3Store:
                     return f"{name.lower()}:{value}:{size}"
         return f"{ETAG}{etag}:{size}"
 
-    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> None:
+    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> str:
+        """Read an object to its end; returns the version that was read."""
         if not _possible(key):
             raise ObjectMissing(f"object {key!r} is not there: no such key can be")
         target, pin = {"Bucket": self._bucket, "Key": key}, {}
@@ -331,18 +333,24 @@ class S3Store:
             pin = {"IfMatch": f'"{version[len(ETAG) :]}"'} if version.startswith(ETAG) else {"VersionId": version}
         try:
             expect = (*_ABSENT, *_LOST, "InvalidArgument")
-            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers)
+            said = read_to_end(
+                self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers
+            )
         except CallRefused as error:
             raise ObjectRefused(str(error)) from error
         except Answered as no:
             if no.code in _LOST or "VersionId" in pin:
                 raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
             raise ObjectMissing(f"object {key} is not there") from None
+        self._etags.put(key, version_of(said), etag_of(said))
+        return version_of(said)
 
     def _condition(self, key: str, if_version: str | None, *, if_absent: bool) -> dict[str, str]:
         """The conditions of a put, as headers; for a store that ignores them, check the object beforehand."""
         if not if_absent and if_version is None:
             return {}
+        if if_version is not None and (etag := self._etags.get(key, if_version)) is not None and self.conditional():
+            return {"IfMatch": f'"{etag}"'}
         there = self.head(key) if if_version is not None or not self.conditional() else None
         if if_version is not None and (there is None or there.version != if_version):
             raise PreconditionFailed(

@@ -78,6 +78,7 @@ class Rig:
                 began = time.perf_counter()
                 self.runner.worker.handle(delivery)
                 taken.append(time.perf_counter() - began)
+        self.runner.publisher.tidy()
         return taken
 
 

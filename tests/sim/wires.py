@@ -278,7 +278,9 @@ class WiredStore:
             body = self._read(key, version, limit)
             with to.open("xb") as out:
                 out.write(body)
-            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
+            there = self._s._b.objects.get(key)
+            at = version if version is not None or there is None else there[0].version
+            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest(), version=at)
 
         return self._call("fetch", act, key)
 

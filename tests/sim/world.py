@@ -58,6 +58,7 @@ MANIFESTS = [
 # last look at a row and the write that follows, while an operator removes the job, leaves a file behind.
 PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 LYING_SHARE = 0.3  # of the seeds: a proxy answers now and then in the store's place
+BUNDLED_SHARE = 0.7  # of the seeds: small outputs are staged together
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 REVIEWED_SHARE = (
     0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
@@ -175,6 +176,7 @@ class World:
         pauses = random.Random(f"pauses {seed}")
         faults = Faults.drawn(rng, self.length)
         faults.paused = pauses.uniform(0.001, 0.02) if pauses.random() < PAUSED_SHARE else 0.0
+        self.bundles = random.Random(f"bundles {seed}").random() < BUNDLED_SHARE
         lies = random.Random(f"lies {seed}")
         faults.lies = lies.uniform(0.01, 0.15) if lies.random() < LYING_SHARE else 0.0
         self.network = Network(self.scheduler, rng, faults, self.met, pauses, lies)
@@ -348,7 +350,9 @@ class World:
 
     def _assembled(self, process: Process, **more: Any) -> runner.assembly.Runner:
         with _patched(runner.assembly, "Presence", lambda _folder, _owner: SimPresence(self, process)):
-            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, draw=self.rng.random, **more)
+            return runner.assembly.assemble(
+                self.stack(process), self.boxes, self.log, draw=self.rng.random, bundles=self.bundles, **more
+            )
 
     # What people do
 
