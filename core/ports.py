@@ -31,7 +31,7 @@ class ObjectInfo:
     digest: str
     size: int
     modified: float
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] | None = field(default_factory=dict)  # None: a listing does not say; `head` does
 
     @property
     def ref(self) -> ObjectRef:
@@ -52,7 +52,7 @@ class Level:
 
     keys: tuple[str, ...]
     folders: tuple[str, ...]
-    infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that still exist
+    infos: Callable[[Collection[str]], list[ObjectInfo]]  # of the given keys: as listed, or as they are now if they are
     refused_keys: tuple[str, ...] = ()  # keys here that are refused (core.keys.check_key), and so are not listed
     unreadable: dict[str, str] = field(
         default_factory=dict

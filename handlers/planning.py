@@ -7,7 +7,17 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
-from core.drops import MAX_INPUTS, MAX_SWEPT_REFS, Package, Workflow, plan, too_many, unselected, without_input
+from core.drops import (
+    MAX_INPUTS,
+    MAX_SWEPT_REFS,
+    Package,
+    Workflow,
+    needs_metadata,
+    plan,
+    too_many,
+    unselected,
+    without_input,
+)
 from core.errors import ManifestInvalid, RowUnreadable
 from core.jobs import NO_WORKFLOW, Job
 from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, rejected_key
@@ -201,6 +211,8 @@ class Planner:
             digests, marked = [source.digest(scan.view, s) for s in fresh], scan.marks.marked(lines)
             left = [n for n, line in enumerate(lines) if marked.get(line) != digests[n]]
             fresh, origins = [fresh[n] for n in left], [digests[n] for n in left]
+        if needs_metadata(workflow.manifest):
+            fresh = [[self._described(info) for info in s] for s in fresh]
         jobs = [
             self.decisions.pinned(
                 scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=source.auxiliary, now=now)
@@ -224,6 +236,11 @@ class Planner:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
             self.recorder.settle(scan.followups)
+
+    def _described(self, info: ObjectInfo) -> ObjectInfo:
+        """An object with its metadata, unless it has just been replaced: then its own scan plans the new version."""
+        now = self.store.head(info.key) if info.metadata is None else None
+        return now if now is not None and now.version == info.version else info
 
     def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
         first = jobs[0]

@@ -254,7 +254,7 @@ class Publisher:
             self.store.delete_prefix(staging_folder(job.job_id))
 
     def tidy(self, seconds: float = 0.0) -> None:
-        """Delete published bundles, if there are many or the first is so old; the janitor deletes those that are left."""
+        """Delete published bundles, if there are many or the first is so old. The janitor deletes the rest."""
         with self._lock:
             keys = self._published
             if not keys or (len(keys) < _BUNDLES and self.clock.steady() - self._published_at < seconds):
