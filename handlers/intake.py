@@ -13,7 +13,7 @@ import contextlib
 import functools
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from posixpath import basename
 
 from core.drops import Workflow, is_placeholder
@@ -49,6 +49,7 @@ _SHARED = SHARED.replace(CONFIGS, INBOX, 1)
 _LONG = MAX_KEY_BYTES // 4  # a shorter input key never leads to an output key that is too long
 _TURN_SECONDS = 1.0  # of one tenant in a sweep, while others wait
 _AT_ONCE = 500
+_REFRESHED_SECONDS, _MOST_REFRESHED = 3600.0, 100_000
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
 
@@ -77,6 +78,7 @@ class Intake:
         self._clock = clock
         self._marks = marks
         self._stopped = threading.Event()
+        self._refreshed: dict[str, tuple[tuple[str, int] | None, float]] = {}  # each status.json: whose, and until when
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
         self._decisions = decisions = Decisions(store, table, packages)
@@ -133,7 +135,7 @@ class Intake:
             raise
         self._recorder.settle(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
-            self._forget_vanished(tenant, report)
+            self._forget_vanished(self._waiting(tenant), report)
 
     @contextlib.contextmanager
     def _measured(self, report: Report) -> Iterator[None]:
@@ -172,7 +174,14 @@ class Intake:
         # A workflow may expect a drop of a tenant whose inbox is empty.
         expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
         tenants = [prefix.removeprefix(INBOX).rstrip("/") for prefix in sorted({*top.folders} | emptied | expecting)]
-        waiting = deque((tenant, self._sweep_tenant(tenant, shared, report)) for tenant in tenants)
+        jobs, present = list(self._waiting()), set[str]()
+        needed = {key for job in jobs for key in _needs(job)}
+
+        def see(key: str) -> None:
+            if key in needed:
+                present.add(key)
+
+        waiting = deque((tenant, self._sweep_tenant(tenant, shared, report, see)) for tenant in tenants)
         while waiting and not self._stopped.is_set():
             tenant, steps = waiting.popleft()
             try:
@@ -192,15 +201,20 @@ class Intake:
             with contextlib.suppress(_Stopped):
                 steps.throw(_Stopped())
         if not self._stopped.is_set():
-            self._forget_vanished(None, report)
+            self._forget_vanished(jobs, report, present)
 
     def _has_more(self, steps: Iterator[None]) -> bool:
         """Go on with a tenant's sweep for one turn; False: it is done."""
         until = self._clock.steady() + _TURN_SECONDS
         return any(self._stopped.is_set() or self._clock.steady() >= until for _ in steps)
 
-    def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> Generator[None, None, None]:
-        """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting."""
+    def _sweep_tenant(
+        self, tenant: str, shared: list[ObjectInfo], report: Report, see: Callable[[str], None]
+    ) -> Generator[None, None, None]:
+        """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting.
+
+        `see` is called with each key.
+        """
         place(f"{INBOX}{tenant}/x")
         unreadable: dict[str, str] = {}
         found = list(shared)
@@ -208,6 +222,7 @@ class Intake:
             for info in self._store.objects(f"{prefix}{tenant}/", unreadable=unreadable):
                 report.objects += prefix == INBOX
                 found.append(info)
+                see(info.key)
                 yield
         scan = Scan(ListedView(found, unreadable), report, FollowUps(self.telemetry.now()), marks=self._marks)
         try:
@@ -438,14 +453,32 @@ class Intake:
             for workflow in self._workflows.valid([info] if info else [], scan.report.rejected):
                 self._planner.plan_workflow(scan, workflow)
 
-    def _forget_vanished(self, tenant: str | None, report: Report) -> None:
-        """End waiting jobs whose objects the sender removed; refresh status.json of the others."""
+    def _forget_vanished(self, jobs: Iterable[Job], report: Report, present: Collection[str] = ()) -> None:
+        """End waiting jobs whose objects the sender removed; refresh status.json of the others.
+
+        `present`: keys that were there a moment ago.
+        """
         view, announced = LiveView(self._store), set[str]()
-        for job in self._jobs(frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW}), tenant):
+        for job in jobs:
             with self._guarded(report, job.job_id):
-                if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in announced:
+                vanished = self._forget_if_vanished(view, job, present)
+                if not vanished and job.announced and status_key(job) not in announced:
                     announced.add(status_key(job))
-                    self._statuses.announce(job)
+                    self._refresh(job)
+
+    def _refresh(self, job: Job) -> None:
+        """Write status.json if it is missing or outdated, and look again only after a while."""
+        key, now = status_key(job), self._clock.steady()
+        known, until = self._refreshed.get(key, (None, 0.0))
+        if known == (job.job_id, job.rev) and now < until:
+            return
+        self._statuses.announce(job)
+        if len(self._refreshed) > _MOST_REFRESHED:
+            self._refreshed.clear()
+        self._refreshed[key] = (job.job_id, job.rev), now + _REFRESHED_SECONDS
+
+    def _waiting(self, tenant: str | None = None) -> Iterator[Job]:
+        return self._jobs(frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW}), tenant)
 
     def _jobs(self, states: frozenset[State], tenant: str | None = None) -> Iterator[Job]:
         cursor: str | None = None
@@ -456,10 +489,8 @@ class Intake:
             if cursor is None:
                 return
 
-    def _forget_if_vanished(self, view: BucketView, job: Job) -> bool:
-        needs = [i.ref.key for i in job.inputs if i.role == "primary"]
-        if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
-            needs.append(job.manifest.key)
+    def _forget_if_vanished(self, view: BucketView, job: Job, present: Collection[str]) -> bool:
+        needs = [key for key in _needs(job) if key not in present]
         if job.state is State.SCHEDULED or all(view.head(key) is not None or key in view.unreadable for key in needs):
             return False
         if is_placeholder(job):
@@ -468,6 +499,14 @@ class Intake:
             reason = "the sender removed its input"
             self._table.replace(job, move(job, State.SKIPPED, now=self._clock.now(), reason=reason))
         return True
+
+
+def _needs(job: Job) -> list[str]:
+    """The objects without which a waiting job is none."""
+    needs = [i.ref.key for i in job.inputs if i.role == "primary"]
+    if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
+        needs.append(job.manifest.key)
+    return needs
 
 
 def _is_outage(error: Exception) -> bool:

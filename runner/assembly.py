@@ -16,7 +16,7 @@ from infra.queueing import Lanes
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
-from runner.janitor import Janitor
+from runner.janitor import REST_SECONDS, Janitor
 from runner.leases import Beats
 from runner.notifier import Notifier
 from runner.origins import Origins
@@ -140,6 +140,7 @@ def assemble(
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         scan_inbox=sweep,
         sweep_seconds=settings.sweep_seconds,
+        rest_seconds=REST_SECONDS if settings.table_url else 0.0,
         pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
         telemetry=stack.telemetry,
     )

@@ -2,7 +2,7 @@
 
 A version is the store's VersionId in a versioned bucket, else the ETag, to which reads and writes are pinned by
 If-Match. A digest is what the store knows about the content: the ETag if it is an MD5 of the content, otherwise a
-full-object checksum (uploads in parts, KMS), otherwise still the ETag. A listing that has all of this spares the request
+full-object checksum (uploads in parts, KMS), otherwise still the ETag. A listing that has all of this spares a request
 for each object (s3_listings.py); the others are requested once and cached by their ETag and time. An answer counts only
 if it proves itself (s3_answers.py); otherwise it is asked for again.
 """

@@ -38,6 +38,7 @@ from handlers.intake import Intake
 from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.logs import Log
+from infra.marks import ProcessMarks
 from infra.wiring import Stack
 from runner.attempt import Boxes
 from runner.control import Control
@@ -59,6 +60,7 @@ MANIFESTS = [
 PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 LYING_SHARE = 0.3  # of the seeds: a proxy answers now and then in the store's place
 BUNDLED_SHARE = 0.7  # of the seeds: small outputs are staged together
+MARKED_SHARE = 0.5  # of the seeds: a process remembers which lines a sweep need not plan again
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 REVIEWED_SHARE = (
     0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
@@ -177,6 +179,7 @@ class World:
         faults = Faults.drawn(rng, self.length)
         faults.paused = pauses.uniform(0.001, 0.02) if pauses.random() < PAUSED_SHARE else 0.0
         self.bundles = random.Random(f"bundles {seed}").random() < BUNDLED_SHARE
+        self.marks = random.Random(f"marks {seed}").random() < MARKED_SHARE
         lies = random.Random(f"lies {seed}")
         faults.lies = lies.uniform(0.01, 0.15) if lies.random() < LYING_SHARE else 0.0
         self.network = Network(self.scheduler, rng, faults, self.met, pauses, lies)
@@ -232,12 +235,14 @@ class World:
         return made
 
     def stack(self, process: Process) -> Stack:
+        table = self.wired_table(process)
         return Stack(
             self.settings,
             process,
             WiredStore(self.network, process, SimStore(self.bucket)),
-            self.wired_table(process),
+            table,
             self.wired_queue(process),
+            marks=ProcessMarks(table, process) if self.marks else None,
         )
 
     # The table and the queue, in memory; another world has others
@@ -297,7 +302,7 @@ class World:
                     continue
                 try:
                     worker.settle()
-                    wait = 5.0 if worker._unwritten else 1e6
+                    wait = 5.0 if worker._unwritten or made.publisher._published else 1e6
                     got = made.fleet._queue.receive(most=1, wait=wait, visibility=made.beats.visibility)
                 except StoreUnavailable:
                     if not around.to_blame():
