@@ -35,7 +35,16 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
-from infra.aws.s3_answers import ETAG, MD5_ETAG, StoreAnswers, check_named, etag_of, md5_hex, version_of
+from infra.aws.s3_answers import (
+    ETAG,
+    MD5_ETAG,
+    StoreAnswers,
+    check_deleted,
+    check_named,
+    etag_of,
+    md5_hex,
+    version_of,
+)
 from infra.aws.s3_listings import Listings
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
@@ -225,8 +234,12 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         check_key(key)
+
+        def act() -> None:
+            check_deleted(key, self._s3.delete_object(Bucket=self._bucket, Key=key))
+
         with contextlib.suppress(Answered):
-            self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
+            self._call(f"delete {key}", act, expect=_ABSENT)
 
     def delete_all(self, keys: Sequence[str]) -> None:
         for at in range(0, len(keys), _DELETED_AT_ONCE):
@@ -418,8 +431,11 @@ class S3Store:
 
         def act() -> None:
             nonlocal keys
-            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            # Not quietly: the keys in the answer prove that the store has read the request.
+            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": False}
             answer = self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+            if not answer.get("Deleted") and not answer.get("Errors"):
+                raise AnswerDoubted(f"{len(keys)} objects were answered as deleted, without their names")
             failed = [error for error in answer.get("Errors", ()) if error.get("Code") not in _ABSENT]
             keys = [error["Key"] for error in failed]
             if failed:
