@@ -355,8 +355,8 @@ class JobTable(Protocol):
         """Release a named lease; no effect if another owner holds it."""
         ...
 
-    def generation(self, name: str) -> int:
-        """How often `advance` was called for a name; consistent: every advance that returned is counted."""
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        """How often `advance` was called for each name; consistent: every advance that returned is counted."""
         ...
 
     def advance(self, name: str) -> None:

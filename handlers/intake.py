@@ -10,7 +10,6 @@ reported to its sender (handlers/rejections.py).
 """
 
 import contextlib
-import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -35,9 +34,17 @@ from core.memories import is_memory
 from core.ports import Clock, JobQuery, JobTable, Marks, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
 from handlers.expectations import Expectations
+from handlers.generations import Generations
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
-from handlers.rejections import Rejections, is_unread, report_folder, unread_line
+from handlers.rejections import (
+    Rejections,
+    all_report_marks,
+    is_unread,
+    report_folder,
+    report_marks,
+    unread_line,
+)
 from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
 from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
@@ -83,7 +90,11 @@ class Intake:
         packages = Packages(store)
         self._decisions = decisions = Decisions(store, table, packages)
         self._rejections = Rejections(
-            store, self._workflows, packages, lambda view, folder: decisions.problems(view, folder, self._selecting)
+            store,
+            table,
+            self._workflows,
+            packages,
+            lambda view, folder: decisions.problems(view, folder, self._selecting),
         )
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
@@ -126,8 +137,10 @@ class Intake:
         for key in keys:
             report.objects += 1
             folders.setdefault(folder_of(key), []).append(key)
-        generation = functools.cache(self._table.generation)
-        scans = [(Scan(LiveView(self._store), report, followups, generation), keys) for keys in folders.values()]
+        scans = [
+            (Scan(LiveView(self._store), report, followups, self._generations(folder)), keys)
+            for folder, keys in folders.items()
+        ]
         try:
             self._folders.each(lambda scan: self._scan_keys(*scan), scans)
         except Exception:
@@ -136,6 +149,11 @@ class Intake:
         self._recorder.settle(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
             self._forget_vanished(self._waiting(tenant), report)
+
+    def _generations(self, folder: str) -> Generations:
+        """What a scan of a folder asks for."""
+        parts = folder.split("/")
+        return Generations(self._table, [parts[1], *report_marks(folder)] if len(parts) > 2 else [])
 
     @contextlib.contextmanager
     def _measured(self, report: Report) -> Iterator[None]:
@@ -224,7 +242,9 @@ class Intake:
                 found.append(info)
                 see(info.key)
                 yield
-        scan = Scan(ListedView(found, unreadable), report, FollowUps(self.telemetry.now()), marks=self._marks)
+        generations = Generations(self._table, all_report_marks(tenant))
+        followups = FollowUps(self.telemetry.now())
+        scan = Scan(ListedView(found, unreadable), report, followups, generations, marks=self._marks)
         try:
             yield from self._scan_tenant(scan, tenant)
         except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
@@ -263,11 +283,13 @@ class Intake:
                 scan.report.refused.append(f"{key!r}: {why}")
             elif not is_ignored(basename(key)):
                 folders.setdefault(folder, []).append(key)
-        invalid = {folder_of(key) for key in scan.report.rejected}
+        invalid, failed = {folder_of(key) for key in scan.report.rejected}, len(scan.report.failed)
         self._report_folders(scan, folders, invalid)
         emptied = self._rejections.reported(f"{INBOX}{tenant}/")
         self._report_folders(scan, {folder: [] for folder in emptied if folder not in folders}, set())
         self._report_configs(scan, tenant)
+        if len(scan.report.failed) == failed:
+            self._rejections.all_checked(tenant, scan.generations)
 
     def _report_folders(self, scan: Scan, folders: dict[str, list[str]], invalid: set[str]) -> None:
         """Report each folder's manifests and unread files; `invalid`: folders with an invalid manifest."""
@@ -276,13 +298,13 @@ class Intake:
             maybe = any(folder.startswith(other) for other in invalid)
             shown = [key for key in unread if not maybe or refusal(key) is not None]
             with self._guarded(scan.report, folder):
-                self._rejections.report(scan.view, folder, shown, cached=True)
+                self._rejections.report(scan.view, folder, shown, scan.generations, cached=True)
             scan.report.refused += [unread_line(key) for key in shown]
 
     def _report_configs(self, scan: Scan, tenant: str) -> None:
         for folder in sorted({folder_of(o.key) for o in manifests_at(scan.view, f"{CONFIGS}{tenant}/")}):
             with self._guarded(scan.report, folder):
-                self._rejections.report(scan.view, folder, (), cached=True)
+                self._rejections.report(scan.view, folder, (), scan.generations, cached=True)
 
     @contextlib.contextmanager
     def _guarded(self, report: Report, what: str) -> Iterator[None]:
@@ -320,7 +342,7 @@ class Intake:
     def _report_folder(self, scan: Scan, folder: str, keys: set[str]) -> None:
         """Rewrite the report of one folder; `keys`: the keys of this scan."""
         if folder.startswith(CONFIGS):
-            self._rejections.report(scan.view, folder, ())
+            self._rejections.report(scan.view, folder, (), scan.generations)
             return
         unread = [key for key in scan.view.refused_keys(folder) if not is_ignored(basename(key))]
         # Finding the workflows takes a listing of every folder above, so it is only done where such files exist.
@@ -332,11 +354,12 @@ class Intake:
             # Without a workflow, a manifest may still be on its way; the sweep reports these files if none comes.
             if workflows and not rejected:
                 unread += [key for key in doubtful if is_unread(key, workflows)]
-        self._rejections.report(scan.view, folder, unread)
+        self._rejections.report(scan.view, folder, unread, scan.generations)
         scan.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _scan_config(self, scan: Scan, key: str) -> None:
         if is_memory(key):
+            self._table.advance(place(key, CONFIGS).tenant)
             return  # a new memory runs nothing again
         if key.startswith(SHARED):
             self._replan_awaiting(scan)
@@ -427,7 +450,7 @@ class Intake:
 
         # A file that may belong to a config package concerns manifests that did not change, so no cache is used.
         plain = is_spreadsheet(at.name) and "/config/" not in f"/{at.folder}"
-        found = workflows(scan.generation(at.tenant) if plain else None)
+        found = workflows(scan.generations.of(at.tenant) if plain else None)
         if not found and info is not None and plain:
             found = workflows(None)
         for workflow in found:

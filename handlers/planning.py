@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
@@ -25,6 +25,7 @@ from core.keys import place as place_of
 from core.memories import own_key
 from core.ports import Clock, Marks, ObjectInfo, ObjectStore
 from handlers.decisions import Decisions
+from handlers.generations import Generations
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
@@ -66,7 +67,7 @@ class Scan:
     view: BucketView
     report: Report
     followups: FollowUps
-    generation: Callable[[str], int | None] = lambda _tenant: None
+    generations: Generations
     removed_from: set[str] = field(default_factory=set)  # tenants that removed an object
     folders: set[str] = field(default_factory=set)  # whose rejected.json may be out of date
     planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject already planned
@@ -190,6 +191,7 @@ class Planner:
             count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
             self.place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
+        self.workflows.recall(scan.view, own_key(workflow.tenant, workflow.manifest.name), scan.generations)
         source = _Source.of(scan.view, workflow, package, auxiliary)
         failed: RowUnreadable | None = None
         at_once = max(1, _AT_ONCE // workflow.manifest.combinations)

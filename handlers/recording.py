@@ -39,6 +39,7 @@ from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
+_SHORT_DELAY = 10.0
 _MARKS = 1000  # to set in one go
 # A standing workflow that changes does not process again what an earlier version of it has processed.
 _HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
@@ -75,13 +76,22 @@ class FollowUps:
         self.trace = trace
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
+        self._added: set[str] = set()
         self._placeholders: dict[str, Job] = {}
         self._waiting: dict[str, Job] = {}
         self._marks: dict[str, LineMark] = {}
 
-    def send(self, job: Job, delay: float) -> None:
+    def send(self, job: Job, delay: float, *, added: bool = False) -> None:
+        """`added`: its row was added by this scan."""
         with self._lock:
             self._messages[job.job_id] = (job, delay)
+            if added:
+                self._added.add(job.job_id)
+
+    @property
+    def added(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._added)
 
     def drop(self, placeholders: Iterable[Job]) -> None:
         """Remove these placeholders, if they exist: the real job replaces them."""
@@ -186,7 +196,7 @@ class Recorder:
         if created or job.rev != met.rev or not (is_sent and is_published and is_taken_back(job, self.clock.now())):
             line.is_in_order = False
         if job.state is State.QUEUED and job.enqueued_at is None:
-            followups.send(job, planned.delay)
+            followups.send(job, planned.delay, added=created)
             done.queued.append(job)
         elif created and job.state is State.QUEUED:
             done.queued.append(job)  # its message was sent with it
@@ -205,7 +215,9 @@ class Recorder:
         messages, placeholders, waiting, marks = followups.take()
         if messages:
             began = self.telemetry.now()
-            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
+            # A message that is delayed may be late by far more than a note costs.
+            unnoted = followups.added - {job.job_id for job, delay in messages if delay > _SHORT_DELAY}
+            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes, unnoted=unnoted)
             if self.telemetry.traces:
                 now = self.telemetry.now()
                 for job, delay in messages:

@@ -10,7 +10,8 @@ reaches beyond its own folder advances the generation before it lists that manif
 generation after the file was put. So one of the two sees the other: either the file's scan finds a new generation and
 lists again, or the manifest's scan lists after the file was put. A cached manifest that concerns a file is read once
 more before it is used, since it may have changed or gone. Entries expire after a minute, since an event may be lost,
-and are never used to decide that no manifest selects a file.
+and are never used to decide that no manifest selects a file. A workflow's memory is cached in the same way: whoever
+writes one advances the generation.
 """
 
 import threading
@@ -36,6 +37,7 @@ from core.keys import CONFIGS, is_decision, is_manifest, refusal
 from core.manifests import MAX_MANIFEST_BYTES
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
+from handlers.generations import Generations
 from infra.parsing import KnownTexts, read_manifest
 
 _PARSED_BYTES = 128 * 1024 * 1024  # some thousand manifests of the usual size
@@ -118,6 +120,10 @@ class LiveView:
             except ObjectRefused as error:
                 self._infos[key], self.unreadable[key] = None, str(error)
         return self._infos[key]
+
+    def know(self, key: str, info: ObjectInfo | None) -> None:
+        """What is there, for a caller that need not ask."""
+        self._infos.setdefault(key, info)
 
     def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
         for folder in {folder_of(key) for key in keys} & self._levels.keys():
@@ -299,6 +305,18 @@ class Workflows:
                 workflows = self._concerned(infos, concerned, rejected)
             found += workflows
         return found
+
+    def recall(self, view: BucketView, memory: str, generations: Generations) -> None:
+        """Let a view know a memory of its tenant, as it was when it was last asked for in this generation."""
+        if not isinstance(view, LiveView):
+            return
+        generation = generations.of(memory.split("/")[1])
+        cached = self._cached(memory, generation)
+        if cached is None:
+            info = view.head(memory)
+            self._keep(memory, (generation, self._clock.now(), (info,) if info is not None else ()))
+        else:
+            view.know(memory, cached[0] if cached else None)
 
     def _concerned(
         self, infos: Iterable[ObjectInfo], concerned: Callable[[Workflow], bool], rejected: list[str]

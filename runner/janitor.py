@@ -25,7 +25,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from core.chores import Chore, Timings, chore, defer, sent_anyway, wake_at
 from core.errors import ObjectRefused, RowUnreadable
-from core.jobs import ENDED, Job, State, move, undecided
+from core.jobs import ENDED, Job, State, is_as_added, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
 from infra.local.presence import Presence
@@ -357,7 +357,7 @@ class Janitor:
         if not jobs:
             return Counter()
         # Check refused jobs last: their messages were received and put back, so they are least likely to be lost.
-        likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at))
+        likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at or job.created_at))
         here = frozenset({State.QUEUED, State.RUNNING})
         try:
             lost = self.queue.missing(
@@ -437,4 +437,4 @@ class Janitor:
 
 def _is_sent(job: Job) -> bool:
     """Whether the only possible problem of a job is a lost message."""
-    return job.state is State.QUEUED and job.enqueued_at is not None
+    return job.state is State.QUEUED and (job.enqueued_at is not None or is_as_added(job))

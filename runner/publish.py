@@ -64,6 +64,7 @@ _SMALL = 1024 * 1024
 _TRIES = 5
 _BUNDLES = 20  # to delete at once
 BUNDLE_SECONDS = 10.0
+_FRESH_SECONDS = 2.0  # a row that was committed so recently need not be read again
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
 
@@ -127,7 +128,8 @@ class Publisher:
                     self._remember(job)
                     self._point_latest(job, began, fresh=in_hand is not None)
                     self._keep_profile(job, contents.get(PROFILE), in_hand.previous if in_hand is not None else None)
-                if not self._write_result(job, body, current, sure=in_hand is None):
+                committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
+                if not self._write_result(job, body, current, sure=in_hand is None, committed=committed):
                     self._take_back_latest(job)
                     return None
         if outcome(job) is State.EXPIRED:
@@ -168,7 +170,10 @@ class Publisher:
 
     def _remember(self, job: Job) -> None:
         """Put what a person decided into the workflow's memory, before anybody can see the result."""
-        why = remember(self.store, job) if job.decision is not None else ""
+        if job.decision is None:
+            return
+        why = remember(self.store, job)
+        self.table.advance(job.tenant)  # others cache which memories there are
         if why and self.log is not None:
             self.log.warning("decision_not_remembered", job_id=job.job_id, error=why)
 
@@ -284,10 +289,15 @@ class Publisher:
         copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
         self.store.delete_all([job_folder(job) + name for name in (*AUDIT, *copies) if name not in names])
 
-    def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None, *, sure: bool = True) -> bool:
-        """Write result.json over `current`, which was read before the row is read once more; `sure`: or is assumed."""
+    def _write_result(
+        self, job: Job, body: bytes, current: ObjectInfo | None, *, sure: bool = True, committed: bool = False
+    ) -> bool:
+        """Write result.json over `current`, which was read before the row is read once more.
+
+        `sure`: unless it is assumed. `committed`: this process has written the row a moment ago.
+        """
         key = result_key(job)
-        if not self._unchanged(job):
+        if not committed and not self._unchanged(job):
             return False
         if current is not None and self._is_written(job, body):
             return True  # written by another finisher; a second write would notify consumers again

@@ -216,7 +216,8 @@ class Worker:
         self.telemetry.meters.add("ade.waits", scope=refused.scope)
         held = job.announced or self.clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
-            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held))
+            sent = job.enqueued_at or self.clock.now()  # its message is here, and is put back
+            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held, enqueued_at=sent))
             if updated is not None and held:
                 self.publisher.statuses.announce(updated)
         self.put_back(delivery)

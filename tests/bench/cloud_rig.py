@@ -49,6 +49,7 @@ class Rig:
     runner: Runner
     meter: Meter
     endpoint: str
+    intake: Intake
 
     def drop(self, n: int) -> None:
         """A sender's drop: one file and its manifest."""
@@ -105,9 +106,10 @@ def rig(server: Server, *, scripted: bool, **settings: str) -> Iterator[Rig]:
             found = opened.enter_context(boxes(made, tmp / "run"))
         runner = assemble(stack, found, log)
         opened.callback(runner.close)
-        poller = Poller(events, Arrivals(Intake.over(stack), name), log)
+        intake = Intake.over(stack)
+        poller = Poller(events, Arrivals(intake, name), log)
         poller.once()  # the test event that a bucket sends when its notification is made
-        yield Rig(stack, poller, runner, meter, server.endpoint)
+        yield Rig(stack, poller, runner, meter, server.endpoint, intake)
 
 
 def urls(endpoint: str, name: str) -> dict[str, str]:

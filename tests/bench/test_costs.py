@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import prices
-from tests.bench.bench_cloud import ROWS, PerJob, per_job
+from tests.bench.bench_cloud import ROWS, PerJob, per_job, warm
 from tests.bench.cloud_rig import rig
 from tests.bench.meter import _index_units, item_bytes, units
 from tests.contract import servers
@@ -26,7 +26,7 @@ def counted() -> PerJob:
 
 def count() -> PerJob:
     with servers.credentials(server := servers.ministack()), rig(server, scripted=False) as made:
-        per_job(made, 4)  # what is above the drops is remembered, as it is in a handler that runs
+        warm(made)
         found, _, taken = per_job(made, 10, first=4)
         assert len(taken) == 10, "not every drop became a job"
     servers.stop_all()

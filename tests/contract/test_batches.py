@@ -47,10 +47,10 @@ class TestTable:
         assert table.get_all([*jobs, *jobs, "acme-members-never"]) == jobs
 
     def test_a_generation_counts_what_was_advanced(self, table: JobTable):
-        assert table.generation("acme") == 0
+        assert table.generations(["acme"]) == {"acme": 0}
         table.advance("acme")
         table.advance("acme")
-        assert (table.generation("acme"), table.generation("globex")) == (2, 0)
+        assert table.generations(["acme", "globex", "acme"]) == {"acme": 2, "globex": 0}
 
 
 @pytest.mark.parametrize("many", [1, 23])

@@ -331,8 +331,8 @@ class SimTable:
             if self._r.leases.get(name, ("", 0.0))[0] == owner:
                 del self._r.leases[name]
 
-    def generation(self, name: str) -> int:
-        return self._r.generations.get(name, 0)
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        return {name: self._r.generations.get(name, 0) for name in names}
 
     def advance(self, name: str) -> None:
         with self._r.lock:

@@ -376,8 +376,8 @@ class WiredTable:
     def let_go(self, name: str, owner: str) -> None:
         self._call("let_go", lambda: self._t.let_go(name, owner), name)
 
-    def generation(self, name: str) -> int:
-        return self._call("generation", lambda: self._t.generation(name), name)
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        return self._call("generations", lambda: self._t.generations(names), *names)
 
     def advance(self, name: str) -> None:
         self._call("advance", lambda: self._t.advance(name), name)
