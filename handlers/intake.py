@@ -78,6 +78,7 @@ class Intake:
         lanes: int = 1,
         telemetry: Telemetry | None = None,
         marks: Marks | None = None,
+        unnoted: bool = False,
     ) -> None:
         self.telemetry = telemetry or Telemetry()
         self._store = store
@@ -100,6 +101,7 @@ class Intake:
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
         self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry, marks=marks)
+        self._recorder.unnoted = unnoted
         self._expectations = Expectations(table, clock, self._recorder)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
@@ -119,6 +121,7 @@ class Intake:
             lanes=lanes,
             telemetry=stack.telemetry,
             marks=stack.marks,
+            unnoted=stack.settings.timings.unnoted_seconds > 0,
         )
 
     def changed(self, keys: Iterable[str], *, trace: str = "") -> Report:

@@ -132,6 +132,7 @@ class Recorder:
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
     marks: Marks | None = None
+    unnoted: bool = False  # messages of jobs that were just added are not noted as sent (core.chores.Timings)
 
     def record(
         self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps
@@ -216,7 +217,8 @@ class Recorder:
         if messages:
             began = self.telemetry.now()
             # A message that is delayed may be late by far more than a note costs.
-            unnoted = followups.added - {job.job_id for job, delay in messages if delay > _SHORT_DELAY}
+            late = {job.job_id for job, delay in messages if delay > _SHORT_DELAY}
+            unnoted = followups.added - late if self.unnoted else frozenset()
             enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes, unnoted=unnoted)
             if self.telemetry.traces:
                 now = self.telemetry.now()

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from core.chores import Chore, Timings, chore, defer, sent_anyway, wake_at
+from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, wake_at
 from core.errors import ObjectRefused, RowUnreadable
-from core.jobs import ENDED, Job, State, is_as_added, move, undecided
+from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
 from infra.local.presence import Presence
@@ -280,8 +280,8 @@ class Janitor:
             if urgent and len(due) >= _BATCH:
                 due = self._crowded_out(due, now, seen)
             seen |= {(job.job_id, job.rev) for job in due}
-            sent = [job for job in due if _is_sent(job)]
-            due = [job for job in due if not _is_sent(job)]
+            sent = [job for job in due if self._is_sent(job)]
+            due = [job for job in due if not self._is_sent(job)]
             for at in range(0, len(due), _AT_ONCE):
                 for one in lanes.each(lambda job: self._one(job, now, notices=notices), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
@@ -292,6 +292,10 @@ class Janitor:
             )  # after messages that were never sent: a queue that only counts would report those as lost too
             if self.clock.steady() >= until or still == len(found) < most:
                 return done
+
+    def _is_sent(self, job: Job) -> bool:
+        """Whether the only possible problem of a job is a lost message."""
+        return job.state is State.QUEUED and may_be_sent(job, self.timings)
 
     def _is_ahead(self, job: Job, now: float) -> bool:
         at = wake_at(job, self.timings)
@@ -433,8 +437,3 @@ class Janitor:
         except RowUnreadable:
             return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence
-
-
-def _is_sent(job: Job) -> bool:
-    """Whether the only possible problem of a job is a lost message."""
-    return job.state is State.QUEUED and (job.enqueued_at is not None or is_as_added(job))

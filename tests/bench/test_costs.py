@@ -16,6 +16,7 @@ from tests.support.keeper import made_once
 DOCS = Path(__file__).parents[2] / "docs"
 # An event that comes in another answer of the queue, or a manifest looked up twice at once, moves a count this much.
 TOLERANCE = 0.35
+MOST_REQUESTS = 22
 
 
 @pytest.fixture
@@ -60,6 +61,11 @@ def test_the_table_has_what_they_cost(counted: PerJob):
 def test_every_request_of_a_job_is_in_a_row(counted: PerJob):
     covered = {operation for operations in ROWS.values() for operation in operations}
     assert set(counted.requests) - covered == set()
+
+
+@pytest.mark.slow
+def test_a_small_drop_makes_at_most_22_requests(counted: PerJob):
+    assert sum(counted.requests.values()) <= MOST_REQUESTS, counted.requests
 
 
 @pytest.mark.slow

@@ -61,6 +61,7 @@ PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 LYING_SHARE = 0.3  # of the seeds: a proxy answers now and then in the store's place
 BUNDLED_SHARE = 0.7  # of the seeds: small outputs are staged together
 MARKED_SHARE = 0.5  # of the seeds: a process remembers which lines a sweep need not plan again
+UNNOTED_SHARE = 0.5  # of the seeds: the message of a new job is not noted as sent, as over SQS
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 REVIEWED_SHARE = (
     0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
@@ -192,6 +193,7 @@ class World:
             max_concurrency=2,
             tenant_concurrency=rng.choice([0, 1, 2]),
             sandbox="process",
+            queue_url="sqs://simulated" if random.Random(f"notes {seed}").random() < UNNOTED_SHARE else "",
         )
         service = Process("service", self.scheduler)
         self.bucket = Bucket(service, versioned=rng.random() < 0.3)
