@@ -14,7 +14,7 @@ help: ## this list
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@# Boxes never write bytecode, so it has to be there before them.
-	@$(BIN)/python -m compileall -q core infra handlers runner console
+	@$(BIN)/python -m compileall -q ade_drop core infra handlers runner console
 	@touch $@
 
 .venv/.dev: .venv/.runtime requirements/dev.txt
@@ -53,8 +53,8 @@ mutants: .venv/.dev ## which changes of the spine no test notices (an hour; ARGS
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
 pins: ## pin again, with hashes (needs uv)
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --output-file requirements/runtime.txt pyproject.toml requirements/build.in
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra console --extra postgres --output-file requirements/runtime.txt pyproject.toml requirements/build.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra console --extra postgres --extra dev --constraint requirements/runtime.txt --output-file requirements/dev.txt pyproject.toml requirements/build.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url --no-header --constraint requirements/runtime.txt --output-file infra/deploy/handler.txt infra/deploy/handler.in
 
 clean: ## remove what the other targets made

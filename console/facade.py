@@ -6,18 +6,19 @@ taken from counters or, where a table has to count, counted aside and remembered
 
 import contextlib
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from core.budget import Budget, WeighedCache, plain, weight_of
+from core.budget import Budget, plain, weight_of
+from core.caches import BoundedCache
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
 from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
@@ -73,7 +74,7 @@ class Facade:
         self._recent: dict[str | None, Fresh[Recent]] = {}
         self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
         self._lock = threading.Lock()
-        self._documents = WeighedCache[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
+        self._documents = BoundedCache[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
 
     # Jobs
 
@@ -141,7 +142,7 @@ class Facade:
             return None
         if not isinstance(read, dict):
             return None
-        self._documents.keep((key, info.version), read, weight_of(body, each=300))
+        self._documents.put((key, info.version), read, weight_of(body, each=300))
         return read
 
     def log(self, job: Job, after: int = 0) -> bytes:
@@ -412,18 +413,11 @@ class SharedAnswers:
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
-        self._kept: OrderedDict[Hashable, Fresh[bytes]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._answers = BoundedCache[Hashable, Fresh[bytes]](_ANSWERS)
 
     def get(self, what: Hashable, ask: Callable[[], bytes]) -> bytes:
-        with self._lock:
-            fresh = self._kept.setdefault(what, Fresh(ask, self._steady))
-            self._kept.move_to_end(what)
-            while len(self._kept) > _ANSWERS:
-                self._kept.popitem(last=False)
-        return fresh.get()
+        return self._answers.get_or_make(what, lambda: Fresh(ask, self._steady)).get()
 
     def forget(self) -> None:
         """Something was changed by us: whoever asks next sees it."""
-        with self._lock:
-            self._kept.clear()
+        self._answers.clear()

@@ -2,8 +2,8 @@
 
 Manifests, memories, decisions, events and the bodies of requests are read by processes that serve everybody. A text is
 measured before it is parsed, and its validation ends with the twentieth mistake, so it costs what it weighs: at most a
-second and 50 MiB for each MB (docs/cost.md). What is wrong with it is given as a few short lines; no error of a parser
-outlives `read`, since such errors hold on to the whole text.
+second and 50 MiB for each MB (docs/explanation/cost.md). What is wrong with it is given as a few short lines; no error
+of a parser outlives `read`, since such errors hold on to the whole text.
 
 Theory of operation. pydantic collects every mistake of a document, several hundred bytes for each, and has no limit.
 So a document of many values, or of many mistakes, is validated by another validator, made of the same schema: whatever
@@ -13,13 +13,11 @@ unknown keys of an object only the first ones are reported.
 
 import json
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, islice
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticOmit, SchemaValidator, core_schema
@@ -259,38 +257,6 @@ def _counting_mistakes(value: Any, handler: Callable[[Any], Any], mistakes: _Mis
     except ValidationError as error:
         mistakes.found = before + error.error_count()
         raise
-
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-class WeighedCache(Generic[Key, Value]):
-    """What was made of texts, the newest, as much as fits into so many bytes. Safe to share between threads."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, key: Key) -> Value | None:
-        with self._lock:
-            found = self._values.get(key)
-            if found is None:
-                return None
-            self._values.move_to_end(key)
-            return found[0]
-
-    def keep(self, key: Key, value: Value, weight: int) -> None:
-        """`weight`: the bytes of memory that it takes; what takes a quarter of all is not kept."""
-        if weight > self._most // 4:
-            return
-        with self._lock:
-            self._bytes += weight - self._values.pop(key, (None, 0))[1]
-            self._values[key] = (value, weight)
-            while self._bytes > self._most:
-                self._bytes -= self._values.popitem(last=False)[1][1]
 
 
 def weight_of(body: bytes, *, each: int = 2000) -> int:

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from core.budget import MAX_MISTAKES, Budget, read
 from core.errors import AdeError, Problem
 from core.fields import FIELD_NAME, Strict
+from core.jobs import Job
 from core.manifests import Manifest
 from core.wording import shown, wrong
 
@@ -99,6 +100,16 @@ def _bounded(raw: dict[str, Any]) -> list[Problem]:
     if isinstance(answers, list) and len(answers) > MAX_ANSWERS:
         return [Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")]
     return []
+
+
+def is_for(decision: Decision, job: Job, *, is_planned: bool = False) -> bool:
+    """Whether a decision is for this job and not for another one of its file.
+
+    `is_planned`: the job is not in the table yet, and gets a longer id if another job has its own.
+    """
+    if decision.workflow not in (None, job.workflow):
+        return False
+    return decision.job in (None, job.job_id) or (is_planned and decision.job.startswith(job.job_id))
 
 
 def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) -> list[Problem]:

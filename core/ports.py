@@ -1,9 +1,13 @@
-"""The five ports. Adapters live in infra/ and runner/sandbox/; one contract suite runs over each port."""
+"""The ports. Adapters live in infra/; one contract suite runs over each port. The port to boxes is `runner/boxes.py`.
+
+What only some adapters can do is a Protocol of its own (`SharesDatabase`, `AddsWithMessage`, `Hasty`), recognised by
+isinstance.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from core.errors import ObjectRefused, RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, State
@@ -368,6 +372,40 @@ class JobTable(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesDatabase(Protocol):
+    """A table or a queue in a database that may hold both."""
+
+    @property
+    def database(self) -> object:
+        """Which database it is: equal where a table and a queue are in the same."""
+        ...
+
+
+@runtime_checkable
+class AddsWithMessage(SharesDatabase, Protocol):
+    """A table that writes a job and its message in one transaction, where the queue is in the same database."""
+
+    def add_sent(self, job: Job, delay: float) -> tuple[Job, bool]:
+        """`JobTable.add`, and send the job's message if it was made: both, or neither."""
+        ...
+
+    def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
+        """Of the next QUEUED jobs those that were sent and have no message; where to go on, None: at the end."""
+        ...
+
+
+@runtime_checkable
+class Hasty(Protocol):
+    """An adapter of a service over a network."""
+
+    def within(self, seconds: float) -> Self:
+        """The same by calls that end within `seconds`, over connections of its own, which the caller closes."""
+        ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LineMark:
     """A line that a sweep found in order."""
@@ -487,105 +525,4 @@ class WorkQueue(Protocol):
 
     def wake(self) -> None:
         """Make this process's waiting `receive` return at once."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoxLimits:
-    wall_seconds: float
-    cpu_seconds: int
-    memory_mb: int
-    file_mb: int
-    log_bytes: int = 1024 * 1024
-    open_files: int = 64
-    processes: int = 0  # further processes that rules may start
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verification:
-    """How a process that never ran a rule checks a box's outputs, once nothing can change them any more."""
-
-    job: dict[str, Any]  # the engine's order to verify (docs/engine-order.md); the driver adds the places
-    outputs: tuple[str, ...]
-    limits: BoxLimits
-    least_seconds: float  # for outputs written at the last moment
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoxOrder:
-    """One run of the engine. Paths are the host's; a driver shows them to the box as it sees fit.
-
-    `job` is the engine's order (docs/engine-order.md) without its paths: `scratch` holds `in/` and, if there is one,
-    `config/`; the driver fills in where the box finds them and where its outputs go.
-    """
-
-    label: str  # job and attempt; names processes, folders and orphans
-    tenant: str
-    scratch: Path
-    job: dict[str, Any]
-    outputs: tuple[str, ...]  # file names the box may write, at most
-    limits: BoxLimits
-    network: bool = False
-    trusted: bool = False  # contains no Python of the sender's
-    layer: Path | None = None  # installed requirements, read-only
-    grouped: bool = True  # in its own control group, where the host allows it; our own code can do without
-    verification: Verification | None = None  # runs in the same box if the driver has a safe place for it
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoxReport:
-    """What the runner observed, and what the box claims."""
-
-    verdict: Verdict
-    message: str
-    where: dict[str, Any] = field(default_factory=dict)
-    claim: dict[str, Any] = field(default_factory=dict)  # the box's own final report; only its shape is checked
-    outputs: dict[str, Path] = field(default_factory=dict)  # regular files, within limits, by name
-    log: Path | None = None  # what rules printed; may hold data
-    wall_seconds: float = 0.0
-    start_seconds: float = 0.0  # until the box began to work
-    passes: dict[str, float] = field(default_factory=dict)  # seconds by pass; the verified audit says so
-    cpu_seconds: float = 0.0
-    peak_mb: float = 0.0
-    verification: "BoxReport | None" = None  # how it ended; None: the box had no safe place for it
-    suspicion: str = ""  # signs of a fault in the engine itself, whatever the verdict
-    by_host: bool = False  # the host ended it, and neither its contents nor its limits did
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Isolation:
-    """What this host provides, as probed."""
-
-    driver: str
-    level: str  # "none", "limits", "confined" or "isolated"
-    rungs: dict[str, bool]
-    gaps: tuple[str, ...]
-
-
-Killed = Callable[[], Verdict | None]  # asked while a box runs: the reason to end it now, if any
-OnEvent = Callable[[dict[str, Any]], None]  # gets each checked event of a box
-
-
-def ignore_event(_: dict[str, Any]) -> None:
-    """For callers that need no events."""
-
-
-class Sandbox(Protocol):
-    """One job, one box. `run` returns once every process of the box has ended, whatever happened in it."""
-
-    def isolation(self) -> Isolation: ...
-
-    def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
-        """Run the engine. `killed` is polled often; once it returns a verdict, the box is ended at once.
-
-        Never raises for what the box does; raises SandboxUnavailable if no box can be started.
-        """
-        ...
-
-    def reap(self, alive: Callable[[str], bool]) -> int:
-        """End boxes whose runner is gone (whose label is not `alive`); returns how many."""
-        ...
-
-    def close(self) -> None:
-        """End helpers of this sandbox (zygotes, caches' locks); a second call does nothing."""
         ...

@@ -70,8 +70,3 @@ FAULTS: dict[Verdict, Fault] = {
     Verdict.STORE_FAILED: Fault.OURS,
     Verdict.RUNNER_LOST: Fault.OURS,
 }
-
-# Ends without a workbook whose other outputs are published: they show what was found, or what is asked.
-EXPLAINED = frozenset(
-    {Verdict.NOTHING_MAPPED, Verdict.EMPTY_INPUT, Verdict.ROWS_REJECTED, Verdict.DRIFTED, Verdict.NEEDS_REVIEW}
-)

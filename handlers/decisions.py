@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from posixpath import basename
 
-from core.budget import WeighedCache, weight_of, weight_of_problems
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, misfits
+from core.budget import weight_of, weight_of_problems
+from core.caches import BoundedCache
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, fields_of, is_for, misfits
 from core.drops import Package, Workflow, is_placeholder
 from core.errors import (
     ManifestInvalid,
@@ -43,7 +44,7 @@ class Decisions:
         self._store = store
         self._table = table
         self._packages = packages
-        self._parsed = WeighedCache[tuple[str, str], Decision | DecisionInvalid](_PARSED_BYTES)
+        self._parsed = BoundedCache[tuple[str, str], Decision | DecisionInvalid](_PARSED_BYTES)
 
     def pinned(
         self, view: BucketView, workflow: Workflow, package: Package, primaries: list[ObjectInfo], jobs: list[Job]
@@ -63,7 +64,7 @@ class Decisions:
         there = [key for key in places if key in view.decisions(folder_of(key))]
         for info in sorted(view.infos(there), key=lambda i: (i.modified, i.key), reverse=True):
             decision = self.load(info)
-            fits = isinstance(decision, Decision) and _is_for(decision, job)
+            fits = isinstance(decision, Decision) and is_for(decision, job, is_planned=True)
             if isinstance(decision, Decision) and fits and not self._misfits(decision, [(workflow, package)]):
                 return replace(job, decision=info.ref, decided_at=info.modified)
         return job
@@ -106,9 +107,9 @@ class Decisions:
             return None
         except Exception as error:  # noqa: BLE001 - whatever a decision does to its parser, it does to nobody else
             what = f"cannot be read ({type(error).__name__})"
-            known = DecisionInvalid([Problem("$", what, "a decision as docs/review.md describes it")])
+            known = DecisionInvalid([Problem("$", what, "a decision as docs/guides/review.md describes it")])
         weight = weight_of(body) if isinstance(known, Decision) else weight_of_problems(known.problems)
-        self._parsed.keep((info.key, info.version), known, weight)
+        self._parsed.put((info.key, info.version), known, weight)
         return known
 
     def _problems(self, view: BucketView, info: ObjectInfo, selecting: Selecting) -> list[Problem]:
@@ -166,8 +167,3 @@ class Decisions:
     def _misfits(self, decision: Decision, workflows: Iterable[tuple[Workflow, Package]]) -> list[Problem]:
         fields = {w.manifest.name: fields_of(w.manifest, [r.key for r in package.refs]) for w, package in workflows}
         return misfits(decision, workflows=fields)
-
-
-def _is_for(decision: Decision, job: Job) -> bool:
-    """Whether a decision is for a planned job, which may yet get a longer id."""
-    return decision.workflow in (None, job.workflow) and (decision.job is None or decision.job.startswith(job.job_id))

@@ -183,26 +183,26 @@ class Recorder:
         wanted = replace(job, stamp=line.planned.stamp)
         root, began = self.telemetry.root("drop", start=followups.began, below=followups.trace), self.telemetry.now()
         wanted = replace(wanted, trace=root.trace) if root is not None else wanted
-        job, created = self._add(wanted, line.known, planned.delay)
+        there, created = self._add(wanted, line.known, planned.delay)
         if root is not None and created:
-            self._trace(root, job, began)
-        (done.created if created else done.met).append(job)
-        met = job
-        if not created:
-            job = self._meet(job, wanted, line, planned.is_current)
-        if job.announced and (created or job.rev != met.rev):
+            self._trace(root, there, began)
+        (done.created if created else done.met).append(there)
+        job = there if created else self._meet(there, wanted, line, planned.is_current)
+        is_changed = created or job.rev != there.rev
+        if is_changed and job.announced:
             followups.announce(job)
-        is_sent = job.state is not State.QUEUED or job.enqueued_at is not None
-        is_published = job.state is not State.SUCCEEDED or not job.unpublished
-        if created or job.rev != met.rev or not (is_sent and is_published and is_taken_back(job, self.clock.now())):
+        if is_changed or not self._is_in_order(job):
             line.is_in_order = False
-        if job.state is State.QUEUED and job.enqueued_at is None:
-            followups.send(job, planned.delay, added=created)
+        if job.state is State.QUEUED and (created or job.enqueued_at is None):
             done.queued.append(job)
-        elif created and job.state is State.QUEUED:
-            done.queued.append(job)  # its message was sent with it
-        elif job.state is State.SUCCEEDED and job.unpublished:
+        if not _is_sent(job):
+            followups.send(job, planned.delay, added=created)
+        elif not _is_published(job):
             followups.send(job, 0.0)  # its receiver updates latest.json
+
+    def _is_in_order(self, job: Job) -> bool:
+        """Whether no step of a job is left to whoever plans it again."""
+        return _is_sent(job) and _is_published(job) and is_taken_back(job, self.clock.now())
 
     def _trace(self, root: Root, job: Job, began: float) -> None:
         now = self.telemetry.now()
@@ -360,6 +360,14 @@ class _Line:
         newest = max((job.stamp for job in known), default=-math.inf)
         since = any(j.stamp > newest and _primaries(j) != mine and not is_placeholder(j) for j in self.others)
         return bool(known) and not since
+
+
+def _is_sent(job: Job) -> bool:
+    return job.state is not State.QUEUED or job.enqueued_at is not None
+
+
+def _is_published(job: Job) -> bool:
+    return job.state is not State.SUCCEEDED or not job.unpublished
 
 
 def _superseded(job: Job, by: Job, now: float) -> Job | None:

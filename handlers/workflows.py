@@ -14,14 +14,13 @@ and are never used to decide that no manifest selects a file. A workflow's memor
 writes one advances the generation.
 """
 
-import threading
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from posixpath import basename
 from typing import Protocol
 
-from core.budget import WeighedCache, weight_of, weight_of_problems
+from core.budget import weight_of, weight_of_problems
+from core.caches import BoundedCache
 from core.drops import MAX_PACKAGE_BYTES, Package, Workflow, find_package, make_workflow
 from core.errors import (
     ManifestInvalid,
@@ -234,7 +233,7 @@ class Packages:
                 check_zip(self._store.read(at, version=found[0].version, limit=MAX_PACKAGE_BYTES))
             except (PackageRefused, ObjectTooLarge) as error:
                 raise ManifestInvalid(
-                    [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/rule-author.md")]
+                    [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/guides/rule-author.md")]
                 ) from None
             except (ObjectMissing, ObjectChanged):
                 return Package((), 0.0, missing=at)
@@ -247,9 +246,8 @@ class Workflows:
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self._texts = KnownTexts(store)
         self._clock = clock
-        self._lock = threading.Lock()
-        self._parsed = WeighedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
-        self._above: OrderedDict[str, tuple[int, float, tuple[ObjectInfo, ...]]] = OrderedDict()
+        self._parsed = BoundedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
+        self._above = BoundedCache[str, tuple[int, float, tuple[ObjectInfo, ...]]](_CACHED)
 
     def valid(self, manifests: Iterable[ObjectInfo], rejected: list[str]) -> list[Workflow]:
         """The valid ones; the keys of the others are added to `rejected`."""
@@ -276,7 +274,7 @@ class Workflows:
             except (ObjectMissing, ObjectChanged):
                 return None
             weight = weight_of(body) if isinstance(known, Workflow) else weight_of_problems(known.problems)
-            self._parsed.keep((info.key, info.version), known, weight)
+            self._parsed.put((info.key, info.version), known, weight)
         if isinstance(known, Workflow) and known.info != info:
             known = Workflow(known.manifest, info, known.tenant, known.folder, known.standing)
         return known
@@ -301,7 +299,7 @@ class Workflows:
             if cached is None or not all(_same(view.head(w.info.key), w.info) for w in workflows):
                 infos = manifests_at(view, at)
                 if generation is not None:
-                    self._keep(at, (generation, self._clock.now(), tuple(infos)))
+                    self._above.put(at, (generation, self._clock.now(), tuple(infos)))
                 workflows = self._concerned(infos, concerned, rejected)
             found += workflows
         return found
@@ -314,7 +312,7 @@ class Workflows:
         cached = self._cached(memory, generation)
         if cached is None:
             info = view.head(memory)
-            self._keep(memory, (generation, self._clock.now(), (info,) if info is not None else ()))
+            self._above.put(memory, (generation, self._clock.now(), (info,) if info is not None else ()))
         else:
             view.know(memory, cached[0] if cached else None)
 
@@ -324,17 +322,9 @@ class Workflows:
         return [w for w in self.valid(infos, rejected) if concerned(w)]
 
     def _cached(self, at: str, generation: int) -> tuple[ObjectInfo, ...] | None:
-        with self._lock:
-            then, when, infos = self._above.get(at, (-1, 0.0, ()))
+        then, when, infos = self._above.get(at) or (-1, 0.0, ())
         fresh = then == generation and self._clock.now() - when < _CACHED_SECONDS
         return infos if fresh else None
-
-    def _keep(self, at: str, listed: tuple[int, float, tuple[ObjectInfo, ...]]) -> None:
-        with self._lock:
-            self._above[at] = listed
-            self._above.move_to_end(at)
-            if len(self._above) > _CACHED:
-                self._above.popitem(last=False)
 
 
 def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
@@ -346,7 +336,7 @@ def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
         return ManifestInvalid(error.problems)  # without what its traceback holds on to
     except Exception as error:  # noqa: BLE001 - a manifest that breaks the parser must not break the scan
         problem = f"cannot be read ({type(error).__name__})"
-        return ManifestInvalid([Problem("$", problem, "a manifest as docs/manifest.md describes it")])
+        return ManifestInvalid([Problem("$", problem, "a manifest as docs/reference/manifest.md describes it")])
 
 
 def manifests_at(view: BucketView, at: str) -> list[ObjectInfo]:

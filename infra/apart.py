@@ -59,7 +59,11 @@ class _Helper:
         code = f"from infra.apart import serve; serve({cpu_seconds})"
         environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PATH": os.environ.get("PATH", "")}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
+            [sys.executable, "-P", "-c", code],  # -P: nothing from the folder that we happen to be in
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
         )
         self._until = time.monotonic()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from core.verdicts import FAULTS, Fault
+from infra.prometheus_text import family, histogram, sample
 
 SNAPSHOT = "metrics.json"
 _MOST_SERIES = 2000  # labels come from closed sets, so this is never reached; a bug must not fill the memory
@@ -218,13 +219,16 @@ def exposition(snapshots: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for series, value, counts in _known(snapshot):
             metric = BY_NAME[series[0]]
             labels = dict(zip(metric.labels, series[1:], strict=True)) | ({"process": process} if process else {})
-            lines[metric.name] += _shown(metric, labels, value, counts)
-    told: list[str] = []
-    for metric in METRICS:
-        if lines[metric.name]:
-            told += [f"# HELP {metric.prometheus} {metric.about}", f"# TYPE {metric.prometheus} {metric.kind}"]
-            told += lines[metric.name]
-    return told
+            if counts is None:
+                lines[metric.name].append(sample(metric.prometheus, labels, value))
+            else:
+                lines[metric.name] += histogram(metric.prometheus, labels, _SECONDS, counts, value)
+    return [
+        line
+        for metric in METRICS
+        if lines[metric.name]
+        for line in (*family(metric.prometheus, metric.kind, metric.about), *lines[metric.name])
+    ]
 
 
 def _known(snapshot: Mapping[str, Any]) -> Iterable[tuple[list[str], float, list[int] | None]]:
@@ -233,23 +237,3 @@ def _known(snapshot: Mapping[str, Any]) -> Iterable[tuple[list[str], float, list
         metric = BY_NAME.get(series[0])
         if metric is not None and len(series) == len(metric.labels) + 1:
             yield series, value, counts
-
-
-def _shown(metric: Metric, labels: Mapping[str, str], value: float, counts: list[int] | None) -> list[str]:
-    name = metric.prometheus
-    if counts is None:
-        return [_line(name, labels, value)]
-    told, total = [], 0
-    for bound, n in zip((*(f"{bound:g}" for bound in _SECONDS), "+Inf"), counts, strict=False):
-        total += n
-        told.append(_line(f"{name}_bucket", {**labels, "le": bound}, total))
-    return [*told, _line(f"{name}_sum", labels, value), _line(f"{name}_count", labels, total)]
-
-
-def _line(name: str, labels: Mapping[str, str], value: float) -> str:
-    shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-    return f"{name}{{{shown}}} {value:.10g}" if shown else f"{name} {value:.10g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from core.errors import SettingsError
 from infra.meters import Meters, exposition
+from infra.prometheus_text import CONTENT_TYPE
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _READ_SECONDS = 5
 
 

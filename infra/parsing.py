@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from core.budget import WeighedCache, weight_of, weight_of_problems
+from core.budget import weight_of, weight_of_problems
+from core.caches import BoundedCache
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
 from core.jobs import ObjectRef
@@ -17,7 +18,7 @@ from core.manifests import Manifest, parse_manifest
 from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
 from infra.apart import SMALL, TooCostly, apart
 
-_KEPT_BYTES: Final = 64 * 1024 * 1024
+_CACHE_BYTES: Final = 64 * 1024 * 1024  # of memory, for all kinds of text together
 _VALID: Final = True
 SHOWN: Final = 50  # entries of each kind in a summary
 
@@ -25,7 +26,7 @@ _KEPT_TEXTS: Final = 16 * 1024 * 1024
 _OF_CONTENT: Final = re.compile(r"(?:md5:)?([0-9a-f]{32}(?:[0-9a-f]{32})?)(?::\d+)?")
 
 T = TypeVar("T")
-_found: Final = WeighedCache[tuple[str, bytes], object](_KEPT_BYTES)
+_found: Final = BoundedCache[tuple[str, bytes], object](_CACHE_BYTES)
 
 
 class Readable(Protocol):
@@ -43,7 +44,7 @@ class KnownTexts:
 
     def __init__(self, store: Readable) -> None:
         self._store = store
-        self._kept = WeighedCache[tuple[str, str], bytes](_KEPT_TEXTS)
+        self._kept = BoundedCache[tuple[str, str], bytes](_KEPT_TEXTS)
 
     def read(self, tenant: str, ref: ObjectRef, *, limit: int) -> bytes:
         """The text at its version; raises like ObjectStore.read unless it is known."""
@@ -52,7 +53,7 @@ class KnownTexts:
             return known
         body = self._store.read(ref.key, version=ref.version, limit=limit)
         if len(body) == ref.size and _has_digest(body, ref.digest):
-            self._kept.keep((tenant, ref.digest), body, len(body) + 200)
+            self._kept.put((tenant, ref.digest), body, len(body) + 200)
         return body
 
 
@@ -67,7 +68,7 @@ def _has_digest(body: bytes, digest: str) -> bool:
 
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
-    found = _read(_manifest, body, "a manifest as docs/manifest.md describes it")
+    found = _read(Manifest, _manifest, body, "a manifest as docs/reference/manifest.md describes it")
     if isinstance(found, list):
         raise ManifestInvalid(found)
     return found
@@ -75,7 +76,7 @@ def read_manifest(body: bytes) -> Manifest:
 
 def read_decision(body: bytes) -> Decision:
     """Raises DecisionInvalid."""
-    found = _read(_decision, body, "a decision as docs/review.md describes it")
+    found = _read(Decision, _decision, body, "a decision as docs/guides/review.md describes it")
     if isinstance(found, list):
         raise DecisionInvalid(found)
     return found
@@ -83,7 +84,7 @@ def read_decision(body: bytes) -> Decision:
 
 def read_memory_text(body: bytes) -> Memory:
     """Raises MemoryInvalid."""
-    found = _read(_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(Memory, _memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
     return found
@@ -91,28 +92,28 @@ def read_memory_text(body: bytes) -> Memory:
 
 def check_memory(body: bytes) -> None:
     """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
-    found = _read(_valid_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(bool, _valid_memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
 
 
 def memory_summary(body: bytes) -> MemorySummary | None:
     """What a page shows of a memory; None: it cannot be read."""
-    found = _read(_summary, body, "a memory")
+    found = _read(MemorySummary, _summary, body, "a memory")
     return found if isinstance(found, MemorySummary) else None
 
 
-def _read(parse: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
+def _read(kind: type[T], parse: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
     key = (parse.__name__, hashlib.sha256(body).digest())
     known = _found.get(key)
-    if known is not None:
-        return known  # type: ignore[return-value] # the name of the function tells the type
+    if isinstance(known, (kind, list)):
+        return known
     try:
         found = parse(body) if len(body) <= SMALL else apart(parse, body)
     except TooCostly as error:
         found = [Problem("$", f"cannot be read: {error}", allowed)]
     taken = b"" if found is _VALID else body  # of the text, by what is kept
-    _found.keep(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
     return found
 
 

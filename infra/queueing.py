@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from core.jobs import Job, State
-from core.ports import Clock, JobTable, Message, WorkQueue
+from core.ports import AddsWithMessage, Clock, JobTable, Message, SharesDatabase, WorkQueue
 
 _TRIES = 50
 T = TypeVar("T")
@@ -53,10 +53,10 @@ def mutate(
 
 def add(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> tuple[Job, bool]:
     """Insert a job. Where table and queue are one database, its message is sent with it, and the row says so."""
-    if not _are_one(table, queue) or job.state is not State.QUEUED or job.enqueued_at:
+    one = _one_database(table, queue)
+    if one is None or job.state is not State.QUEUED or job.enqueued_at:
         return table.add(job)
-    added: tuple[Job, bool] = table.add_sent(replace(job, enqueued_at=clock.now()), delay)  # type: ignore[attr-defined]
-    return added
+    return one.add_sent(replace(job, enqueued_at=clock.now()), delay)
 
 
 def without_message(table: JobTable, queue: WorkQueue, cursor: str | None = None) -> tuple[tuple[Job, ...], str | None]:
@@ -65,15 +65,21 @@ def without_message(table: JobTable, queue: WorkQueue, cursor: str | None = None
     Only where one statement tells, since table and queue are one database. Elsewhere none: a message that nobody
     acted on for `Timings.resend_seconds` is checked there.
     """
-    if not _are_one(table, queue):
-        return (), None
-    found: tuple[tuple[Job, ...], str | None] = table.without_message(cursor)  # type: ignore[attr-defined]
-    return found
+    one = _one_database(table, queue)
+    return ((), None) if one is None else one.without_message(cursor)
 
 
-def _are_one(table: JobTable, queue: WorkQueue) -> bool:
-    one = getattr(table, "database", None)
-    return one is not None and one == getattr(queue, "database", None)
+def _one_database(table: JobTable, queue: WorkQueue) -> AddsWithMessage | None:
+    """The table, if the queue is in the same database."""
+    if isinstance(table, AddsWithMessage) and isinstance(queue, SharesDatabase) and table.database == queue.database:
+        return table
+    return None
+
+
+def is_current(table: JobTable, job: Job) -> bool:
+    """Whether a job's row is still as the caller read or wrote it."""
+    now = table.get(job.job_id)
+    return now is not None and now.rev == job.rev
 
 
 def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay: float = 0.0) -> Job:

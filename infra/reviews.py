@@ -11,6 +11,7 @@ from core.decisions import (
     Decision,
     DecisionInvalid,
     fields_of,
+    is_for,
     misfits,
 )
 from core.errors import ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
@@ -20,8 +21,7 @@ from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import ObjectStore
 from infra.parsing import read_decision, read_manifest
 
-REVIEW, PAGE = "review.json", "review.html"
-REVIEW_FILES = (REVIEW, PAGE)
+REVIEW = "review.json"
 _BUDGET = Budget(bytes=4 * 1024 * 1024, values=200_000)
 _MOST = 200
 _TEXTS = ("id", "kind", "text")
@@ -51,7 +51,7 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
     key = decision_place(job)
     there = store.head(key)
     found = _read(store, key, there.version) if there is not None else None
-    if found is not None and not _is_for(found, job):
+    if found is not None and not is_for(found, job):
         key = job_decision_key(key, job.job_id)
         there = store.head(key)
         found = _read(store, key, there.version) if there is not None else None
@@ -85,10 +85,6 @@ def _fields_of(store: ObjectStore, job: Job) -> frozenset[str] | None:
 
 def _is_known(field: str | None, fields: frozenset[str] | None) -> bool:
     return field is None or fields is None or field in fields
-
-
-def _is_for(decision: Decision, job: Job) -> bool:
-    return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
 
 
 def _read(store: ObjectStore, key: str, version: str) -> Decision | None:

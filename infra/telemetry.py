@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import SettingsError
 from core.jobs import Job
 from infra.meters import METRICS, Meters, Metric
+from infra.own_code import install_line
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -170,7 +171,7 @@ def exporting(*, on: bool, role: str) -> Iterator[Telemetry]:
     except ImportError as error:
         raise SettingsError(
             f"ADE_TELEMETRY=true needs the extra `telemetry` ({error.name} is missing): "
-            "pip install 'ade-drop[telemetry]', or unset it"
+            f"{install_line('telemetry')}, or unset it"
         ) from None
     about = Resource.create({"service.name": SCOPE, "ade.role": role})  # OTEL_SERVICE_NAME and the like come first
     traces = TracerProvider(resource=about, shutdown_on_exit=False)

@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from core.chores import wake_at
 from core.errors import StoreUnavailable
 from core.jobs import Job
-from core.ports import Clock, JobTable, Marks, ObjectStore, WorkQueue
+from core.ports import Clock, Hasty, JobTable, Marks, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import Address, is_postgres, parse_address
 from infra.clocks import SystemClock
@@ -32,6 +32,7 @@ _LEAST_CALL_SECONDS = 2.0  # a healthy service needs up to this
 
 Calls = Callable[[Address], "Caller"]
 Ports = tuple[JobTable, WorkQueue]
+H = TypeVar("H", bound=Hasty)
 
 
 class CalledService(Protocol):
@@ -196,16 +197,18 @@ def _renewing(
 ) -> Ports:
     """A beat is at most two calls unless another process writes the row, so each call gets a sixth of the lease."""
     seconds = max(settings.lease_seconds / 6, _LEAST_CALL_SECONDS)
-    table, queue = (_within(port, seconds, opened) for port in ports)
-    if table is None or queue is None:
-        database = _database(settings, opened, busy_seconds=seconds)
-        table, queue = table or SqliteJobTable(database, clock, wake), queue or SqliteWorkQueue(database, clock)
-    return table, queue
+    table, queue = ports
+    renewed_table: JobTable | None = _within(table, seconds, opened) if isinstance(table, Hasty) else None
+    renewed_queue: WorkQueue | None = _within(queue, seconds, opened) if isinstance(queue, Hasty) else None
+    if renewed_table is not None and renewed_queue is not None:
+        return renewed_table, renewed_queue
+    database = _database(settings, opened, busy_seconds=seconds)
+    return renewed_table or SqliteJobTable(database, clock, wake), renewed_queue or SqliteWorkQueue(database, clock)
 
 
-def _within(port: Any, seconds: float, opened: contextlib.ExitStack) -> Any:
-    """A cloud adapter with calls that end in time; None for an embedded one."""
-    return opened.enter_context(contextlib.closing(port.within(seconds))) if hasattr(port, "within") else None
+def _within(port: H, seconds: float, opened: contextlib.ExitStack) -> H:
+    """A cloud adapter with calls that end in time."""
+    return opened.enter_context(contextlib.closing(port.within(seconds)))
 
 
 def _database(settings: Settings, opened: contextlib.ExitStack, *, busy_seconds: float = 30.0) -> Database:

@@ -18,19 +18,35 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from core.errors import AnswerDoubted, ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
 from core.jobs import Job, Mends, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
-from core.ports import BoxLimits, BoxOrder, BoxReport, Killed, ObjectStore, OnEvent, Sandbox, Verification, ignore_event
+from core.ports import ObjectStore
 from core.settings import Settings
-from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
+from core.verdicts import FAULTS, Fault, Verdict
 from infra.parsing import KnownTexts
 from infra.queueing import Lanes
 from infra.telemetry import Telemetry
+from runner.boxes import BoxLimits, BoxOrder, BoxReport, Killed, OnEvent, Sandbox, Verification, ignore_event
 from runner.bundles import BUNDLE, InHand, is_bundled, pack
+from runner.engine.contract import (
+    EXPLAINED,
+    PRIMARY,
+    TIMED_PASSES,
+    VERIFIED_FILES,
+    ContractBroken,
+    InputFile,
+    Json,
+    Order,
+    OutputName,
+    VerifyOrder,
+    Where,
+    check_published,
+)
+from runner.engine.options import VerifiedOptions
 from runner.origins import Origins, corrected_files, mends_of, stage_origin
 from runner.patience import CallLeft, PatientCalls
 from runner.sandbox.install.layers import LayerRefused, Layers
@@ -46,18 +62,12 @@ from runner.staging import (
 )
 from runner.surroundings import lacks_room
 
-ARTIFACT, WORKBOOK, REPORT = "artifact.json", "normalized.xlsx", "report.html"
-PROFILE = "profile.json"
-DESCRIPTION, REJECTS = "rejects.jsonl", "rejects.xlsx"  # the box describes the one, the verification writes the other
-REVIEW, PAGE = "review.json", "review.html"
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
 _LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
-_INPUT = ("role", "name", "sha256", "size")
 _MOST = 2**53
-_PASSES = ("structure", "mapping", "read", "transform", "validate", "write")
 _MOST_SECONDS = 86400.0
 _MAX_MESSAGE = 300
 _OURS = frozenset({Verdict.CANCELLED, Verdict.LEASE_LOST, Verdict.RELEASED, Verdict.BOX_FAILED})
@@ -90,11 +100,11 @@ class Outcome:
     verdict: Verdict
     message: str = ""
     detail: str = ""  # the same message with this host's paths and addresses, for the operator's log
-    where: dict[str, Any] = field(default_factory=dict)
+    where: Where = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
     in_hand: InHand | None = None  # of the first attempt, where it succeeded
-    summary: dict[str, Any] = field(default_factory=dict)
-    sandbox: dict[str, Any] = field(default_factory=dict)
+    summary: Json = field(default_factory=dict)
+    sandbox: Json = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
     mends: Mends | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py), or a lie of the store: the job keeps its attempt
@@ -108,6 +118,11 @@ class Outcome:
     phases: tuple[Phase, ...] = ()
     start_seconds: float = 0.0  # until the box began to work
     passes: dict[str, float] = field(default_factory=dict)  # seconds by pass
+
+    @property
+    def questions(self) -> int:
+        """How many questions a person has to answer, if the job asks."""
+        return _whole(self.summary.get("questions")) or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +202,8 @@ class Attempts:
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
                 given, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
-                profile = report.outputs.get(PROFILE) if plain else None
+                check_published(given, succeeded=report.verdict is Verdict.OK)
+                profile = report.outputs.get(OutputName.PROFILE) if plain else None
                 files, in_hand = self._leavable(
                     "take the outputs",
                     lambda: self._upload(job, given, profile, bundled=plain and self._bundles),
@@ -220,6 +236,8 @@ class Attempts:
             return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
             return self._ended(Verdict.BOX_FAILED, str(error))
+        except ContractBroken as error:
+            return self._ended(Verdict.BOX_FAILED, f"its outputs cannot be published: {error}")
         except (ObjectMissing, ObjectChanged) as error:
             return self._ended(Verdict.STORE_FAILED, f"staged file vanished: {error}")
         except AnswerDoubted as error:
@@ -297,9 +315,8 @@ class Attempts:
             (folder / "in").mkdir(parents=True)
             (folder / "in" / "0").write_bytes(_PROBE_INPUT)
             given = describe("0", folder / "in" / "0")
-            inputs = [
-                {"role": "primary", "name": "probe.csv", "path": "in/0", "size": given.size, "sha256": given.sha256}
-            ]
+            path = Path("in", "0")
+            inputs = [InputFile(role=PRIMARY, name="probe.csv", path=path, size=given.size, sha256=given.sha256)]
             report = run_box(
                 self._boxes,
                 Staged(_PROBE_MANIFEST, make_order(_PROBE_JOB, _PROBE_MANIFEST, inputs, None), None, None),
@@ -323,12 +340,12 @@ class Attempts:
     ) -> tuple[tuple[OutputFile, ...], InHand | None]:
         """Stage the outputs, `bundled` if they are small; what is published at once need not be read again."""
         staging = staging_folder(job.job_id, job.fence)
-        profiled = {PROFILE: profile.read_bytes()} if profile is not None else {}
+        profiled = {str(OutputName.PROFILE): profile.read_bytes()} if profile is not None else {}
         described = tuple(describe(name, path) for name, path in paths.items()) if bundled else ()
         if described and is_bundled(job, described):
             contents = {file.name: paths[file.name].read_bytes() for file in described}
             self._store.put(staging + BUNDLE, pack(contents | profiled))
-            return described, InHand(contents, profiled.get(PROFILE))
+            return described, InHand(contents, profiled.get(OutputName.PROFILE))
 
         def upload(name: str) -> OutputFile:
             facts = describe(name, paths[name])
@@ -338,7 +355,7 @@ class Attempts:
         files = tuple(self._lanes.each(upload, list(paths)))
         for name, body in profiled.items():
             self._store.put(staging + name, body)
-        return files, InHand(None, profiled.get(PROFILE)) if job.attempts_total == 1 else None
+        return files, InHand(None, profiled.get(OutputName.PROFILE)) if job.attempts_total == 1 else None
 
 
 def run_box(
@@ -397,9 +414,9 @@ def _used(folder: Path, job: Job) -> int:
 def deliverables(report: BoxReport) -> dict[str, Path]:
     """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
     taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = {name: path for name, path in sorted(report.outputs.items()) if name != PROFILE} if taken else {}
+    paths = {name: path for name, path in sorted(report.outputs.items()) if name != OutputName.PROFILE} if taken else {}
     if report.log is not None and report.log.exists():
-        paths["logs.txt"] = report.log
+        paths[OutputName.LOG] = report.log
     return paths
 
 
@@ -417,7 +434,7 @@ def describe(name: str, path: Path) -> OutputFile:
     return OutputFile(name=name, size=size, sha256=hasher.hexdigest())
 
 
-def summarize(report: BoxReport) -> dict[str, Any]:
+def summarize(report: BoxReport) -> Json:
     """The verified counts and the runner's own measurements."""
     return {
         **report.claim,
@@ -427,7 +444,7 @@ def summarize(report: BoxReport) -> dict[str, Any]:
     } | ({"engine_fault": report.suspicion} if report.suspicion else {})
 
 
-def isolation_facts(sandbox: Sandbox) -> dict[str, Any]:
+def isolation_facts(sandbox: Sandbox) -> Json:
     return asdict(sandbox.isolation())
 
 
@@ -441,7 +458,7 @@ def run_verified(
 ) -> BoxReport:
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
     wanted = Verification(
-        job=verification_order(job.job),
+        job=verification_order(job_order(job)),
         outputs=_made(job),
         limits=replace(limits, file_mb=_file_mb(job)),
         least_seconds=LEAST_SECONDS,
@@ -462,7 +479,7 @@ def verified(
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
     names, page = _expected(report.verdict)
-    taken = {name: report.outputs[name] for name in names if name in report.outputs}
+    taken: dict[str, Path] = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
         taken = _moved(taken, job.scratch / "verify" / "in")
@@ -477,16 +494,17 @@ def verified(
         verification=None,
     )
     if seen.verdict is Verdict.OK and page in seen.outputs:
-        claim = asked(seen.claim) if page == PAGE else counts(seen.claim)
-        made = {name: seen.outputs[name] for name in (page, PROFILE, REJECTS) if name in seen.outputs}
-        taken.pop(DESCRIPTION, None)
+        claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim)
+        written = (page, OutputName.PROFILE, OutputName.REJECTS)
+        made = {name: seen.outputs[name] for name in written if name in seen.outputs}
+        taken.pop(OutputName.REJECTED_ROWS, None)
         return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
-    refusal = _refusal(seen)
+    verdict, message = _refusal(seen)
     suspicion = seen.suspicion
-    if job.trusted and refusal["verdict"] is Verdict.BAD_OUTPUT:
-        refusal["verdict"] = Verdict.ENGINE_FAILED
-        suspicion = suspicion or f"outputs of the engine alone were refused: {refusal['message']}"
-    return replace(spent, **refusal, where={}, suspicion=suspicion, by_host=seen.by_host)
+    if job.trusted and verdict is Verdict.BAD_OUTPUT:
+        verdict = Verdict.ENGINE_FAILED
+        suspicion = suspicion or f"outputs of the engine alone were refused: {message}"
+    return replace(spent, verdict=verdict, message=message, where={}, suspicion=suspicion, by_host=seen.by_host)
 
 
 def _second_box(
@@ -498,20 +516,12 @@ def _second_box(
     limits: BoxLimits,
     killed: Killed,
 ) -> BoxReport:
-    scratch, verify = job.scratch / "verify", verification_order(job.job)
+    verify = verification_order(job_order(job)).ended(report.verdict)
     order = BoxOrder(
         label=job.label,
         tenant=job.tenant,
-        scratch=scratch,
-        job=verify
-        | {
-            "inputs": [{"name": name, "path": f"in/{name}"} for name in taken],
-            "verify": {
-                **verify["verify"],
-                "audit": report.verdict in EXPLAINED,
-                "review": report.verdict is Verdict.NEEDS_REVIEW,
-            },
-        },
+        scratch=job.scratch / "verify",
+        job=replace(verify, written={name: Path("in", name) for name in taken}),
         outputs=_made(job),
         limits=replace(
             limits,
@@ -526,63 +536,55 @@ def _second_box(
 
 def _made(job: BoxOrder) -> tuple[str, ...]:
     """What the verification writes."""
-    return (REPORT, PAGE, PROFILE, REJECTS) if DESCRIPTION in job.outputs else (REPORT, PAGE, PROFILE)
+    return (*VERIFIED_FILES, OutputName.REJECTS) if OutputName.REJECTED_ROWS in job.outputs else VERIFIED_FILES
 
 
 def _file_mb(job: BoxOrder) -> int:
-    return max(REPORT_MB, job.limits.file_mb) if DESCRIPTION in job.outputs else REPORT_MB
+    return max(REPORT_MB, job.limits.file_mb) if OutputName.REJECTED_ROWS in job.outputs else REPORT_MB
 
 
-def _expected(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+def _expected(verdict: Verdict) -> tuple[tuple[OutputName, ...], OutputName]:
     """The outputs of a job that ended so, and the page that is made of them."""
     if verdict is Verdict.NEEDS_REVIEW:
-        return (REVIEW,), PAGE
-    audit = (ARTIFACT, DESCRIPTION)
-    return (audit if verdict in EXPLAINED else (*audit, WORKBOOK)), REPORT
+        return (OutputName.REVIEW,), OutputName.REVIEW_PAGE
+    audit = (OutputName.ARTIFACT, OutputName.REJECTED_ROWS)
+    return (audit if verdict in EXPLAINED else (*audit, OutputName.WORKBOOK)), OutputName.REPORT
 
 
-def asked(claim: dict[str, Any]) -> dict[str, Any]:
+def asked(claim: Json) -> Json:
     """How many questions a review has."""
-    summary = claim.get("summary")
-    number = summary.get("questions") if isinstance(summary, dict) else None
-    return {
-        "questions": number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < _MOST else 1
-    }
+    return {"questions": _whole(claim.get("questions")) or 1}
 
 
-def counts(claim: dict[str, Any]) -> dict[str, Any]:
+def counts(claim: Json) -> Json:
     """Known counts as whole numbers, and nothing else: no text from a box reaches the table."""
-    summary = claim.get("summary")
-    summary = summary if isinstance(summary, dict) else {}
-
-    def whole(value: object) -> int:
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
-
-    def known(name: str) -> dict[str, Any]:
-        value = summary.get(name)
-        return value if isinstance(value, dict) else {}
-
-    findings, left_out = known("findings"), known("left_out")
-    drift = whole(summary.get("drift"))
+    findings, left_out = _known(claim, "findings"), _known(claim, "left_out")
+    drift = _whole(claim.get("drift"))
     return (
         ({"drift": drift} if drift else {})
-        | {name: whole(summary.get(name)) for name in _COUNTS}
+        | {name: _whole(claim.get(name)) for name in _COUNTS}
         | {
-            "left_out": {name: n for name in _LEFT_OUT if (n := whole(left_out.get(name)))},
-            "findings": {name: whole(findings.get(name)) for name in _FINDINGS},
+            "left_out": {name: n for name in _LEFT_OUT if (n := _whole(left_out.get(name)))},
+            "findings": {name: _whole(findings.get(name)) for name in _FINDINGS},
         }
     )
 
 
-def passes(claim: dict[str, Any]) -> dict[str, float]:
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else 0
+
+
+def _known(claim: Json, name: str) -> Json:
+    value = claim.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def passes(claim: Json) -> dict[str, float]:
     """How long each known pass took, in seconds."""
-    summary = claim.get("summary")
-    times = summary.get("passes") if isinstance(summary, dict) else None
-    if not isinstance(times, dict):
-        return {}
+    times = _known(claim, "passes")
     return {
         name: float(seconds)
-        for name in _PASSES
+        for name in TIMED_PASSES
         if isinstance(seconds := times.get(name), int | float) and 0 <= seconds < _MOST_SECONDS
     }
 
@@ -594,47 +596,39 @@ def _moved(outputs: dict[str, Path], folder: Path) -> dict[str, Path]:
     return {name: path.rename(folder / name) for name, path in outputs.items()}
 
 
-def verification_order(job: dict[str, Any]) -> dict[str, Any]:
+def job_order(box: BoxOrder) -> Order:
+    """The order of a box that runs a job."""
+    if not isinstance(box.job, Order):
+        raise TypeError("an order to verify is not verified itself")
+    return box.job
+
+
+def verification_order(job: Order) -> VerifyOrder:
     """What the runner knows about the job; the outputs are checked against it."""
-    manifest = job.get("manifest") or {}
-    formats = {field.get("number_format") for field in manifest.get("fields") or ()}
-    return {
-        "order": 1,
-        "job": job["job"],
-        "params": job["params"],
-        "config": {"digest": job["config"]["digest"]},
-        "verify": {
-            "inputs": [{k: given[k] for k in _INPUT} for given in job["inputs"]],
-            "title": str(manifest.get("name", "")),
-            "formats": sorted(f for f in formats if f),
-            "decision": _named(job.get("decision")),
-            "answer_to": job.get("answer_to"),
-            "memories": [{k: str(one[k]) for k in ("key", "version", "sha256")} for one in job.get("memories") or ()],
-            "why": _why(manifest),
-        },
-    }
+    options = VerifiedOptions.parse(job.manifest)
+    return VerifyOrder(
+        job=job.job,
+        params=job.params,
+        config_digest=job.config_digest,
+        known=tuple(one.facts for one in job.inputs),
+        title=options.title,
+        formats=options.formats,
+        decision=None if job.decision is None else job.decision.facts(),
+        answer_to=job.answer_to,
+        memories=tuple(one.facts() for one in job.memories),
+        why=options.why,
+    )
 
 
-def _why(manifest: dict[str, Any]) -> str:
-    """Why a job of a manifest may ask a person; "never": it may not."""
-    why = str((manifest.get("mapping") or {}).get("review", "never"))
-    drifts = (manifest.get("drift") or {}).get("columns") == "review"
-    return "drift" if why == "never" and drifts else why
-
-
-def _named(decision: dict[str, Any] | None) -> dict[str, str] | None:
-    return None if decision is None else {k: str(decision[k]) for k in ("key", "version", "sha256", "by")}
-
-
-def _refusal(seen: BoxReport) -> dict[str, Any]:
+def _refusal(seen: BoxReport) -> tuple[Verdict, str]:
     """The verdict on outputs that failed verification: never our fault if the bytes caused it."""
     message = seen.message[:_MAX_MESSAGE]
     if seen.verdict in _OURS:
-        return {"verdict": seen.verdict, "message": message}
+        return seen.verdict, message
     if seen.verdict in _LIMITS:
-        return {"verdict": seen.verdict, "message": f"while its outputs were verified: {message}"}
+        return seen.verdict, f"while its outputs were verified: {message}"
     if seen.suspicion:
-        return {"verdict": Verdict.BAD_OUTPUT, "message": "its outputs broke the verification"}
+        return Verdict.BAD_OUTPUT, "its outputs broke the verification"
     if seen.verdict is Verdict.BAD_OUTPUT:
-        return {"verdict": Verdict.BAD_OUTPUT, "message": message}
-    return {"verdict": Verdict.BAD_OUTPUT, "message": f"its outputs could not be verified: {seen.verdict}"}
+        return Verdict.BAD_OUTPUT, message
+    return Verdict.BAD_OUTPUT, f"its outputs could not be verified: {seen.verdict}"

@@ -8,16 +8,17 @@ never knew the result (latest.json names an older one, or none), its inputs are 
 before. If latest.json knows the result, somebody removed the files on purpose: that is reported and left alone.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
+from core.caches import BoundedCache
 from core.errors import AdeError, ObjectMissing, PreconditionFailed
 from core.jobs import ENDED, Job, State, again
 from core.keys import job_folder, latest_key, result_key, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore
 from infra.logs import Log
-from runner.publish import read_order, result_body
+from runner.documents import read_order, result_body
 
 AUDITED: Final = ENDED - {State.EXPIRED}
 RESTORED, RUN_AGAIN, UNEXPLAINED = "results_restored", "results_run_again", "results_missing"
@@ -33,7 +34,7 @@ class Audit:
 
     def __init__(self, store: ObjectStore, table: JobTable, clock: Clock, log: Log) -> None:
         self._store, self._table, self._clock, self._log = store, table, clock, log
-        self._seen: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._seen = BoundedCache[tuple[str, int], None](_REMEMBERED)
         self._cursor: str | None = None  # how far the turn has come
 
     def round(self) -> Counter[str]:
@@ -68,7 +69,7 @@ class Audit:
         if job.state not in AUDITED or job.unpublished or not settled:
             return ""
         known = (job.job_id, job.fence) in self._seen
-        self._remember(job)
+        self._seen.put((job.job_id, job.fence), None)
         missing = self.missing(job)
         if not missing:
             return ""
@@ -84,11 +85,6 @@ class Audit:
         missing = promised - set(self._store.keys(folder))
         now = self._table.get(job.job_id) if missing else job
         return missing if now is not None and now.rev == job.rev else set()
-
-    def _remember(self, job: Job) -> None:
-        self._seen[job.job_id, job.fence] = None
-        while len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
 
     def _heal(self, job: Job, missing: set[str]) -> str:
         if job.state is not State.SUCCEEDED:

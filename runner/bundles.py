@@ -18,7 +18,7 @@ MOST_BYTES = 4 * 1024 * 1024  # of outputs that are staged together
 
 
 @dataclass(frozen=True, slots=True)
-class KeptProfile:
+class StoredProfile:
     """The profile that was there when an attempt was staged: its version, and its content. None: there was none."""
 
     version: str | None
@@ -31,7 +31,7 @@ class InHand:
 
     contents: Mapping[str, bytes] | None  # by file; None: they are staged one by one
     profile: bytes | None = None  # of this drop
-    previous: KeptProfile | None = None  # None: it is not known
+    previous: StoredProfile | None = None  # None: it is not known
 
 
 def is_bundled(job: Job, files: Sequence[OutputFile]) -> bool:

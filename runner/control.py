@@ -57,7 +57,7 @@ class Control:
         job = self._changed(
             job_id, lambda j: replace(_ended(j, ENDED | {State.REVIEW}), reason="being reset by an operator")
         )
-        self._publisher.retract_latest(job)
+        self._publisher.latest.retract(job)
         self._publisher.erase(job)  # a no-op if another reset was faster and the job is already running
         return self._again(job_id, ENDED | {State.REVIEW}, "reset by an operator")
 
@@ -70,7 +70,7 @@ class Control:
                     current = self.store.head(item.ref.key)
                     if item.role == "primary" and current is not None and current.version == item.ref.version:
                         self.store.delete(item.ref.key)
-            self._publisher.retract_latest(job, fall_back=True)
+            self._publisher.latest.retract(job, fall_back=True)
             self._publisher.erase(job)
             self.store.delete_prefix(staging_folder(job_id))
             if self._publisher.statuses.remove(job):

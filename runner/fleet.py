@@ -3,27 +3,26 @@
 During an outage (runner/surroundings.py) the fleet receives no messages; running jobs go on. A probe may hang like the
 call that failed, so it runs in its own thread, and a stop does not wait for it.
 
-No tenant keeps every slot from the others, if the queue can choose between tenants. While one tenant holds all of at
-least two slots, the fleet only receives messages of other tenants. Such a job is started beyond the slots but waits for
-a box: if no slot comes free in a moment, the tenant's youngest job is given back to the queue, no attempt lost. Its
-oldest job is never given back, so the tenant makes progress, and the job given back is its next to start. Until the
-other tenants have been quiet for a while, the tenant gets all slots but one, so that jobs are not started only to be
-given back.
+No tenants keep every slot from the others: core/fairness.py decides whose messages are received and whose job makes
+room. A job that another one has to make room for is started beyond the slots but waits for a box; the other is given
+back to the queue, no attempt lost. A queue that cannot choose between tenants (SQS) brings whatever comes first, and
+what may not start now is put back for a moment.
 """
 
 import random
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
 from core.errors import StoreUnavailable
-from core.ports import Clock, Delivery, Killed, WorkQueue
+from core.fairness import QUANTUM_SECONDS, Offer, SlotShares
+from core.ports import Clock, Delivery, WorkQueue
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.logs import Log
+from runner.boxes import Killed
 from runner.leases import Beats
 from runner.worker import REFUSED_SECONDS, Worker
 
@@ -31,8 +30,9 @@ _RECEIVE_SECONDS = 20.0
 _ERROR_PAUSE_SECONDS = 1.0
 _REST_SECONDS = 0.5
 _POLL_SECONDS = 0.05
+_FULL_SECONDS = 0.5
 _PATIENCE_SECONDS = 1.0  # how long a job waits for a slot before it takes one; short jobs end by then
-_QUIET_SECONDS = 10.0  # without another tenant's job, after which one tenant may have every slot again
+_UNCHOSEN = 10  # messages among which to find one that may start, where the queue cannot choose
 
 
 class Shield(Protocol):
@@ -95,14 +95,12 @@ class Fleet:
         self._probing: threading.Thread | None = None
         self._pulse = pulse
         self._stopping = threading.Event()
-        self._free = threading.Semaphore(slots)
+        self._shares = SlotShares(slots=slots)
         self._busy: dict[Future[None], Delivery] = {}
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)
         self._avoid: dict[str, float] = {}
-        self._sharing: dict[str, float] = {}  # tenants that had every slot, and until when they get all but one
         self._patience = patience
-        self._owed = 0  # jobs running beyond the slots: the next slots to come free are not handed out
         self._choosy = False  # whether the end of a job may change which messages to receive
         self._draining = False
 
@@ -179,102 +177,100 @@ class Fleet:
         if not self._shield.ready():
             self._stopping.wait(_REST_SECONDS)
             return
-        if (crowd := self._crowd()) is not None:
-            for delivery in self._receive(1, seconds, frozenset({crowd})):
-                self._submit(pool, delivery, beyond=crowd)
-            return
-        if not self._free.acquire(timeout=0.5):
-            return
-        taken = 1
-        while not self._sharing and self._free.acquire(blocking=False):
-            taken += 1
-        deliveries = self._receive(taken, seconds)
-        for delivery in deliveries:
-            if not self._submit(pool, delivery):
-                self._free.release()
-        for _ in range(taken - len(deliveries)):
-            self._free.release()
+        with self._ended:
+            offer = self._shares.offer(self._clock.steady())
+            if offer is None:
+                self._ended.wait(_FULL_SECONDS)
+                return
+        for delivery in self._receive(offer, seconds):
+            self._submit(pool, delivery, offer)
 
-    def _submit(self, pool: ThreadPoolExecutor, delivery: Delivery, *, beyond: str | None = None) -> bool:
-        """Hand a message to a slot. `beyond`: the tenant that holds every slot, so that this job starts beyond them."""
+    def _submit(self, pool: ThreadPoolExecutor, delivery: Delivery, offer: Offer) -> None:
+        """Hand a message to a slot, or start its job beyond the slots."""
         if self._stopping.is_set() or self._surroundings.failed is not None:
             self._release(delivery)
-            return False
+            return
         with self._lock:
-            if beyond is not None and self._free.acquire(blocking=False):
-                beyond = None  # a job has ended in the meantime
-            self._owed += beyond is not None
-            for tenant in self._sharing.keys() - {delivery.message.tenant}:
-                self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
-        future = pool.submit(self._slot, delivery, beyond)
+            self._shares = self._shares.begin(delivery.receipt, delivery.message.tenant, self._clock.steady())
+        future = pool.submit(self._slot, delivery, self._patience if offer.patient else 0.0)
         with self._lock:
             self._busy[future] = delivery
             self._shield.busy(len(self._busy))  # under the lock, so that changes are reported in order
         future.add_done_callback(self._done)
-        return True
 
-    def _crowd(self) -> str | None:
-        """The tenant that holds every slot, if another tenant may get one of them."""
-        with self._lock:
-            tenants = {delivery.message.tenant for delivery in self._busy.values()}
-            full = self._slots >= 2 and len(self._busy) == self._slots and not self._owed
-            if not (full and len(tenants) == 1 and self._queue.chooses_tenants):
-                return None
-            self._choosy = True
-            return tenants.pop()
-
-    def _receive(self, most: int, seconds: float, besides: frozenset[str] = frozenset()) -> tuple[Delivery, ...]:
+    def _receive(self, offer: Offer, seconds: float) -> tuple[Delivery, ...]:
+        """Up to as many messages as may start now, of tenants that may."""
         now = self._clock.steady()
         with self._lock:
-            for left in (self._avoid, self._sharing):
-                for tenant in [t for t, until in left.items() if until <= now]:
-                    del left[tenant]
-            held = Counter(delivery.message.tenant for delivery in self._busy.values())
-            sharing = {tenant for tenant in self._sharing if held[tenant] >= self._slots - 1}
-            avoid = besides | sharing | self._avoid.keys()
-            self._choosy = bool(besides or sharing)
-        if avoid or most < self._slots:
+            for tenant in [t for t, until in self._avoid.items() if until <= now]:
+                del self._avoid[tenant]
+            avoid = offer.avoid | self._avoid.keys()
+            self._choosy = bool(avoid or offer.beyond)
+        if self._busy or avoid:
             # A slot that comes free, or a tenant that may run again, should not wait for a full round.
             seconds = min(seconds, REFUSED_SECONDS)
         try:
-            got = self._queue.receive(most=most, wait=seconds, visibility=self._beats.visibility, avoid=avoid)
+            if not self._queue.chooses_tenants:
+                return self._chosen(offer, seconds, avoid)
+            if offer.last and (got := self._ask(offer.most, 0.0, avoid | offer.last)):
+                return got
+            return () if self._stopping.is_set() else self._ask(offer.most, seconds, avoid)
         except Exception as error:  # noqa: BLE001 - try the queue again
             self._failed("receive_failed", error)
             return ()
-        for delivery in got:
-            if delivery.message.tenant in avoid:  # from a queue that cannot choose
-                self._release(delivery, None)
-        return tuple(delivery for delivery in got if delivery.message.tenant not in avoid)
 
-    def _slot(self, delivery: Delivery, beyond: str | None = None) -> None:
-        refused = self._worker.serve(delivery, lambda killed: self._wait_for_slot(delivery, beyond, killed))
+    def _ask(self, most: int, seconds: float, avoid: frozenset[str]) -> tuple[Delivery, ...]:
+        return self._queue.receive(most=most, wait=seconds, visibility=self._beats.visibility, avoid=avoid)
+
+    def _chosen(self, offer: Offer, seconds: float, avoid: frozenset[str]) -> tuple[Delivery, ...]:
+        """From a queue that cannot choose: what may start, of tenants that used little if there are several."""
+        got = self._ask(_UNCHOSEN if offer.beyond else offer.most, seconds, avoid)
+        able = sorted((d for d in got if d.message.tenant not in avoid), key=lambda d: d.message.tenant in offer.last)
+        for delivery in able[offer.most :]:
+            self._release(delivery)
+        for delivery in got:
+            if delivery.message.tenant in avoid:  # for longer where many of them may hide the one that may start
+                self._release(delivery, QUANTUM_SECONDS * (0.5 + self._draw()) if offer.beyond else None)
+        if got and not able and offer.beyond:
+            with self._ended:
+                self._ended.wait(REFUSED_SECONDS)
+        return tuple(able[: offer.most])
+
+    def _slot(self, delivery: Delivery, patience: float = 0.0) -> None:
+        refused = self._worker.serve(delivery, lambda ran, killed: self._wait_for_slot(delivery, patience, ran, killed))
         if refused is not None and refused.scope != "workflow":
             with self._lock:
                 self._avoid[delivery.message.tenant] = self._clock.steady() + REFUSED_SECONDS
 
-    def _wait_for_slot(self, delivery: Delivery, beyond: str | None, killed: Killed) -> None:
-        """For a job started beyond the slots: wait until a slot is free or the job is killed."""
-        if beyond is None:
-            return
+    def _wait_for_slot(self, delivery: Delivery, patience: float, ran: float, killed: Killed) -> None:
+        """For a job that has its lease: wait until it has a slot, too, or is killed. `ran`: its longest run so far."""
         with self._ended:
-            free = self._ended.wait_for(lambda: not self._owed, timeout=self._patience)
+            free = self._ended.wait_for(lambda: not self._shares.crowded, timeout=patience)
+            takes = free or self._shares.takes(ran)
+            if not takes:
+                self._shares = self._shares.refuse(delivery.receipt, self._clock.steady())
         given_back = False
         while not free and killed() is None:
-            if self._stopping.is_set():
+            if self._stopping.is_set() or not takes:
                 self._beats.kill(delivery.message.job_id, Verdict.RELEASED)
             elif not given_back:
-                given_back = self._give_back(beyond, delivery.message.tenant)
+                given_back = self._give_back(delivery.message.tenant)
             with self._ended:
-                free = self._ended.wait_for(lambda: not self._owed, timeout=_POLL_SECONDS)
-
-    def _give_back(self, tenant: str, other: str) -> bool:
-        """Give the tenant's youngest job back to the queue; never its oldest."""
+                free = self._ended.wait_for(lambda: not self._shares.crowded, timeout=_POLL_SECONDS)
         with self._lock:
-            theirs = [d.message.job_id for d in self._busy.values() if d.message.tenant == tenant]
-            self._sharing[tenant] = self._clock.steady() + _QUIET_SECONDS
-        for job_id in reversed(theirs[1:]):
-            if self._beats.kill(job_id, Verdict.RELEASED):
-                self._log.info("job_given_back", job_id=job_id, tenant=tenant, waiting=other)
+            self._shares = self._shares.place(delivery.receipt, ran, self._clock.steady())
+
+    def _give_back(self, waiting: str) -> bool:
+        """Have a job make room for one of another tenant."""
+        now = self._clock.steady()
+        with self._lock:
+            running = {delivery.receipt: delivery.message for delivery in self._busy.values()}
+            messages = [(key, running[key]) for key in self._shares.victims(waiting, now) if key in running]
+        for key, message in messages:
+            if self._beats.kill(message.job_id, Verdict.RELEASED):
+                with self._lock:
+                    self._shares = self._shares.stop(key, now)
+                self._log.info("job_given_back", job_id=message.job_id, tenant=message.tenant, waiting=waiting)
                 return True
         return False
 
@@ -282,10 +278,8 @@ class Fleet:
         with self._ended:
             delivery = self._busy.pop(future, None)
             self._shield.busy(len(self._busy))
-            if self._owed:
-                self._owed -= 1
-            else:
-                self._free.release()
+            if delivery is not None:
+                self._shares = self._shares.end(delivery.receipt, self._clock.steady())
             choosy = self._choosy
             self._ended.notify_all()
         if self._draining or choosy:

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from core.errors import RecordNewer
 from core.jobs import Job, State, beat, lease_owner
@@ -47,7 +46,7 @@ class Held:
     killed: Verdict | None = None
     missed: bool = False  # the last beat failed: if the lease is lost now, the job is not to blame
     late: bool = False  # no beat was made in time: the table was silent, or this host stood still (suspended, paused)
-    progress: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, object] = field(default_factory=dict)
     let_go: bool = False
     queued: bool = False  # a check of it is in progress
     turn: threading.Lock = field(default_factory=lambda: threading.Lock())  # noqa: PLW0108 - held during its calls

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, StoreUnavailable
-from core.jobs import Correction, InputRef, Job, Mends, ObjectRef, State
+from core.jobs import Correction, InputRef, Job, Mends, State
 from core.keys import corrected_name, job_folder
 from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
 from infra.queueing import mutate
+from runner.engine.contract import CORRECTED, InputFile, OriginJob
 from runner.staging import MAX_ROUNDS, Staged, StagedSource, StagingFailed, sender_of, stage_decision, stage_file
 
 MAX_CORRECTIONS = 64  # corrected files of one drop
@@ -225,21 +225,18 @@ def stage_origin(
     """A staged job over the inputs that its corrected files belong to; what an earlier box left behind is removed."""
     for left in ("out", "verify"):
         shutil.rmtree(folder / left, ignore_errors=True)
-    given: dict[ObjectRef, dict[str, Any]] = {
-        item.ref: one for item, one in zip(job.inputs, staged.order["inputs"], strict=True)
-    }
-    inputs: list[dict[str, Any]] = []
+    order = staged.order
+    present = {item.ref: one for item, one in zip(job.inputs, order.inputs, strict=True)}
     lost, numbered = list(origin.lost), count()
 
-    def bring(item: InputRef, file: MendedFile | None = None) -> dict[str, Any]:
-        if item.ref in given:
-            return given[item.ref]  # as it was when the attempt began, whatever replaced it since
-        path = f"in/origin-{next(numbered)}"
+    def bring(item: InputRef, file: MendedFile | None = None) -> InputFile:
+        if item.ref in present:
+            return present[item.ref]  # as it was when the attempt began, whatever replaced it since
+        path = Path("in", f"origin-{next(numbered)}")
         got = _fetched(store, item, file, folder / path, file_mb=file_mb)
-        return {"role": item.role, "name": item.name, "path": path, "size": got.size, "sha256": got.sha256}
+        return InputFile(role=item.role, name=item.name, path=path, size=got.size, sha256=got.sha256)
 
-    inputs += [bring(item) for item in origin.primaries]
-    inputs += [one for one in staged.order["inputs"] if one["role"] == "auxiliary"]
+    inputs = [*(bring(item) for item in origin.primaries), *order.auxiliary]
     numbers: dict[int, int] = {}  # of a corrected file among all, and among those that are there
     for n, file in enumerate(origin.mended):
         try:
@@ -249,18 +246,22 @@ def stage_origin(
                 raise
             lost.append(file.item.name)
             continue
-        knows = [numbers[k] for k in file.knows if k in numbers]
-        facts: dict[str, Any] = {"job": file.job, "inputs": list(file.inputs), "key": file.item.ref.key}
-        facts |= {"knows": knows, "earlier": file.earlier}
-        inputs.append(found | {"role": "mended", "mends": facts})
+        corrects = OriginJob(
+            job=file.job,
+            inputs=tuple(file.inputs),
+            key=file.item.ref.key,
+            knows=tuple(numbers[k] for k in file.knows if k in numbers),
+            earlier=file.earlier,
+        )
+        inputs.append(replace(found, role=CORRECTED, corrects=corrects))
         numbers[n] = len(numbers)
-    order = {name: value for name, value in staged.order.items() if name != "previous"}
-    order["sender"] = sender_of(origin.roots[0])  # what was learnt from the first file's sender counts
-    if "decision" not in order:  # what a person decided about the file counts for its corrections, too
+    decision = order.decision
+    if decision is None:  # what a person decided about the file counts for its corrections, too
         others = [file.owner for file in reversed(origin.mended) if file.owner.job_id != job.job_id] + origin.roots
-        decided = next(filter(None, (stage_decision(store, other, folder) for other in others)), None)
-        order |= {} if decided is None else {"decision": decided}
-    return replace(staged, order=order | {"inputs": inputs} | ({"lost": lost} if lost else {}))
+        decision = next(filter(None, (stage_decision(store, other, folder) for other in others)), None)
+    sender = sender_of(origin.roots[0])  # what was learnt from the first file's sender counts
+    whole = replace(order, inputs=tuple(inputs), decision=decision, sender=sender, previous=None, lost=tuple(lost))
+    return replace(staged, order=whole)
 
 
 def _fetched(store: StagedSource, item: InputRef, file: MendedFile | None, to: Path, *, file_mb: int) -> Fetched:
@@ -292,7 +293,7 @@ def _fetched_copy(store: StagedSource, file: MendedFile, to: Path) -> Fetched | 
 
 def corrected_files(job: Job, staged: Staged, files: Mapping[str, str], folder: Path) -> dict[str, Path]:
     """Copies of a job's corrected files, to be published: the originals may be replaced by other corrections."""
-    paths = [one["path"] for one in staged.order["inputs"]]
+    paths = [one.path for one in staged.order.inputs]
     return {corrected_name(n, item): folder / paths[n] for n, item in enumerate(job.inputs) if item.ref.key in files}
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from core.errors import StoreUnavailable
-from core.ports import Killed
 from core.verdicts import Verdict
+from runner.boxes import Killed
 
 _POLL_SECONDS = 0.05
 _MOST_LEFT = 64  # calls that were left and still hang

@@ -29,11 +29,11 @@ from core.memories import (
 from core.ports import ObjectStore
 from infra.memories import change_memory
 from infra.parsing import read_decision
+from runner.engine.contract import OutputName
 from runner.staging import MAX_PROFILE_BYTES, sender_of
 
 _LETTERS = re.compile("[A-Z]{1,3}")
 _PROFILE = Budget(bytes=MAX_PROFILE_BYTES, values=100_000)
-PROFILE = "profile.json"  # what an attempt stages about its drop
 Decided = HeaderFact | ReadingFact | ShapeFact
 
 
@@ -93,7 +93,7 @@ def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided
 def _profile(job: Job, store: ObjectStore) -> object:
     """What the attempt staged about its drop; None if there is nothing that can be read."""
     try:
-        body = store.read(staging_folder(job.job_id, job.fence) + PROFILE, limit=MAX_PROFILE_BYTES)
+        body = store.read(staging_folder(job.job_id, job.fence) + OutputName.PROFILE, limit=MAX_PROFILE_BYTES)
         return plain(body.rpartition(b"\n")[2], _PROFILE)  # below the line that says what it follows
     except (ObjectMissing, ObjectTooLarge, ValueError):
         return None

@@ -15,22 +15,33 @@ from pathlib import Path
 from posixpath import basename
 from typing import Any, Final, NamedTuple, Protocol
 
-from core.budget import WeighedCache
-from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid
+from core.caches import BoundedCache
+from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, is_for
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
-from core.jobs import Job, ObjectRef
+from core.jobs import InputRef, Job, ObjectRef
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
 from core.packages import check_names, check_zip, read_member
-from core.ports import BoxLimits, BoxReport, Fetched, ObjectStore
+from core.ports import Fetched, ObjectStore
 from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.apart import SMALL, TooCostly, apart
 from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest
-from runner.bundles import KeptProfile
+from runner.boxes import BoxLimits, BoxReport
+from runner.bundles import StoredProfile
+from runner.engine.contract import (
+    ENGINE_FILES,
+    PRIMARY,
+    DecisionFile,
+    InputFile,
+    JobFacts,
+    Order,
+    OutputName,
+    StagedFile,
+)
 from runner.engine.mapping.confirmed import ConfirmedHeaders
 
 
@@ -44,8 +55,6 @@ class StagedSource(Protocol):
 
 _NAMES = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 _GONE = (ObjectMissing, ObjectChanged, ObjectTooLarge)
-OUTPUTS = ("normalized.xlsx", "artifact.json", "review.json")
-REJECTS = "rejects.jsonl"
 MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _NO_MEMORY = "there is none"
@@ -55,7 +64,7 @@ _KEPT_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
     """The files that a box may write."""
-    return (*OUTPUTS, REJECTS) if manifest.output.rejects else OUTPUTS
+    return (*ENGINE_FILES, OutputName.REJECTED_ROWS) if manifest.output.rejects else ENGINE_FILES
 
 
 class StagingFailed(Exception):
@@ -66,23 +75,34 @@ class StagingFailed(Exception):
         self.verdict = verdict
 
 
+class StagedPins(NamedTuple):
+    """A job's decision and memories as its order names them."""
+
+    sender: str
+    decision: DecisionFile | None
+    accept: bool
+    memories: tuple[StagedFile, ...]
+    headers: Path | None
+    refused: Mapping[str, str]
+
+
 class Pins(NamedTuple):
-    """What an attempt was given beside its inputs, and the parts of its order that say so."""
+    """What an attempt was given beside its inputs."""
 
     decision: ObjectRef | None
     memories: tuple[ObjectRef, ...]  # that were read
     pinned: tuple[ObjectRef, ...]  # the same, and those that cannot be read now: the next attempt tries again
-    order: dict[str, Any]
+    staged: StagedPins
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
     manifest: Manifest
-    order: dict[str, Any]
+    order: Order
     config: Path | None
     requirements: Path | None
     pins: Pins | None = None
-    previous: KeptProfile | None = None  # of the sender's last drop
+    previous: StoredProfile | None = None  # of the sender's last drop
 
 
 def read_pinned(store: StagedSource, ref: ObjectRef, *, limit: int) -> bytes:
@@ -133,14 +153,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
         for n, item in enumerate(job.inputs):
-            limit = file_mb * 1024 * 1024
-            fetched = fetch_pinned(store, item.ref, scratch / "in" / str(n), limit=limit)
-            named = (
-                {"name": item.name} if item.role == "primary" else {"name": item.name, "file": basename(item.ref.key)}
-            )
-            inputs.append(
-                {"role": item.role, **named, "path": f"in/{n}", "size": fetched.size, "sha256": fetched.sha256}
-            )
+            path = Path("in", str(n))
+            fetched = fetch_pinned(store, item.ref, scratch / path, limit=file_mb * 1024 * 1024)
+            inputs.append(input_file(item, path, fetched))
     except (ObjectMissing, ObjectChanged) as error:
         raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
     except ObjectTooLarge as error:
@@ -148,43 +163,49 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
     pins = stage_pins(store, job, scratch, manifest.mapping.memory)
-    order = make_order(job, manifest, inputs, config) | pins.order
-    previous, told = _previous(store, job, scratch)
-    order |= told
-    return Staged(manifest, order, config, _requirements(config), pins, previous)
+    known, previous = _previous(store, job, scratch)
+    order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)
+    return Staged(manifest, order, config, _requirements(config), pins, known)
 
 
-def _previous(store: StagedSource, job: Job, scratch: Path) -> tuple[KeptProfile | None, dict[str, Any]]:
-    """The profile of the sender's last drop, and what the order says of it. It is no reason for a job to fail."""
-    key, to = profile_key(job), scratch / "in" / "previous.json"
+def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:
+    """A fetched input as the order names it; the name of an auxiliary one is no hint for its format."""
+    return InputFile(
+        role=item.role,
+        name=item.name,
+        file="" if item.role == PRIMARY else basename(item.ref.key),
+        path=path,
+        size=fetched.size,
+        sha256=fetched.sha256,
+    )
+
+
+def _previous(store: StagedSource, job: Job, scratch: Path) -> tuple[StoredProfile | None, StagedFile | None]:
+    """The profile of the sender's last drop, and how the order names it. It is no reason for a job to fail."""
+    key, path = profile_key(job), Path("in", "previous.json")
     if key is None:
-        return None, {}
+        return None, None
     try:
-        fetched = store.fetch(key, to, limit=MAX_PROFILE_BYTES)
+        fetched = store.fetch(key, scratch / path, limit=MAX_PROFILE_BYTES)
     except ObjectMissing:
-        return KeptProfile(None, None), {}
+        return StoredProfile(None, None), None
     except _GONE:
-        return None, {}
-    known = KeptProfile(fetched.version, to.read_bytes()) if fetched.version is not None else None
-    return known, {"previous": {"path": "in/previous.json", "key": key, "sha256": fetched.sha256}}
+        return None, None
+    known = StoredProfile(fetched.version, (scratch / path).read_bytes()) if fetched.version is not None else None
+    return known, StagedFile(path=path, key=key, sha256=fetched.sha256)
 
 
-def make_order(job: Job, manifest: Manifest, inputs: list[dict[str, Any]], config: Path | None) -> dict[str, Any]:
-    """The engine's order (docs/engine-order.md); the sandbox driver adds outputs and its own description."""
-    return {
-        "order": 1,
-        "job": {
-            "job_id": job.job_id,
-            "tenant": job.tenant,
-            "workflow": job.workflow,
-            "attempt": job.attempts_total,
-        },
-        "manifest": manifest.model_dump(mode="json"),
-        "params": job.params,
-        "answer_to": decision_place(job) if any(i.role == "primary" for i in job.inputs) else None,
-        "inputs": inputs,
-        "config": {"path": "config" if config else None, "digest": job.config_digest},
-    }
+def make_order(job: Job, manifest: Manifest, inputs: Sequence[InputFile], config: Path | None) -> Order:
+    """The engine's order; the sandbox driver adds outputs and its own description."""
+    return Order(
+        job=JobFacts(job_id=job.job_id, tenant=job.tenant, workflow=job.workflow, attempt=job.attempts_total),
+        manifest=manifest.model_dump(mode="json"),
+        params=job.params,
+        answer_to=decision_place(job) if any(i.role == PRIMARY for i in job.inputs) else None,
+        inputs=tuple(inputs),
+        config=Path("config") if config else None,
+        config_digest=job.config_digest,
+    )
 
 
 def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], root: str, target: Path) -> Path | None:
@@ -250,56 +271,59 @@ def sender_of(job: Job) -> str:
     return place(min(i.ref.key for i in job.inputs if i.role == "primary")).sender.rstrip("/")
 
 
-def fits_job(decision: Decision, job: Job) -> bool:
-    """Whether a decision is for this job and not for another one of its file."""
-    return decision.workflow in (None, job.workflow) and decision.job in (None, job.job_id)
-
-
 def stage_pins(store: StagedSource, job: Job, scratch: Path, named: Sequence[str] = ()) -> Pins:
     """Write a job's decision and memories below `scratch/in`. `named`: the memories that its manifest names."""
-    order: dict[str, Any] = {}
-    if (decided := stage_decision(store, job, scratch)) is not None:
-        order["decision"] = decided
-    used = job.decision if decided is not None else None
-    if job.review is not None and job.review.accepted:
-        order["review"] = "accept"
+    decision = stage_decision(store, job, scratch)
     memories: list[tuple[ObjectRef, bytes]] = []
     pinned: list[ObjectRef] = []
     refused = {key: _NO_MEMORY for key in named if key not in {ref.key for ref in job.memories}}
     for ref in job.memories:
-        taken = _read_memory(store, ref)
-        if isinstance(taken, str):
-            refused |= {ref.key: taken} if taken != _NO_MEMORY or ref.key in named else {}
+        found = _read_memory(store, ref)
+        if isinstance(found, str):
+            refused |= {ref.key: found} if found != _NO_MEMORY or ref.key in named else {}
             pinned.append(ref)
             continue
-        pinned.append(taken[0])
-        memories.append(taken)
-    order["sender"] = sender_of(job)
-    if memories:
-        order |= _stage_memories(memories, scratch)
-    if refused:
-        order["refused"] = [{"key": key, "why": why} for key, why in refused.items()]
-    return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), order)
+        pinned.append(found[0])
+        memories.append(found)
+    files, headers = _stage_memories(memories, scratch) if memories else ((), None)
+    accept = job.review is not None and job.review.accepted
+    staged = StagedPins(sender_of(job), decision, accept, files, headers, refused)
+    used = job.decision if decision is not None else None
+    return Pins(used, tuple(ref for ref, _ in memories), tuple(pinned), staged)
 
 
-def stage_decision(store: StagedSource, job: Job, scratch: Path) -> dict[str, Any] | None:
+def stage_decision(store: StagedSource, job: Job, scratch: Path) -> DecisionFile | None:
     """Write a job's decision below `scratch/in`; what its order says of it, or None if it has none."""
     if job.decision is None or (found := _read_decision(store, job)) is None:
         return None
     body, decision = found
-    (scratch / "in" / "decision.json").write_bytes(body)
-    return _facts(job.decision, body, "in/decision.json") | {"by": decision.by}
+    path, ref = Path("in", "decision.json"), job.decision
+    (scratch / path).write_bytes(body)
+    sha256 = hashlib.sha256(body).hexdigest()
+    return DecisionFile(path=path, key=ref.key, version=ref.version, sha256=sha256, by=decision.by)
 
 
-def _stage_memories(memories: Sequence[tuple[ObjectRef, bytes]], scratch: Path) -> dict[str, Any]:
-    facts = [_facts(*taken, f"in/memory-{n}.json") for n, taken in enumerate(memories)]
-    staged = _LEARNT.staged([body for _, body in memories], tuple(one["sha256"] for one in facts))
-    for one, body in zip(facts, staged.bodies, strict=True):
-        (scratch / one["path"]).write_bytes(body)
+def _stage_memories(
+    memories: Sequence[tuple[ObjectRef, bytes]], scratch: Path
+) -> tuple[tuple[StagedFile, ...], Path | None]:
+    """Write memories below `scratch/in`; their files, and the index of their headers if there is one."""
+    files = tuple(
+        StagedFile(
+            path=Path("in", f"memory-{n}.json"),
+            key=ref.key,
+            version=ref.version,
+            sha256=hashlib.sha256(body).hexdigest(),
+        )
+        for n, (ref, body) in enumerate(memories)
+    )
+    staged = _LEARNT.staged([body for _, body in memories], tuple(one.sha256 for one in files))
+    for one, body in zip(files, staged.bodies, strict=True):
+        (scratch / one.path).write_bytes(body)
     if staged.headers is None:
-        return {"memories": facts}
-    (scratch / "in" / "headers").write_bytes(staged.headers)
-    return {"memories": facts, "headers": {"path": "in/headers"}}
+        return files, None
+    headers = Path("in", "headers")
+    (scratch / headers).write_bytes(staged.headers)
+    return files, headers
 
 
 class StagedMemories(NamedTuple):
@@ -317,7 +341,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = WeighedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
@@ -327,7 +351,7 @@ class SeenMemories:
                 made = indexed(bodies) if sum(map(len, bodies)) <= SMALL else apart(indexed, bodies)
             except TooCostly:
                 made = StagedMemories(tuple(bodies), None)
-            self._staged.keep(digests, made, made.size)
+            self._staged.put(digests, made, made.size)
         return made
 
 
@@ -374,7 +398,7 @@ def _read_decision(store: StagedSource, job: Job) -> tuple[bytes, Decision] | No
         decision = read_decision(body)
     except (*_GONE, DecisionInvalid):
         return None
-    return (body, decision) if fits_job(decision, job) else None
+    return (body, decision) if is_for(decision, job) else None
 
 
 def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes] | str:
@@ -395,10 +419,6 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
         digest = hashlib.sha256(body).hexdigest()
         return ObjectRef(key=ref.key, version="", digest=digest, size=len(body)), body
     return why
-
-
-def _facts(ref: ObjectRef, body: bytes, path: str) -> dict[str, str]:
-    return {"path": path, "key": ref.key, "version": ref.version, "sha256": hashlib.sha256(body).hexdigest()}
 
 
 def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:

@@ -17,20 +17,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
+from core.fairness import longest_run
 from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
 from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
 from core.settings import Settings
-from core.verdicts import EXPLAINED, FAULTS, Fault, Verdict
+from core.verdicts import FAULTS, Fault, Verdict
 from infra.local.presence import Presence
 from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
-from infra.reviews import REVIEW_FILES
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
 from runner.bundles import InHand
+from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import BUNDLE_SECONDS, Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
@@ -54,8 +55,9 @@ _SYSTEM_ERRORS = frozenset(
 # Attempts that ended so show no failure in their trace.
 _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.RELEASED})
 
-# Waits until a leased job may have a box, or is killed; the argument returns the verdict that killed it.
-Ready = Callable[[Callable[[], Verdict | None]], None]
+# Waits until a leased job may have a box, or is killed: gets the job's longest run so far, and what returns the verdict
+# that killed it.
+Ready = Callable[[float, Callable[[], Verdict | None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Worker:
         self._unwritten: dict[str, Unwritten] = {}
         self.left_alone: set[str] = set()  # jobs whose rows a newer program wrote
 
-    def serve(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
+    def serve(self, delivery: Delivery, ready: Ready = lambda *_: None) -> Refused | None:
         """Call `handle` and deal with its failures. Never raises."""
         try:
             refused = self.handle(delivery, ready)
@@ -104,7 +106,7 @@ class Worker:
                 self._failures.pop(delivery.message.job_id, None)
         return refused
 
-    def handle(self, delivery: Delivery, ready: Ready = lambda _: None) -> Refused | None:
+    def handle(self, delivery: Delivery, ready: Ready = lambda *_: None) -> Refused | None:
         """Do what the job of a message needs now. Returns Refused if it may not start yet and was put back.
 
         `ready` is called once the job has its lease, and returns when it may have a box.
@@ -230,7 +232,7 @@ class Worker:
         self._announce(job)
         self.telemetry.meters.add("ade.running", 1)
         try:
-            ready(lambda: held.lost(self.clock))
+            ready(longest_run(job), lambda: held.lost(self.clock))
             outcome = self.attempts.run(job, killed=lambda: held.lost(self.clock), on_event=lambda e: _note(held, e))
         except Exception as error:  # noqa: BLE001 - our fault: tried again, then reported
             outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
@@ -333,6 +335,7 @@ class Worker:
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
             facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            check_published((file.name for file in outcome.files), succeeded=True)
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
@@ -351,7 +354,7 @@ class Worker:
                 due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        files = tuple(f for f in outcome.files if f.name == "logs.txt" or verdict in EXPLAINED)
+        files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
@@ -361,7 +364,7 @@ class Worker:
             reason = f"decided by {job.decision.key} while it ran"
             return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
         terms, pins = outcome.terms or ReviewTerms(), outcome.pins
-        review = Review(questions=int(outcome.summary.get("questions", 1)), on_expiry=terms.on_expiry)
+        review = Review(questions=outcome.questions, on_expiry=terms.on_expiry)
         asked = replace(job, decision=pins.decision if pins is not None else None)
         files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
         return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
@@ -404,9 +407,9 @@ def _may_lack_room(outcome: Outcome) -> bool:
     return outcome.verdict in _SYSTEM_ERRORS and "OSError" in claim
 
 
-def _note(held: Held, event: dict[str, Any]) -> None:
-    if event.get("event") == "progress":
-        held.progress = {k: event.get(k) for k in ("pass", "done", "total")}
+def _note(held: Held, event: Event) -> None:
+    if isinstance(event, PassProgress):
+        held.progress = {"pass": event.step, "done": event.done, "total": event.total}
 
 
 def _record_attempt(

@@ -15,7 +15,7 @@ import resource
 import sys
 import termios
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -98,8 +98,7 @@ class BoundedProtocol(H11Protocol):
     def handle_events(self) -> None:
         super().handle_events()
         if not self._is_waiting():  # the application runs later than this
-            scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-            scope["ade.known"] = self._become_known
+            cast("dict[str, object]", self.scope)["ade.known"] = self._become_known
 
     def on_response_complete(self) -> None:
         self._known = False

@@ -1,7 +1,6 @@
 """What every request works with: the stack and the services over it, built once per server."""
 
 import re
-import tempfile
 from dataclasses import dataclass, field
 from secrets import token_hex
 
@@ -44,7 +43,6 @@ class ApiContext:
         facade = Facade(stack)
         access = Access(stack.store, stack.clock)
         spool = Spool(stack.run_dir / f"{SPOOL_PREFIX}{token_hex(4)}")
-        tempfile.tempdir = str(spool.folder)  # uploads wait on the disk of the data, not in memory
         seconds = _REMOTE_POLL_SECONDS if stack.settings.table_url else _EMBEDDED_POLL_SECONDS
         return cls(
             stack=stack,
@@ -71,4 +69,3 @@ class ApiContext:
     def close(self) -> None:
         self.followers.close()
         self.spool.close()
-        tempfile.tempdir = None

@@ -14,8 +14,8 @@ from console.api.following import event_stream, resume
 from console.api.operations import Answer, Call, Operation, checked, in_turn, json_bytes
 from console.api.problems import ProblemError
 from console.api.submissions import Accepted, HttpDrop, file_name
-from console.cli.job_facts import job_shape, newer_shape
 from console.facade import log_text
+from console.job_facts import job_shape, newer_shape
 from core.errors import AdeError, KeyRefused, StoreUnavailable
 from core.jobs import Job
 from core.keys import INBOX, check_key, is_decision, job_folder, place

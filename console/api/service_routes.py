@@ -16,16 +16,15 @@ from console.api.following import event_stream
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation, json_bytes
 from console.api.problems import ProblemError, respond
-from console.cli.acts import pause_shape
-from console.cli.commands.version import installed
-from console.cli.job_facts import job_shape
+from console.job_facts import job_shape, pause_shape
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
 from core.keys import job_folder
 from core.memories import MemoryInvalid
 from core.ports import JobQuery, ObjectInfo, Pause
-from infra import meters
+from infra import meters, own_code
 from infra.parsing import check_memory, read_decision
+from infra.prometheus_text import CONTENT_TYPE
 from infra.reviews import put_decision
 
 _ANSWER_BYTES = 4 * 1024 * 1024  # of the documents in one answer
@@ -35,7 +34,7 @@ SESSION_SECONDS = 12 * 3600
 def index(call: Call) -> Answer:
     names = ("jobs", "overview", "review", "memory", "pauses", "metrics", "health", "ready", "openapi.json")
     del call
-    return {"name": "ade-drop", "version": installed(), "links": {name: f"/{name}" for name in names}}
+    return {"name": "ade-drop", "version": own_code.version(), "links": {name: f"/{name}" for name in names}}
 
 
 def overview(call: Call) -> Answer:
@@ -260,7 +259,7 @@ def show_metrics(call: Call) -> Answer:
     if call.principal.tenant is None:
         parts += [call.context.counts.lines(), meters.exposition(meters.read_snapshots(call.context.stack.run_dir))]
     text = metrics.exposition(parts)
-    return Response(text, media_type=metrics.CONTENT_TYPE)
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 def _tenant(call: Call, asked: str | None) -> str | None:
@@ -365,5 +364,5 @@ OPERATIONS = (
     ),
     _get("/health", health, "Whether the server lives; needs no token", models.Health, right=None, open=True),
     _get("/ready", ready, "Whether store, table and queue answer", models.Ready, right=None),
-    _get("/metrics", show_metrics, "Metrics for Prometheus", metrics.CONTENT_TYPE),
+    _get("/metrics", show_metrics, "Metrics for Prometheus", CONTENT_TYPE),
 )

@@ -11,8 +11,8 @@ from typing import Any
 
 from console.api.access import Principal
 from console.api.problems import ProblemError
-from console.cli.desk import inbox_folder
-from console.cli.job_facts import job_shape
+from console.desk.files import inbox_folder
+from console.job_facts import job_shape
 from core.drops import Workflow, is_placeholder, make_workflow
 from core.errors import KeyRefused, ManifestInvalid, ObjectMissing, PreconditionFailed
 from core.jobs import Job, State

@@ -3,14 +3,13 @@
 import argparse
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from console.cli.guard import Exit
-from console.cli.job_facts import job_shape
 from console.cli.output import Printer
+from console.job_facts import job_shape
 from core.errors import AdeError, UsageError
 from core.jobs import Job, State
-from core.ports import JobTable, Pause
+from core.ports import JobTable
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +36,6 @@ def scope_words(tenant: str | None, workflow: str | None) -> str:
     if tenant is None:
         return "everything"
     return f"tenant {tenant}" if workflow is None else f"workflow {workflow} of tenant {tenant}"
-
-
-def pause_shape(pause: Pause) -> dict[str, Any]:
-    return {"tenant": pause.tenant, "workflow": pause.workflow, "since": pause.since, "by": pause.by}
 
 
 _LOOK_SECONDS = 1.0

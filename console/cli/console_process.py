@@ -8,12 +8,12 @@ import contextlib
 import os
 import select
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import IO
 
 from core.settings import Settings
+from infra import own_code
 from infra.addresses import bind, http_address
 from infra.logs import Log
 
@@ -59,7 +59,7 @@ class ConsoleProcess:
 
     def _serve(self) -> int:
         """Run the process until it ends or is asked to end."""
-        words = [sys.executable, "-P", "-m", "console", "serve", "--socket", str(self._socket.fileno())]
+        words = own_code.command("console", "serve", "--socket", str(self._socket.fileno()), options=["-P"])
         child = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -99,6 +99,12 @@ class ConsoleProcess:
 def console_beside(settings: Settings, log: Log, *, level: str | None = None) -> Iterator[str]:
     """The console's address while the context lasts; empty where it is off."""
     if settings.console_listen == "off":
+        yield ""
+        return
+    if not own_code.has_extra("console"):
+        log.warning(
+            "console_off", reason="the extra `console` is not installed", remedy=own_code.install_line("console")
+        )
         yield ""
         return
     console = ConsoleProcess(settings, log, level=level or settings.log_level)

@@ -1,4 +1,4 @@
-"""Runs one command and turns what it raises into a message and an exit code (docs/commands.md has the same table)."""
+"""Runs one command and turns what it raises into a message and an exit code (docs/reference/commands.md)."""
 
 import argparse
 import contextlib
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from console.cli.output import Printer
 from core.errors import AdeError, ManifestInvalid, SandboxUnavailable, StoreUnavailable
+from infra import own_code
 
 if TYPE_CHECKING:
     from core.jobs import Job
@@ -71,15 +72,23 @@ def run(command: Command, args: argparse.Namespace) -> int:
         return _fail(out, str(error), Exit.USAGE)
     except BrokenPipeError:
         raise
+    except ModuleNotFoundError as error:
+        if remedy := own_code.missing_extra(error):
+            return _fail(out, remedy, Exit.USAGE)
+        return _fail_internally(out, error)
     except (OSError, sqlite3.DatabaseError) as error:
         return _fail(out, _os_words(error), Exit.UNAVAILABLE)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: report it as an internal error
-        if os.environ.get("ADE_LOG_LEVEL") == "debug":
-            traceback.print_exc()
-        message = f"internal error: {type(error).__name__}: {error}\nplease report it with ADE_LOG_LEVEL=debug"
-        return _fail(out, message, Exit.INTERNAL)
+        return _fail_internally(out, error)
+
+
+def _fail_internally(out: Printer, error: Exception) -> int:
+    if os.environ.get("ADE_LOG_LEVEL") == "debug":
+        traceback.print_exception(error)
+    message = f"internal error: {type(error).__name__}: {error}\nplease report it with ADE_LOG_LEVEL=debug"
+    return _fail(out, message, Exit.INTERNAL)
 
 
 def _fail(out: Printer, text: str, code: Exit) -> int:

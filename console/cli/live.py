@@ -10,12 +10,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.cli.job_facts import note, span
 from console.cli.output import STATE_COLOURS
+from console.job_facts import note, span
 from core.jobs import Job, State
 from core.ports import JobQuery
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 _QUIET_SECONDS = 30.0
 _RUNNING_SECONDS = 1.0

@@ -16,9 +16,9 @@ from typing import Self
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from console.cli.boxes import boxes, require_asked_level
 from console.cli.guard import Exit
 from console.cli.wire import metrics_shown
+from console.desk.boxes import boxes, require_asked_level
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog, make_sources
 from infra.logs import Log
@@ -36,7 +36,7 @@ class Signals:
     def __init__(self) -> None:
         self.asked = False
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
         self._wakeup = -1
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Signals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, before in self._before.items():
-            signal.signal(number, before)  # type: ignore[arg-type]
+            signal.signal(number, before)
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)

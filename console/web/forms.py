@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from console.api import job_routes, models, service_routes
 from console.api.operations import Answer, Call, checked, in_turn
 from console.api.problems import ProblemError
-from console.cli.job_facts import plural
+from console.job_facts import plural
 from console.web import pages
 from console.web.rendering import link, page
 from core.budget import Budget, plain

@@ -16,7 +16,7 @@ from console.api import models
 from console.api.access import Permission
 from console.api.operations import Call
 from console.api.problems import ProblemError
-from console.cli.job_facts import plural
+from console.job_facts import plural
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of

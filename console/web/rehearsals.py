@@ -19,9 +19,9 @@ from typing import Any
 from console.api.context import ApiContext
 from console.api.problems import ProblemError
 from console.api.submissions import HttpDrop
-from console.cli.boxes import boxes
-from console.cli.commands.try_ import Trial, TriedTable, desk_of, trials_of
-from console.cli.desk import DeskSource
+from console.desk.boxes import boxes
+from console.desk.files import DeskSource
+from console.desk.trials import Trial, TriedTable, desk_of, trials_of
 from console.facade import DOCUMENT
 from core.budget import plain
 from core.drops import MAX_PACKAGE_FILES, make_workflow

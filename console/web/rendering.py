@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from console.api.access import LOCAL, Permission, Principal
 from console.api.operations import Call
-from console.cli.job_facts import note, plural, size, span
+from console.job_facts import note, plural, size, span
 from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine import drawing
 

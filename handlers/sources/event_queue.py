@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from handlers.events import Change, UnknownEvent, decode
 from handlers.sources.arrivals import Arrivals
-from infra.aws.sqs_events import RawEvent
 from infra.logs import Log
+
+if TYPE_CHECKING:  # boto3 is slow to import, and a folder bucket does not need it
+    from infra.aws.sqs_events import RawEvent
 
 _ERROR_PAUSE_SECONDS = 2.0
 
@@ -15,9 +17,9 @@ _ERROR_PAUSE_SECONDS = 2.0
 class Events(Protocol):
     """A queue that redelivers bodies until they are `done`."""
 
-    def receive(self) -> list[RawEvent]: ...
+    def receive(self) -> "list[RawEvent]": ...
 
-    def done_all(self, events: Sequence[RawEvent]) -> None: ...
+    def done_all(self, events: "Sequence[RawEvent]") -> None: ...
 
     def refuse(self, body: str, reason: str) -> None: ...
 
@@ -54,7 +56,7 @@ class Poller:
         self._events.done_all(done)
         return len(done)
 
-    def _read(self, event: RawEvent) -> list[Change] | None:
+    def _read(self, event: "RawEvent") -> list[Change] | None:
         try:
             return decode(event.body)
         except Exception as error:  # noqa: BLE001 - one unreadable body must not block the others
@@ -64,7 +66,7 @@ class Poller:
             self._refuse(event, reason)
             return None
 
-    def _refuse(self, event: RawEvent, reason: str) -> None:
+    def _refuse(self, event: "RawEvent", reason: str) -> None:
         """Move a body to the dead letters; if that fails it is redelivered until the queue's own limit drops it."""
         try:
             self._events.refuse(event.body, reason)

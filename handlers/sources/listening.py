@@ -3,11 +3,11 @@
 import contextlib
 import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from core.caches import BoundedCache
 from core.errors import AdeError
 from handlers.intake import Intake
 from handlers.planning import Report, report_dict
@@ -161,7 +161,7 @@ class ReportLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._lock = threading.Lock()
-        self._logged: OrderedDict[str, None] = OrderedDict()
+        self._logged = BoundedCache[str, None](_REMEMBERED)
 
     def __call__(self, report: Report) -> None:
         fields = report_dict(report) | {"met": [], "failed": []}
@@ -176,8 +176,7 @@ class ReportLog:
         """The lines that were not logged before, up to a limit: `ade sweep` lists them all."""
         with self._lock:
             fresh = [line for line in lines if line not in self._logged]
-            self._logged |= dict.fromkeys(fresh)
-            while len(self._logged) > _REMEMBERED:
-                self._logged.popitem(last=False)
+            for line in fresh:
+                self._logged.put(line, None)
         more = [f"and {len(fresh) - _LINES} more; `ade sweep` lists them"] if len(fresh) > _LINES else []
         return fresh[:_LINES] + more

@@ -49,17 +49,8 @@ class EventsQueue:
             for m in answer.get("Messages", ())
         ]
 
-    def done(self, event: RawEvent) -> None:
-        """Delete a body from the queue; one that was redelivered is scanned twice, which is harmless."""
-        with contextlib.suppress(Answered):
-            self._call(
-                "delete event",
-                lambda: self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=event.receipt),
-                expect=("ReceiptHandleIsInvalid", "InvalidParameterValue"),
-            )
-
     def done_all(self, events: Sequence[RawEvent]) -> None:
-        """`done` for each, ten per request; a body that is not deleted is redelivered, which is harmless."""
+        """Delete bodies, ten per request; one that is redelivered is scanned twice, which is harmless."""
         for at in range(0, len(events), _MOST_AT_ONCE):
             entries = [
                 {"Id": str(n), "ReceiptHandle": event.receipt}

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from core.errors import StoreUnavailable
+from infra.own_code import ROOT, version
 
 # The file name that `package_name` makes.
 PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+)-(?P<machine>x86_64|arm64)\.zip$")
@@ -21,7 +21,6 @@ PINS = Path(__file__).parent / "handler.txt"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "arm64")
 _OURS = ("core", "infra", "handlers")
-_ROOT = Path(__file__).parents[2]
 # botocore has models of some four hundred services; the handler calls these.
 _SERVICES = frozenset({"s3", "sqs", "dynamodb", "sts"})
 _EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -29,11 +28,7 @@ _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 def package_name(*, python: str, machine: str) -> str:
     """Unique per version: CloudFormation updates a function only when its key changes."""
-    try:
-        ours = version("ade-drop")
-    except PackageNotFoundError:
-        ours = "unknown"
-    return f"ade-handler-{ours}-python{python}-{machine}.zip"
+    return f"ade-handler-{version()}-python{python}-{machine}.zip"
 
 
 def build(to: Path, *, python: str, machine: str = "x86_64") -> int:
@@ -66,7 +61,7 @@ def _install(folder: Path, python: str, machine: str) -> None:
 
 def _own() -> Iterator[tuple[str, Path]]:
     for package in _OURS:
-        yield from _files(_ROOT / package, _ROOT)
+        yield from _files(ROOT / package, ROOT)
 
 
 def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:

@@ -9,14 +9,16 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
 
 from core.errors import UsageError
 from infra.deploy.handler_zip import PACKAGE_NAME
 
 TEMPLATE = Path(__file__).parent / "template.yaml"
 ALWAYS = "always"
-_NAME = re.compile(r'^      (?:BucketName|QueueName|TableName|LogGroupName|Family|Name): !Sub "(.*)"$', re.MULTILINE)
-_STATEMENT = re.compile(r"- Sid: (\w+)\n +Effect: Allow\n +Action: (.*)\n +Resource: (.*)\n")
+_NAMES = ("BucketName", "QueueName", "TableName", "LogGroupName", "Family", "Name")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,73 +60,80 @@ class DeployPlan:
     command: str
 
 
+class _Template(NamedTuple):
+    """The sections of the template that a plan shows, under CloudFormation's names."""
+
+    Description: str
+    Parameters: Mapping[str, Mapping[str, Any]]
+    Metadata: Mapping[str, Mapping[str, str]]
+    Resources: Mapping[str, Mapping[str, Any]]
+    Outputs: Mapping[str, Mapping[str, Any]]
+
+
 def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
     """Raises UsageError if the stack name or parameters do not fit the template."""
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", stack):
         # The bucket is named after the stack, and bucket names are lower case.
         raise UsageError(f"stack name {stack!r}: lower-case letters, digits and hyphens, a letter first, at most 31")
-    text = TEMPLATE.read_text()
-    known, resources = _entries(text, "Parameters"), _entries(text, "Resources")
-    when = dict(re.findall(r"^    (\w+): (.*)$", _entries(text, "Metadata")["When"], re.MULTILINE))
+    template = _read_template()
+    resources = template.Resources
     create = _command(stack, given)
     return DeployPlan(
         stack=stack,
-        about=_field("\n" + text, "Description"),
-        parameters=_checked(known, given),
-        resources=[_resource(name, body, stack, when) for name, body in resources.items()],
-        rights={name: list(_rights(body)) for name, body in resources.items() if "Type: AWS::IAM::Role\n" in body},
-        outputs={name: _field(body, "Description") for name, body in _entries(text, "Outputs").items()},
+        about=template.Description,
+        parameters=_checked(template.Parameters, given),
+        resources=[_resource(name, one, stack, template.Metadata["When"]) for name, one in resources.items()],
+        rights={name: list(_rights(one)) for name, one in resources.items() if one["Type"] == "AWS::IAM::Role"},
+        outputs={name: one["Description"] for name, one in template.Outputs.items()},
         review=f"{create} --no-execute-changeset",
         command=create,
     )
 
 
-def _entries(text: str, section: str) -> dict[str, str]:
-    """The entries of a top-level section as text; the template has a fixed layout, so no YAML is parsed."""
-    found = re.search(rf"^{section}:\n((?:[ ].*\n|\n)*)", text, re.MULTILINE)
-    parts = re.split(r"^  (\w+):\n", found[1] if found else "", flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+def _read_template() -> _Template:
+    # All values are texts as they are written, also of CloudFormation's short forms such as !Ref.
+    parsed = yaml.load(TEMPLATE.read_text(), yaml.BaseLoader)  # noqa: S506 - makes only texts, lists and dicts
+    return _Template(**{name: parsed[name] for name in _Template._fields})
 
 
-def _field(body: str, names: str) -> str:
-    """The value of the first of some keys near the top of an entry, as written; empty if there is none."""
-    found = re.search(rf"^( {{0,6}})(?:{names}): (>-\n(?:\1 +.*\n)+|.*)", body, re.MULTILINE)
-    value = " ".join(found[2].removeprefix(">-").split()) if found else ""
-    return _plain(value)
+def _texts(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
-def _plain(value: str) -> str:
-    return re.sub(r"^!\w+ ", "", value).strip('"')
-
-
-def _listed(value: str) -> list[str]:
-    return [_plain(one) for one in value.removeprefix("[").removesuffix("]").split(", ")]
-
-
-def _resource(name: str, body: str, stack: str, when: Mapping[str, str]) -> Resource:
-    condition = _field(body.partition("    Properties:")[0], "Condition")
-    named = _NAME.search(body)
+def _resource(name: str, one: Mapping[str, Any], stack: str, when: Mapping[str, str]) -> Resource:
+    metadata, properties = one.get("Metadata", {}), one["Properties"]
+    # A name that is not made of the stack's is that of another resource.
+    named = next((properties[key] for key in _NAMES if "${AWS::StackName}" in properties.get(key, "")), "")
     return Resource(
         id=name,
-        type=_field(body, "Type"),
-        when=when[condition] if condition else ALWAYS,
-        name=named[1].replace("${AWS::StackName}", stack) if named else "",
-        about=_field(body, "About|AlarmDescription|Description"),
-        cost=_field(body, "Cost"),
+        type=one["Type"],
+        when=when[one["Condition"]] if "Condition" in one else ALWAYS,
+        name=named.replace("${AWS::StackName}", stack),
+        about=metadata.get("About") or properties.get("AlarmDescription") or properties.get("Description", ""),
+        cost=metadata.get("Cost", ""),
     )
 
 
-def _rights(role: str) -> Iterator[Right]:
-    for sid, actions, on in _STATEMENT.findall(role):
-        yield Right(sid=sid, actions=_listed(actions), on=_listed(on))
-    for arn in _listed(_field(role, "ManagedPolicyArns")):
-        if arn:
-            yield Right(sid="managed", actions=[f"those of AWS's policy {arn.rsplit('/', 1)[-1]}"], on=["*"])
+def _rights(role: Mapping[str, Any]) -> Iterator[Right]:
+    properties = role["Properties"]
+    for one in _statements(properties.get("Policies", [])):
+        yield Right(sid=one["Sid"], actions=_texts(one["Action"]), on=_texts(one["Resource"]))
+    for arn in properties.get("ManagedPolicyArns", []):
+        yield Right(sid="managed", actions=[f"those of AWS's policy {arn.rsplit('/', 1)[-1]}"], on=["*"])
 
 
-def _checked(known: Mapping[str, str], given: Mapping[str, str]) -> list[Parameter]:
+def _statements(part: object) -> Iterator[Mapping[str, Any]]:
+    """Every statement that allows something, also those under a condition."""
+    if isinstance(part, dict) and part.get("Effect") == "Allow":
+        yield part
+    elif isinstance(part, dict | list):
+        for inner in part.values() if isinstance(part, dict) else part:
+            yield from _statements(inner)
+
+
+def _checked(known: Mapping[str, Mapping[str, Any]], given: Mapping[str, str]) -> list[Parameter]:
     wrong = [f"{name}: no such parameter; the template has {', '.join(known)}" for name in given if name not in known]
-    values = {name: given.get(name, _field(body, "Default")) for name, body in known.items()}
+    values = {name: given.get(name, str(spec["Default"])) for name, spec in known.items()}
     for name, value in values.items():
         problem = _problem(value, known[name])
         if problem:
@@ -133,17 +142,17 @@ def _checked(known: Mapping[str, str], given: Mapping[str, str]) -> list[Paramet
     if wrong:
         raise UsageError("\n".join(wrong))
     return [
-        Parameter(name=name, value=value, given=name in given, about=_field(known[name], "Description"))
+        Parameter(name=name, value=value, given=name in given, about=known[name]["Description"])
         for name, value in values.items()
     ]
 
 
-def _problem(value: str, spec: str) -> str | None:
-    allowed = _field(spec, "AllowedValues")
-    if allowed and value not in _listed(allowed):
-        return f"one of {', '.join(_listed(allowed))}"
-    if _field(spec, "Type") == "Number":
-        least, most = int(_field(spec, "MinValue") or 0), _field(spec, "MaxValue")
+def _problem(value: str, spec: Mapping[str, Any]) -> str | None:
+    allowed = spec.get("AllowedValues", [])
+    if allowed and value not in allowed:
+        return f"one of {', '.join(allowed)}"
+    if spec["Type"] == "Number":
+        least, most = int(spec.get("MinValue", 0)), spec.get("MaxValue")
         if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < least or (most and int(value) > int(most)):
             return f"a whole number from {least} {f'to {most}' if most else 'up'}"
     return None

@@ -12,13 +12,14 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PASSAGE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # to go through; not to list or sync it
 _OPENAT2 = 437  # the same on every architecture
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _TRIES = 100  # of a call that the kernel wants repeated since a folder was moved in the meantime
-_SYSCALL = getattr(ctypes.CDLL(None, use_errno=True), "syscall", None)
+_SYSCALL: Any = getattr(ctypes.CDLL(None, use_errno=True), "syscall", None)
 
 
 @contextlib.contextmanager
@@ -69,7 +70,7 @@ def _by_kernel(folder: int, path: str, flags: int) -> int:
     how = _How(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
     name, size, number = os.fsencode(path), ctypes.c_size_t(ctypes.sizeof(how)), 0
     for _ in range(_TRIES):
-        fd = int(_SYSCALL(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), name, ctypes.byref(how), size))  # type: ignore[misc]
+        fd = int(_SYSCALL(ctypes.c_long(_OPENAT2), ctypes.c_int(folder), name, ctypes.byref(how), size))
         if fd >= 0:
             return fd
         number = ctypes.get_errno()

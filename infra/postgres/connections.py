@@ -12,10 +12,8 @@ nothing listens.
 """
 
 import contextlib
-import itertools
 import logging
 import os
-import random
 import socket
 import threading
 import time
@@ -27,11 +25,13 @@ from urllib.parse import unquote
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from core.errors import CallRefused, SettingsError, StoreUnavailable
 from infra.postgres.refusals import Refusals
+from infra.retrying import CallPolicy
 
 SCHEMA_VERSION = 1  # this program's; it also works with the next one, whose migration keeps what it needs
 SCHEMES = ("postgresql", "postgres")
@@ -79,50 +79,69 @@ def parse_database(url: str) -> PostgresAddress:
     if scheme not in SCHEMES:
         raise SettingsError("not a PostgreSQL address; give postgresql://host/database")
     place, _, options = rest.partition("?")
-    given = [(option.partition("="), option) for option in options.split("&") if option]
-    ours = {name: unquote(value) for (name, _, value), _ in given if name in _OPTIONS}
-    theirs = "&".join(option for (name, _, _), option in given if name not in _OPTIONS)  # read by libpq alone
+    named = [(option.partition("="), option) for option in options.split("&") if option]
+    ours = {name: unquote(value) for (name, _, value), _ in named if name in _OPTIONS}
+    theirs = "&".join(option for (name, _, _), option in named if name not in _OPTIONS)  # read by libpq alone
     plain = f"postgresql://{place}" + (f"?{theirs}" if theirs else "")
-    try:
-        told = conninfo_to_dict(plain)
-    except (psycopg.Error, UnicodeEncodeError):
-        told = {}
-    if not told or not _readable(url, told):
-        raise SettingsError(
-            "postgresql://…: libpq cannot read this address; write special characters of a password as %xx, "
-            "or leave it out and use PGPASSFILE"
-        )
-    schema, pooler, pool = ours.get("schema", "ade"), ours.get("pooler", "auto"), ours.get("pool", str(_POOL_SIZE))
-    if not schema.isidentifier() or not schema.isascii() or len(schema) > 40:
-        raise SettingsError("postgresql://…: schema must be a short plain name")
-    if pooler not in _POOLERS:
-        raise SettingsError(f"postgresql://…: pooler must be one of {', '.join(_POOLERS)}")
-    if not (pool.isascii() and pool.isdigit() and 1 <= int(pool) <= 200):
-        raise SettingsError("postgresql://…: pool must be a whole number from 1 to 200")
-    where = f"{told.get('host') or told.get('hostaddr') or 'localhost'}"
-    where += f":{told['port']}" if told.get("port") else ""
-    if told.get("service"):
-        where = f"service {told['service']}"
-    several = "," in f"{told.get('host') or told.get('hostaddr') or ''}"
-    if several and "target_session_attrs" not in told:
+    libpq = _read_by_libpq(url, plain)
+    hosts = str(libpq.get("host") or libpq.get("hostaddr") or "")
+    if "," in hosts and "target_session_attrs" not in libpq:
         plain = make_conninfo(plain, target_session_attrs="read-write")  # the one that is the primary now
     return PostgresAddress(
-        shown=f"postgresql://{where}/{told.get('dbname') or ''}",
-        schema=schema,
-        pooler=pooler,
-        pool=int(pool),
+        shown=f"postgresql://{_server(libpq, hosts)}/{libpq.get('dbname') or ''}",
+        schema=_schema(ours.get("schema", "ade")),
+        pooler=_pooler(ours.get("pooler", "auto")),
+        pool=_pool_size(ours.get("pool", str(_POOL_SIZE))),
         conninfo=plain,
     )
 
 
-def _readable(url: str, told: dict[str, Any]) -> bool:
+def _read_by_libpq(url: str, plain: str) -> ConnDict:
+    """The parts of an address as libpq understands it."""
+    try:
+        parts = conninfo_to_dict(plain)
+    except (psycopg.Error, UnicodeEncodeError):
+        parts = {}
+    if not parts or not _readable(url, parts):
+        raise SettingsError(
+            "postgresql://…: libpq cannot read this address; write special characters of a password as %xx, "
+            "or leave it out and use PGPASSFILE"
+        )
+    return parts
+
+
+def _server(libpq: ConnDict, hosts: str) -> str:
+    if libpq.get("service"):
+        return f"service {libpq['service']}"
+    return (hosts or "localhost") + (f":{libpq['port']}" if libpq.get("port") else "")
+
+
+def _schema(name: str) -> str:
+    if not name.isidentifier() or not name.isascii() or len(name) > 40:
+        raise SettingsError("postgresql://…: schema must be a short plain name")
+    return name
+
+
+def _pooler(kind: str) -> str:
+    if kind not in _POOLERS:
+        raise SettingsError(f"postgresql://…: pooler must be one of {', '.join(_POOLERS)}")
+    return kind
+
+
+def _pool_size(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 200):
+        raise SettingsError("postgresql://…: pool must be a whole number from 1 to 200")
+    return int(text)
+
+
+def _readable(url: str, parts: ConnDict) -> bool:
     """Whether the parts that we show are what they should be: half a password with a plain @, / or # lands in them."""
-    shown = "".join(str(told.get(name) or "") for name in ("host", "hostaddr", "dbname", "service"))
+    shown = "".join(str(parts.get(name) or "") for name in ("host", "hostaddr", "dbname", "service"))
     return (
         not any(mark in url for mark in "#\0")
         and not any(mark in shown for mark in "@=#")
         and "://" not in shown
-        and all(port.isdigit() for port in str(told.get("port") or "0").split(",") if port)
+        and all(port.isdigit() for port in str(parts.get("port") or "0").split(",") if port)
     )
 
 
@@ -176,8 +195,8 @@ class Connections:
         database: PostgresAddress,
         *,
         deadline: float = 30.0,
-        try_seconds: float = 15.0,
         longest_wait: float = 2.0,
+        try_seconds: float = 15.0,
         size: int | None = None,
         on_retry: Callable[[str, str], None] = lambda _what, _why: None,
         on_note: Callable[[str], None] = lambda _text: None,
@@ -188,9 +207,8 @@ class Connections:
         self.sql = Statements(database.schema)
         self.ahead: float | None = None  # by how much our clock was ahead of the server's on the last new connection
         self.on_note = on_note
-        self._deadline = deadline
+        self._policy = CallPolicy(deadline=deadline, longest_wait=longest_wait)
         self._try_seconds = try_seconds
-        self._longest_wait = longest_wait
         self._on_retry = on_retry
         self._size = size or database.pool
         self._opening = threading.Lock()
@@ -203,11 +221,12 @@ class Connections:
 
     def within(self, seconds: float) -> "Connections":
         """Connections whose calls end within `seconds`, several tries included."""
+        policy = self._policy.within(seconds)
         return Connections(
             self.database,
-            deadline=seconds / 2,
+            deadline=policy.deadline,
+            longest_wait=policy.longest_wait,
             try_seconds=seconds / 4,
-            longest_wait=seconds / 12,
             size=2,
             on_retry=self._on_retry,
             on_note=self.on_note,
@@ -215,30 +234,36 @@ class Connections:
 
     def __call__(self, what: str, act: Act[T]) -> T:
         """Do `act` on a connection until it returns or the deadline is over; it may run several times."""
-        until, retried = time.monotonic() + self._deadline, False
-        for tries in itertools.count():
+        until = time.monotonic() + self._policy.deadline
+        breaks = 0
+
+        def attempt() -> T:
+            nonlocal breaks
             link: Link | None = None
             try:
                 with self._lent(until) as link, self._watch(link, self._try_seconds):
-                    return act(link, retried)
+                    return act(link, breaks > 0)
             except psycopg.Error as error:
-                broken = link is not None and (link.closed or isinstance(error, errors.ReadOnlySqlTransaction))
-                if broken:
+                if link is not None and (link.closed or isinstance(error, errors.ReadOnlySqlTransaction)):
                     self._broken_at = time.monotonic()
-                    retried = True
+                    breaks += 1
                 self._raise_definite(what, error)
-                pause = random.uniform(0, min(0.05 * 2**tries, self._longest_wait))  # noqa: S311 - jitter is no secret
-                if broken and tries == 0:
-                    pause = 0.0  # a connection that idled too long, or a server that is back already
-                if time.monotonic() + pause >= until:
-                    raise StoreUnavailable(
-                        f"{self.service} did not answer {what}: {self._describe(error)}; is it up?"
-                    ) from None
-                self._on_retry(what, self._explain(error))
-                time.sleep(pause)
-            except UnicodeEncodeError:
-                raise CallRefused(f"{self.service} refused {what!r}: a text in it is not Unicode") from None
-        raise AssertionError  # pragma: no cover - the loop above has no end
+                raise
+
+        try:
+            return self._policy.run(
+                attempt,
+                is_transient=lambda error: isinstance(error, psycopg.Error),
+                on_retry=lambda error: self._on_retry(what, self._explain(error)),
+                # A connection that idled too long, or a server that is back already.
+                skips_wait=lambda tries: tries == breaks == 1,
+            )
+        except psycopg.Error as error:
+            raise StoreUnavailable(
+                f"{self.service} did not answer {what}: {self._describe(error)}; is it up?"
+            ) from None
+        except UnicodeEncodeError:
+            raise CallRefused(f"{self.service} refused {what!r}: a text in it is not Unicode") from None
 
     def run(self, what: str, name: str, /, **values: Any) -> list[Row]:
         """One statement of sql/queries.sql that gives rows; safe to repeat."""
@@ -396,7 +421,7 @@ class Connections:
     def _describe(self, error: psycopg.Error) -> str:
         return (self._why if isinstance(error, PoolTimeout) else "") or self.database.hide(str(error))
 
-    def _explain(self, error: psycopg.Error) -> str:
+    def _explain(self, error: BaseException) -> str:
         """Why a call is tried again; of a connection that cannot be made, what the server or the network said."""
         name = type(error).__name__
         return f"{name}: {self._why}" if isinstance(error, PoolTimeout) and self._why else name
@@ -412,7 +437,7 @@ class Connections:
         if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
             said += f"; {_REMEDY}"
         elif isinstance(error, errors.InsufficientPrivilege):
-            said += "; docs/postgres.md says which role may do what"
+            said += "; docs/guides/postgres.md says which role may do what"
         raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
 
 

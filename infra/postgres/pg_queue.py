@@ -8,6 +8,7 @@ import copy
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
 from infra.postgres.connections import Connections, PostgresAddress
@@ -39,7 +40,7 @@ class PostgresWorkQueue:
         """Which one it is; see infra.queueing.add."""
         return self._db.database
 
-    def within(self, seconds: float) -> "PostgresWorkQueue":
+    def within(self, seconds: float) -> Self:
         """The same queue by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
         hasty = copy.copy(self)
         hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us

@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 
@@ -60,7 +60,7 @@ class PostgresJobTable:
         """Which one it is; see infra.queueing.add."""
         return self._db.database
 
-    def within(self, seconds: float) -> "PostgresJobTable":
+    def within(self, seconds: float) -> Self:
         """The same table by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
         hasty = copy.copy(self)
         hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us

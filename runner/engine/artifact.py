@@ -1,19 +1,22 @@
 """artifact.json: every decision, with its place and reasons. Never a cell's value."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from runner.engine import a1
+from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
+from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.drift import MAX_COLUMNS, Shares
 from runner.engine.findings import Findings
 from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
 from runner.engine.mending import Mending
-from runner.engine.protocol import Order
+from runner.engine.options import JobOptions
+from runner.engine.protocol import open_output
 from runner.engine.rejects import rejected_rows
-from runner.engine.review import Answers, decision_facts
+from runner.engine.review import Answers
 from runner.engine.rules.load import RulePackage
 from runner.engine.sources import SourceTable
 from runner.engine.stream import TableStream
@@ -32,6 +35,7 @@ class Artifact:
     def __init__(
         self,
         order: Order,
+        options: JobOptions,
         *,
         package: RulePackage,
         sources: list[SurveyedInput],
@@ -51,11 +55,11 @@ class Artifact:
         self._sheets: list[tuple[str, int]] = []
         self._rows = 0
         self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
-        self.profile: dict[str, Any] | None = None
-        self.drift: dict[str, Any] | None = None
+        self.profile: Mapping[str, object] | None = None
+        self.drift: DriftPart | None = None
         self._withheld = ""  # why there is no output though rows were read
-        self._extra: list[dict[str, Any]] = []
-        self._redact = bool(order.manifest.get("redact_headers"))
+        self._extra: list[ExtraSheet] = []
+        self._redact = options.redact_headers
 
     @property
     def shares(self) -> dict[str, Shares]:
@@ -67,9 +71,9 @@ class Artifact:
         """Rows of data in the output."""
         return self._rows
 
-    def shapes(self, answers: Answers) -> dict[str, Any]:
+    def shapes(self, answers: Answers) -> Json:
         """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         room = MAX_COLUMNS
         for source in self._sources:
             for table in (*source.tables, *source.skipped):
@@ -80,30 +84,40 @@ class Artifact:
         said = [] if self._redact else answers.applied(self._tables)
         return {**sender, "tables": found[:_SHAPES], **({"answers": said} if said else {})}
 
-    def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[dict[str, Any]]:
-        place, own, columns = table.place, table.table, table.table.columns
-        decided = {"decided": True} if answers.is_touched(table) else {}
-        sheet = {"sheet": source.label(place.sheet), "header_rows": list(own.header_rows)}
-        said = answers.skips(place.input, place.sheet)
+    def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
+        place, rows = table.place, table.table.header_rows
+        decided: Json = {"decided": True} if answers.is_touched(table) else {}
+        sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
         left_out = table in source.skipped and bool(table.skipped)
-        if (left_out or said is not None) and not source.is_single:
+        if (left_out or answers.skips(place.input, place.sheet) is not None) and not source.is_single:
             yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
-        named = {"named": True} if answers.names_header(place.input, place.sheet, own.header_rows) else {}
-        mapped = self._tables.get(table.id)
         if left_out or self._redact:
             return
-        if not own.header_rows and mapped is not None and (named or own.shape is not None):
-            fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
-            known = {
-                "headers": [""] * len(columns),
-                "file": source.letters,
-                "fields": [fields.get(c.index) for c in columns],
-            }
-            yield {**sheet, **known, **named, **decided}
-        elif own.header_rows and (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
-            altered = {table.columns[n].index for n in table.altered}
-            headers = ["" if c.generated or c.index in altered else c.name for c in columns]
-            yield {**sheet, "headers": headers, **named, **decided}
+        named: Json = {"named": True} if answers.names_header(place.input, place.sheet, rows) else {}
+        headers = self._headers(table) if rows else self._headless(table, source, named=bool(named))
+        if headers:
+            yield {**sheet, **headers, **named, **decided}
+
+    def _headless(self, table: SourceTable, source: SurveyedInput, *, named: bool) -> Json:
+        """The fields of a table that is known to have no header; empty if it is only supposed to have none."""
+        mapped = self._tables.get(table.id)
+        if mapped is None or not (named or table.table.shape is not None):
+            return {}
+        fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
+        columns = table.table.columns
+        return {
+            "headers": [""] * len(columns),
+            "file": source.letters,
+            "fields": [fields.get(c.index) for c in columns],
+        }
+
+    def _headers(self, table: SourceTable) -> Json:
+        """The headers of a table, unless they may be something else."""
+        mapped = self._tables.get(table.id)
+        if not (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
+            return {}
+        altered = {table.columns[n].index for n in table.altered}
+        return {"headers": ["" if c.generated or c.index in altered else c.name for c in table.table.columns]}
 
     def withhold(self, why: str) -> None:
         """The job ends without an output after all."""
@@ -116,7 +130,7 @@ class Artifact:
         self._extra = workbook.extra
         self._rows = sum(s.rows for s in streams)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         mapped = {name for t in self._tables.values() for name in t.fields}
         unmapped = sum(c.field is None for t in self._tables.values() for c in t.choices)
         books = [one for source in self._sources for one in source.books.values()]
@@ -139,31 +153,31 @@ class Artifact:
             "rows_with_errors": rejected_rows(self._sources),
         }
 
-    def write(self, times: dict[str, float], summary: dict[str, Any]) -> None:
+    def write(self, times: dict[str, float], summary: Json) -> None:
         """Write artifact.json if the order asks for it."""
-        if file := self._order.open_output("artifact.json"):
-            file.write(_dumped(self.document(times, summary)).encode(errors="replace"))
+        if file := open_output(self._order, OutputName.ARTIFACT):
+            sheets = [self._sheet(s, row) for s in self._sources for row in s.sheets]
+            file.write(_dumped(self.document(times, summary), sheets).encode(errors="replace"))
             file.close()
 
-    def document(self, times: dict[str, float], summary: dict[str, Any]) -> dict[str, Any]:
+    def document(self, times: dict[str, float], summary: Json) -> Json:
+        """All but the sheets, which are written in another form."""
         order = self._order
         return {
             "artifact_version": VERSION,
-            "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
-            | {"params": order.params},
+            "job": order.job.encode() | {"params": order.params},
             "engine": {
                 "name": "ade-drop",
                 "version": ENGINE_VERSION,
                 "readers": sorted({s.reader for s in self._sources}),
-                "sandbox": order.sandbox,
+                "sandbox": order.sandbox.encode(),
             },
             "config": {"digest": order.config_digest, "rules": self._package.files},
-            **({"decision": decision} if (decision := decision_facts(order.decision)) else {}),
+            **({"decision": order.decision.facts()} if order.decision is not None else {}),
             "inputs": [self._input(s) for s in self._sources]
-            + [{"role": "auxiliary", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.auxiliary]
-            + [{"role": "mended", "name": i.name, "sha256": i.sha256, "size": i.size} for i in order.mended],
-            "memories": [{"key": m.key, "version": m.version, "sha256": m.sha256} for m in order.memories],
-            "sheets": [self._sheet(s, row) for s in self._sources for row in s.sheets],
+            + [i.facts.encode() for i in (*order.auxiliary, *order.corrections)],
+            "memories": [m.facts() for m in order.memories],
+            "sheets": [],
             "readings": [r.as_dict() for r in self._findings.readings],
             "mapping": [m for t in self._tables.values() for m in self._mapping(t)],
             "transforms": [t for s in self._streams for t in self._transforms(s)],
@@ -176,7 +190,7 @@ class Artifact:
             **({"drift": self.drift} if self.drift else {}),
         }
 
-    def _input(self, source: SurveyedInput) -> dict[str, Any]:
+    def _input(self, source: SurveyedInput) -> Json:
         file = source.file
         return {
             "role": "primary",
@@ -188,7 +202,7 @@ class Artifact:
             "notes": source.notes,
         }
 
-    def _sheet(self, source: SurveyedInput, row: dict[str, Any]) -> dict[str, Any]:
+    def _sheet(self, source: SurveyedInput, row: SheetHead) -> Json:
         books = source.books.get(row["index"])
         if books is None:
             return {
@@ -212,7 +226,7 @@ class Artifact:
             "beside": [{"range": one.area, "cells": one.cells} for one in books.beside],
         }
 
-    def _table(self, books: TableBooks, source: SurveyedInput) -> dict[str, Any]:
+    def _table(self, books: TableBooks, source: SurveyedInput) -> Json:
         table = books.source
         skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
@@ -242,10 +256,10 @@ class Artifact:
             out += [(table.columns[n].index, "unmapped") for n, cells in stream.left_out.items() if cells]
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(out)]
 
-    def _mapping(self, table: MappedTable) -> list[dict[str, Any]]:
+    def _mapping(self, table: MappedTable) -> list[Json]:
         rows = table.source.table.header_rows
         dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
-        out = []
+        out: list[Json] = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
             header = column.name if table.shows_header(choice.position) and not self._redact else None
@@ -272,7 +286,7 @@ class Artifact:
             )
         return out
 
-    def _transforms(self, stream: TableStream) -> list[dict[str, Any]]:
+    def _transforms(self, stream: TableStream) -> list[Json]:
         return [
             {
                 "table": stream.table_id,
@@ -295,7 +309,7 @@ class Artifact:
             if column.field is not None and (converter := stream.converters[n]) is not None
         ]
 
-    def _validation(self) -> dict[str, Any]:
+    def _validation(self) -> Json:
         found = self._findings
         return {
             "findings": [f.as_dict() for f in found.kept],
@@ -311,7 +325,7 @@ class Artifact:
             ],
         }
 
-    def _output(self) -> dict[str, Any]:
+    def _output(self) -> Json:
         columns = [
             {
                 "column": a1.letters(n),
@@ -331,25 +345,24 @@ class Artifact:
             **({} if self._rejects is None else {"rejects": {"rows": self._rejects}}),
         }
 
-    def _passes(self, times: dict[str, float]) -> list[dict[str, Any]]:
-        names = ("structure", "mapping", "read", "transform", "validate", "write")
+    def _passes(self, times: dict[str, float]) -> list[Json]:
         return [
             {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if n > 1 else None}
-            for n, name in enumerate(names)
+            for n, name in enumerate(TIMED_PASSES)
         ]
 
 
-def _dumped(document: dict[str, Any]) -> str:
+def _dumped(document: Json, sheets: list[Json]) -> str:
     """The artifact as readable JSON, with each run of rows on one line because there may be many."""
-    sheets = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in s.items()}) for s in document["sheets"]]
-    return _object({k: f"[{', '.join(sheets)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
+    listed = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in sheet.items()}) for sheet in sheets]
+    return _object({k: f"[{', '.join(listed)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
 
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def _lines(values: list[Any]) -> str:
+def _lines(values: Any) -> str:
     return "[" + ",".join("\n" + json.dumps(value, separators=(",", ":")) for value in values) + "]"
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
+from runner.engine.mapping.headers import words
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading import Block, Shown, blocks_of
 from runner.engine.sources import SourceTable
@@ -23,6 +24,7 @@ from runner.engine.values.decisions import Around, Convention, ConventionChoice,
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
+_BIRTHS: Final = frozenset({"birth", "born", "geb"})
 _NUMBERS: Final = frozenset({int, float, Shown})
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
@@ -65,11 +67,16 @@ def decide(
                 delimiter=delimiter if isinstance(delimiter, str) else None,
                 percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
                 units=_named(shown),
+                births=field.type in ("date", "datetime") and _is_of_births(table.source.columns[index].name, field),
             )
             convention, choices = settled(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
+
+
+def _is_of_births(header: str, field: Field) -> bool:
+    return any(not _BIRTHS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
 
 
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:

@@ -9,10 +9,19 @@ it. Pure functions, but for `Shares`, which counts while rows stream by.
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+from runner.engine.document_types import (
+    ColumnChanges,
+    DriftedColumn,
+    ProfileColumn,
+    ProfileDocument,
+    RowsChange,
+    ValuesChange,
+)
 
 VERSION: Final = 1
 MAX_BYTES: Final = 1024 * 1024
@@ -65,7 +74,7 @@ class ProfiledColumn:
         self.kinds: set[str] = set()
         self.rows = self.blank = self.wrong = 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> ProfileColumn:
         rows = max(1, self.rows)
         return {
             "header": self.header,
@@ -77,7 +86,7 @@ class ProfiledColumn:
         }
 
 
-def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> dict[str, Any]:
+def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | None]]) -> ProfileDocument:
     """The profile of a drop. Each table gives its columns (header, field) from left to right, and what they hold."""
     columns: dict[tuple[str, int, str | None], ProfiledColumn] = {}
     rows = 0
@@ -108,7 +117,7 @@ def shortened(header: str) -> str:
 
 
 class KeptProfile(NamedTuple):
-    profile: dict[str, Any]
+    profile: ProfileDocument
     job: str | None  # whose it is
     order: tuple[float, float, str]
 
@@ -141,7 +150,7 @@ def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
         return None, (0.0, 0.0, "")
 
 
-def most_like(kept: Sequence[KeptProfile], now: Mapping[str, Any]) -> tuple[KeptProfile, bool] | None:
+def most_like(kept: Sequence[KeptProfile], now: ProfileDocument) -> tuple[KeptProfile, bool] | None:
     """The profile to compare a drop with, and whether it is one of the same kind of file; None if there is none.
 
     The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
@@ -153,20 +162,20 @@ def most_like(kept: Sequence[KeptProfile], now: Mapping[str, Any]) -> tuple[Kept
     return (kept[shares.index(best)], True) if best >= SAME_KIND else (kept[0], False)
 
 
-def likeness(before: Mapping[str, Any], now: Mapping[str, Any]) -> float:
+def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
     """The share of columns that two profiles have in common, by header or by field."""
     both, gone, fresh = _paired(before, now)
     common = len(both) + len(_take_renamed(gone, fresh))
     return common / max(1, common + len(gone) + len(fresh))
 
 
-def layout(profiled: Mapping[str, Any]) -> str:
+def layout(profiled: ProfileDocument) -> str:
     """A digest of a profile's columns: equal for drops that differ only in their values."""
     named = sorted([folded(c["header"]), c["field"] or ""] for c in profiled["columns"])
     return sha256(json.dumps(named).encode(errors="backslashreplace")).hexdigest()[:16]
 
 
-def read_profile(body: bytes) -> dict[str, Any] | None:
+def read_profile(body: bytes) -> ProfileDocument | None:
     """A kept profile; None for anything else: it is read back from a bucket, so nothing about it is certain."""
     if len(body) > MAX_BYTES:
         return None
@@ -179,61 +188,73 @@ def read_profile(body: bytes) -> dict[str, Any] | None:
     columns = found.get("columns")
     if not isinstance(columns, list) or len(columns) > MAX_COLUMNS or not all(map(_is_column, columns)):
         return None
-    return found
+    return cast("ProfileDocument", found)
 
 
-def columns_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChanges:
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
     both, gone, fresh = _paired(before, now)
-    renamed = [
+    renamed: list[DriftedColumn] = [
         {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in _take_renamed(gone, fresh)
     ]
-    remapped = [
+    remapped: list[DriftedColumn] = [
         {"header": new["header"], "from": old["field"], "to": new["field"]}
         for old, new in both
         if old["field"] != new["field"]
     ]
     order = {id(column): n for n, column in enumerate(before["columns"])}
     kept = _in_order([order[id(old)] for old, _ in both])
-    moved = [
+    moved: list[DriftedColumn] = [
         {"header": new["header"], "from": old["at"], "to": new["at"]}
         for n, (old, new) in enumerate(both)
         if n not in kept and old["at"] != new["at"]
     ]
     return {
-        "new": [{"header": c["header"], "field": c["field"]} for c in fresh][:MAX_LISTED],
-        "gone": [{"header": c["header"], "field": c["field"]} for c in gone][:MAX_LISTED],
+        "new": list(map(_named, fresh[:MAX_LISTED])),
+        "gone": list(map(_named, gone[:MAX_LISTED])),
         "renamed": renamed[:MAX_LISTED],
         "moved": moved[:MAX_LISTED],
         "remapped": remapped[:MAX_LISTED],
     }
 
 
-def values_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _named(column: ProfileColumn) -> DriftedColumn:
+    return {"header": column["header"], "field": column["field"]}
+
+
+def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesChange]:
     """Columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
     if min(before["rows"], now["rows"]) < FEW:
         return []
     found = []
     both, gone, fresh = _paired(before, now)
     for other, column in (*both, *_take_renamed(gone, fresh)):
-        said = {"header": column["header"], "field": column["field"]}
         if column["types"] and other["types"] and not set(column["types"]) <= set(other["types"]):
-            found.append({**said, "what": "types", "before": other["types"], "now": column["types"]})
+            found.append(_change(column, "types", other["types"], column["types"]))
         if abs(column["blank"] - other["blank"]) > BLANK:
-            found.append({**said, "what": "blank", "before": other["blank"], "now": column["blank"]})
+            found.append(_change(column, "blank", other["blank"], column["blank"]))
         if column["wrong"] - other["wrong"] > WRONG:
-            found.append({**said, "what": "wrong", "before": other["wrong"], "now": column["wrong"]})
+            found.append(_change(column, "wrong", other["wrong"], column["wrong"]))
     return found[:MAX_LISTED]
 
 
-def rows_drift(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _change(column: ProfileColumn, what: str, before: float | list[str], now: float | list[str]) -> ValuesChange:
+    return {"header": column["header"], "field": column["field"], "what": what, "before": before, "now": now}
+
+
+def differs(columns: ColumnChanges | None) -> bool:
+    """Whether there is any change of columns."""
+    return columns is not None and any(columns.values())
+
+
+def rows_drift(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
     """Rows before and now, and whether that is out of range."""
     old, new = before["rows"], now["rows"]
     out = max(old, new) >= FEW and (new > old * TIMES or new * TIMES < old)
     return {"before": old, "now": new, "out_of_range": out}
 
 
-def words(columns: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def words(columns: ColumnChanges) -> str:
     """The changes of columns in one line, for findings and messages."""
     said = []
     for kind in CHANGES:
@@ -248,11 +269,11 @@ def folded(header: str) -> str:
     return " ".join(header.casefold().split())
 
 
-_Column = Mapping[str, Any]
+_Column = ProfileColumn
 
 
 def _paired(
-    before: Mapping[str, Any], now: Mapping[str, Any]
+    before: ProfileDocument, now: ProfileDocument
 ) -> tuple[list[tuple[_Column, _Column]], list[_Column], list[_Column]]:
     """The columns that both have (in the order of the second), those that are gone, and those that are new.
 
@@ -277,7 +298,7 @@ def _paired(
 
 def _take_renamed(gone: list[_Column], fresh: list[_Column]) -> list[tuple[_Column, _Column]]:
     """Take the columns with another header for the same field out of those that are gone and new."""
-    left: dict[str, list[_Column]] = {}
+    left: dict[str | None, list[_Column]] = {}
     for column in reversed(fresh):
         left.setdefault(column["field"], []).append(column)
     renamed = [(c, left[c["field"]].pop()) for c in gone if c["field"] is not None and left.get(c["field"])]

@@ -1,12 +1,23 @@
 """Explains an artifact in plain sentences: what was found, what each column became, and why."""
 
-from typing import Any, Final
+from typing import Final
+
+from runner.engine.document_types import (
+    ArtifactDocument,
+    MappingPart,
+    OutputPart,
+    ReadingPart,
+    RowRun,
+    SheetFacts,
+    TransformPart,
+    ValidationPart,
+)
 
 _PLACES: Final = 12  # runs of rows of one kind listed in a sentence
 _KEPT: Final = ("header", "title", "data")
 
 
-def explain(artifact: dict[str, Any]) -> list[str]:
+def explain(artifact: ArtifactDocument) -> list[str]:
     """The decisions of a job, one sentence per line, in the order they were made."""
     lines: list[str] = []
     columns: dict[str, list[str]] = {}
@@ -25,14 +36,14 @@ def explain(artifact: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _sheets(output: dict[str, Any]) -> str:
+def _sheets(output: OutputPart) -> str:
     if len(output["sheets"]) < 2:
         return ""
     parts = [f"{name} {rows}" for name, rows in zip(output["sheets"], output["sheet_rows"], strict=True)]
     return f" on {len(parts)} sheets: {', '.join(parts[:_PLACES])}" + (" and more" if len(parts) > _PLACES else "")
 
 
-def left_out(sheet: dict[str, Any]) -> list[str]:
+def left_out(sheet: SheetFacts) -> list[str]:
     """What a sheet's left-out parts are, with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
@@ -51,7 +62,7 @@ def left_out(sheet: dict[str, Any]) -> list[str]:
     return lines
 
 
-def span(run: dict[str, Any]) -> str:
+def span(run: RowRun) -> str:
     return str(run["from"]) if run["from"] == run["to"] else f"{run['from']}-{run['to']}"
 
 
@@ -64,7 +75,7 @@ def _some(places: list[str]) -> str:
     return ", ".join(places[:_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
 
 
-def reading(made: dict[str, Any]) -> str:
+def reading(made: ReadingPart) -> str:
     """A choice between readings: the one chosen, its place, the evidence for each and how to settle it."""
     line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
     if place := where(made):
@@ -73,18 +84,20 @@ def reading(made: dict[str, Any]) -> str:
     return line + (f"; to settle it: {made['settle']}." if made.get("settle") else ".")
 
 
-def where(made: dict[str, Any]) -> str:
-    at = made.get("table") or "/".join(made[k] for k in ("input", "sheet") if made.get(k))
+def where(made: ReadingPart) -> str:
+    at = made.get("table") or "/".join(part for part in (made.get("input"), made.get("sheet")) if part)
     parts = [f"field {made['field']}" if made.get("field") else "", at]
-    parts += [f"{name} {made[name]}" if made.get(name) else "" for name in ("column", "row")]
+    parts += [
+        f"{name} {place}" if place else "" for name, place in (("column", made.get("column")), ("row", made.get("row")))
+    ]
     return ", ".join(part for part in parts if part)
 
 
-def evidence(made: dict[str, Any]) -> str:
+def evidence(made: ReadingPart) -> str:
     return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
 
 
-def _sheet(sheet: dict[str, Any]) -> list[str]:
+def _sheet(sheet: SheetFacts) -> list[str]:
     name = f"{sheet['input']}, sheet {sheet['name']}"
     if sheet.get("skipped"):
         return [f"{name}: not read, {sheet['skipped']}."]
@@ -101,7 +114,7 @@ def _sheet(sheet: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _column(m: dict[str, Any]) -> str:
+def _column(m: MappingPart) -> str:
     name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
     if m["target"] is None:
         return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
@@ -117,7 +130,7 @@ def _percent(probability: float) -> str:
     return f"{int(100 * probability)} %"
 
 
-def _transform(t: dict[str, Any]) -> str:
+def _transform(t: TransformPart) -> str:
     how = [f"as {t['type']}"]
     if t["decimal"]:
         how.append(f"decimal sign {t['decimal']}")
@@ -130,7 +143,7 @@ def _transform(t: dict[str, Any]) -> str:
     return f"{t['field']}: {t['changed']} of {t['total']} values rewritten ({', '.join(how)})."
 
 
-def _validation(validation: dict[str, Any]) -> list[str]:
+def _validation(validation: ValidationPart) -> list[str]:
     if not validation["total"]:
         return ["No findings."]
     counts = ", ".join(f"{n} {s}" for s, n in validation["by_severity"].items() if n)

@@ -1,9 +1,10 @@
 """Findings: the first ones of each code with their cells, all of them counted; and every choice between readings."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from runner.engine import a1
+from runner.engine.contract import Json
 
 KEPT_PER_CODE: Final = 1000
 SEVERITIES: Final = ("error", "warning", "info")
@@ -35,7 +36,7 @@ class Finding(NamedTuple):
             return None
         return a1.cell(self.row, self.column)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         place = self.place
         found = {
             "code": self.code,
@@ -67,7 +68,7 @@ class ChosenReading(NamedTuple):
     field: str | None
     settle: str | None  # a line of the manifest
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         place = self.place
         said = {
             "kind": self.kind,

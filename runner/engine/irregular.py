@@ -14,10 +14,11 @@ from typing import Any, Final, Protocol
 
 from runner.engine.filling import DITTO, JOIN, QUOTES
 from runner.engine.findings import Findings
-from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Kinds, class_of, contradicts
+from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Class, Kinds, class_of, contradicts
 from runner.engine.reading.number_formats import MINUS
 from runner.engine.sources import SourceTable
 from runner.engine.spool import SpooledSheet
+from runner.engine.values.words import NOTHING
 
 _SAMPLE: Final = 400
 _MOSTLY: Final = 0.8
@@ -62,6 +63,11 @@ def report_irregular(
         found.report(findings)
 
 
+def _is_nothing(value: object) -> bool:
+    """Whether a cell says that it has no value: n/a, -."""
+    return value.__class__ is str and str(value).strip().casefold() in NOTHING
+
+
 def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
     """The rows of a table by column, rows that are left out included; of a sheet that is not spooled the first ones."""
     bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
@@ -89,37 +95,31 @@ class _Search:
     def __init__(
         self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings, *, is_text: bool
     ) -> None:
-        self._table = table
-        self._names = names
+        self._table, self._names, self._is_text = table, names, is_text
         self._kinds = Kinds()
         self._width = len(table.columns)
-        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
-        # A last column without a name that few rows reach: those rows have moved, not the others.
-        self._past = table.columns[-1].generated and bool(table.table.header_rows) and len(whole) * 2 < len(sample)
-        if self._past:
-            whole = [row for row in sample if row[-1] is None and row[0] is not None]
-        columns = list(zip(*whole, strict=True)) if len(whole) >= LEAST else [()] * self._width
-        self._classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in columns]
-        headed = [row for row in sample if row[0] is not None]
-        filled = [sum(row[at] is not None for row in headed) for at in range(self._width)]
-        self._always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
-        self._usual = [at for at, n in enumerate(filled) if n * 2 > len(headed)]
+        self._first, self._sample = sample[0], sample
+        columns = list(zip(*sample, strict=True))
+        whole = self._whole_rows()
+        self._classes = self._classes_in(whole)
+        self._always, self._usual = self._filled_columns()
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
-        self._coded = [at for at in range(self._width) if self._is_coded([row[at] for row in sample])]
-        self._scored = [at for at in range(self._width) if not is_text and _is_scored([row[at] for row in sample])]
-        self._remarks: list[int] = []
-        above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
-        self._above_headers = above - table.without
+        is_regular = len(whole) == len(sample)  # then the class of a column says whether it may hold codes
+        self._coded = [
+            at
+            for at, column in enumerate(columns)
+            if not (is_regular and self._classes[at] in ("number", "date", "word")) and self._is_coded(column)
+        ]
+        self._scored = [] if is_text else [at for at, column in enumerate(columns) if _is_scored(column)]
+        self._texts = self._columns_of_texts(columns)
+        self._types = self._other_types(sample)
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
         self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}
-        self._first, self._sample = sample[0], sample
-        self._types = self._other_types(sample)
-        self._typed: list[int] = []
-        self._is_text = is_text
-        self._texts = [at for at in range(self._width) if any(row[at].__class__ is str for row in sample)]
-        if table.bottom - table.top >= _TYPED:
-            self._texts = [at for at in self._texts if any(row[at] in DITTO for row in sample)]
+        above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
+        self._above_headers = above - table.without
         self._examined = self._seen = 0
+        self._remarks: list[int] = []
+        self._typed: list[int] = []
         self._short: list[int] = []
         self._wide: list[int] = []
         self._continued: list[int] = []
@@ -127,7 +127,34 @@ class _Search:
         self._dated: dict[int, list[int]] = {}
         self._dittos: dict[int, list[int]] = {}
         self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
-        self._above = False  # the row above has its first cell
+
+    def _whole_rows(self) -> list[tuple[Any, ...]]:
+        """Sampled rows that keep the shape of the table."""
+        table, sample = self._table, self._sample
+        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
+        # A last column without a name that few rows reach: those rows have moved, not the others.
+        self._past = table.columns[-1].generated and bool(table.table.header_rows) and len(whole) * 2 < len(sample)
+        return [row for row in sample if row[-1] is None and row[0] is not None] if self._past else whole
+
+    def _classes_in(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
+        if len(rows) < LEAST:
+            return [class_of(())] * self._width
+        of = self._kinds.of
+        return [class_of([of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)]
+
+    def _filled_columns(self) -> tuple[list[int], list[int]]:
+        """The columns that nearly all sampled rows with a first cell fill, and those that most of them fill."""
+        headed = [row for row in self._sample if row[0] is not None]
+        columns = list(zip(*headed, strict=True)) or [()] * self._width
+        filled = [len(headed) - column.count(None) for column in columns]
+        always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
+        return always, [at for at, n in enumerate(filled) if n * 2 > len(headed)]
+
+    def _columns_of_texts(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
+        """The columns that may hold ditto marks: in a long table those that do in the sampled rows."""
+        texts = [at for at, column in enumerate(columns) if str in map(type, column)]
+        is_long = self._table.bottom - self._table.top >= _TYPED
+        return [at for at in texts if not DITTO.isdisjoint(columns[at])] if is_long else texts
 
     def _other_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
         """First cells of rows that hold other kinds of values than the first row: H for orders, D for their lines."""
@@ -162,9 +189,7 @@ class _Search:
         elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
             self._find_short(numbers, columns)
         if not self._above_headers.isdisjoint(numbers):
-            for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
-                if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
-                    self._remarks.append(number)
+            self._find_remarks(numbers, columns)
         if self._width > 1 and None in columns[0]:
             self._find_lines(numbers, columns)
         for at in self._coded:
@@ -172,17 +197,26 @@ class _Search:
         if self._types:
             self._typed += [n for n, v in zip(numbers, columns[0], strict=True) if v in self._types]
         for at in self._scored:
-            clocks = [
-                n for n, v in zip(numbers, columns[at], strict=True) if isinstance(v, time | timedelta | datetime)
-            ]
-            self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
+            self._find_clocks(at, numbers, columns[at])
         self._seen += len(numbers)
         for at in self._texts:
             if not DITTO.isdisjoint(columns[at]):
-                if not QUOTES.isdisjoint(columns[at]):
-                    self._quoted.add(at)
-                rows = [n for n, value in zip(numbers, columns[at], strict=True) if value in DITTO]
-                self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
+                self._find_dittos(at, numbers, columns[at])
+
+    def _find_remarks(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
+                self._remarks.append(number)
+
+    def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
+        self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
+
+    def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        if not QUOTES.isdisjoint(column):
+            self._quoted.add(at)
+        rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
+        self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
 
     def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Rows that reach beyond the header, with values that contradict their columns."""
@@ -217,7 +251,7 @@ class _Search:
         width = self._width
         while values and values[-1] is None:
             values.pop()
-        kinds = [None if value is None else self._kinds.of(value) for value in values]
+        kinds = [None if value is None or _is_nothing(value) else self._kinds.of(value) for value in values]
         first = next((at for at, k in enumerate(kinds) if contradicts(k, self._classes[at])), None)
         if first is None or len(values) < 2:
             return False

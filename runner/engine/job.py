@@ -1,9 +1,11 @@
 """Runs one job from its order to its outputs: the five passes, in order. `run` is the entry point inside the box."""
 
 import gc
+import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -13,12 +15,23 @@ from typing import IO, Any, Final, NoReturn, TextIO
 from runner.engine import conventions, drift, scales
 from runner.engine.artifact import Artifact
 from runner.engine.checking import FieldChecks, RowCheck
+from runner.engine.contract import (
+    EXPLAINED,
+    EndCode,
+    EndError,
+    FinalEvent,
+    Json,
+    Order,
+    OutputName,
+    PassProgress,
+    VerifyOrder,
+)
+from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.fields import ANY, Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
 from runner.engine.mapping.learnt import read_memories
 from runner.engine.mapping.recall import Recall
-from runner.engine.mapping.score import THRESHOLD
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -30,13 +43,14 @@ from runner.engine.mapping.table_mapping import (
     unused_rules,
 )
 from runner.engine.mending import Mending
-from runner.engine.protocol import EXPLAINED, EngineStop, EventWriter, Order, place_of, read_order
-from runner.engine.rejects import DESCRIPTION, RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
+from runner.engine.options import GROUP, JobOptions
+from runner.engine.protocol import EngineStop, EventWriter, open_output, place_of, read_order, read_verify_order
+from runner.engine.rejects import RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.review import Answers, Asking
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.selection import TableDoubt, keep_named, select
-from runner.engine.sources import GROUP, PROVENANCE, SourceTable, chunks, strands
+from runner.engine.sources import PROVENANCE, SourceTable, chunks, strands
 from runner.engine.spool import Room
 from runner.engine.stream import Pipeline, TableStream, Times
 from runner.engine.structure.remembered import SenderShapes
@@ -52,13 +66,12 @@ from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says
 UNSAID: Final = 70
-Problem = tuple[str, str, dict[str, str | int]]  # code, message, where
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
 _FILES: Final = 10  # inputs without rows that a message names
 
 
-def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = None) -> int:
+def run(order: Json, channel: TextIO | None, *, folder: Path | None = None) -> int:
     """Carry out an order and write its final event. Relative paths are below `folder` (default: here)."""
     # A box lives for one job and rows form no cycles; garbage collection would take a tenth of the time.
     gc.set_threshold(100_000, 50, 100)
@@ -68,44 +81,56 @@ def run(order: dict[str, Any], channel: TextIO | None, *, folder: Path | None = 
         return UNSAID
 
 
-def _run(order: dict[str, Any], channel: TextIO | None, folder: Path) -> int:
+def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
     voice = EventWriter(channel)
-    if "verify" in order:
-        _verify(order, voice, folder)
+    if "verify" in raw:
+        voice.write(_guarded(lambda: _verify(read_verify_order(raw, folder))))
         return SAID
-    summary, problem = _work(order, voice, folder)
-    asked = order.get("verification")
-    code = None if problem is None else problem[0]
-    if asked is not None and (code is None or code in EXPLAINED):
-        ended = {"audit": code is not None, "review": code == "needs_review"}
-        asked = {**asked, "verify": {**asked["verify"], **ended}}
-        _verify(asked, EventWriter(channel, last="verified"), folder)
-    if problem is None:
-        voice.succeed(summary)
-    else:
-        voice.fail(*problem)
+    asked: list[VerifyOrder] = []
+    end = _guarded(lambda: _work(raw, voice, folder, asked))
+    code = None if end.error is None else end.error.code
+    for order in asked if code is None or code in EXPLAINED else ():
+        voice.write(replace(_verify(order.ended(code)), verified=True))
+    voice.write(end)
     sys.stdout.flush()
     sys.stderr.flush()
     return SAID
 
 
-def _work(order: dict[str, Any], voice: EventWriter, folder: Path) -> tuple[dict[str, Any], Problem | None]:
-    """Write the outputs; returns the summary, or the problem."""
+def _guarded(act: Callable[[], FinalEvent]) -> FinalEvent:
+    """How it ended, whatever was raised."""
     try:
-        return EngineJob(read_order(order, folder), voice).run(), None
+        return act()
     except EngineStop as stop:
-        return {}, (stop.code, stop.message, stop.where)
+        return stop.end
     except MemoryError:
         remedy = "raise limits.memory_mb in the manifest, or split the file"
-        return {}, ("out_of_memory", "the job exceeded its memory limit", {"remedy": remedy})
+        problem = EndError(EndCode.OUT_OF_MEMORY, "the job exceeded its memory limit", {"remedy": remedy})
     except Exception as error:  # noqa: BLE001  # the last line: say what broke, never on which value
-        return {}, ("engine_error", f"the engine failed: {type(error).__name__}", place_of(error))
+        problem = EndError(EndCode.ENGINE_ERROR, f"the engine failed: {type(error).__name__}", place_of(error))
+    return FinalEvent(error=problem)
 
 
-def _verify(order: dict[str, Any], voice: EventWriter, folder: Path) -> None:
+def _work(raw: Json, voice: EventWriter, folder: Path, asked: list[VerifyOrder]) -> FinalEvent:
+    """Write the outputs; `asked` receives the order to verify them, if the job's order has one."""
+    order = read_order(raw, folder)
+    if order.verification is not None:
+        asked.append(order.verification)
+    return FinalEvent(EngineJob(order, voice).run())
+
+
+def _verify(order: VerifyOrder) -> FinalEvent:
     from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
 
-    carry_out(order, voice, folder)
+    return carry_out(order)
+
+
+def _read_decision(order: Order) -> Json | None:
+    """What a person decided; it was validated before it was staged."""
+    if order.decision is None:
+        return None
+    body: Json = json.loads(order.decision.path.read_bytes())
+    return body
 
 
 class EngineJob:
@@ -117,28 +142,24 @@ class EngineJob:
         self.findings = Findings()
         self.times = Times()
         self.lookups = Lookups(order.auxiliary, self.findings)
-        manifest = order.manifest
-        self.strict = manifest.get("on_rule_error") == "fail"
-        self.split = manifest.get("on_error") == "split"
+        self.options = JobOptions.parse(order.manifest)
         self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
-        self.min_rows = int(manifest.get("min_rows", 1))
         self.mending = Mending(self.findings)
-        self.drift_policy: str = (manifest.get("drift") or {}).get("columns", "accept")
-        self.before: dict[str, Any] | None = None  # the profile of the sender's last drop
+        self.before: ProfileDocument | None = None  # the profile of the sender's last drop
         self.compared: tuple[drift.KeptProfile, bool] | None = None  # the same, and whether of the same kind of file
-        self.column_changes: dict[str, list[dict[str, Any]]] = {}  # from it to this drop; a review may ask about them
-        self.mapping: dict[str, Any] = manifest.get("mapping") or {}
-        self.output: dict[str, Any] = manifest.get("output") or {}
-        self.reading: dict[str, Any] = manifest.get("reading") or {}
+        self.column_changes: ColumnChanges | None = None  # from it to this drop; a review may ask about them
+        self.reading, self.mapping, self.output = self.options.reading, self.options.mapping, self.options.output
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
-        self.answers = Answers(order.decision, accept=order.accept, readings=self.learnt.readings_of(order.sender))
+        self.answers = Answers(
+            _read_decision(order), accept=order.accept, readings=self.learnt.readings_of(order.sender)
+        )
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Json:
         """Run the job and return the summary for the end event."""
-        package = load(self.order.config, [f.name for f in self.order.fields])
+        package = load(self.order.config, [f.name for f in self.options.fields])
         try:
             return self._run(package)
         finally:
@@ -148,19 +169,19 @@ class EngineJob:
         """Run structure and mapping without the config's Python; returns every table with data, mapped or not."""
         package = load(None)
         fields = self._fields(package)
-        hooks = Hooks(package, self.findings, {}, strict=self.strict)
+        hooks = Hooks(package, self.findings, {}, strict=self.options.stops_on_rule_error)
         return self._mapped(self._structure(fields, package, hooks), fields, package, hooks)
 
-    def _run(self, package: RulePackage) -> dict[str, Any]:
+    def _run(self, package: RulePackage) -> Json:
         fields = self._fields(package)
         shared = {
-            "params": self.order.params,
+            "params": dict(self.order.params),
             "state": {},
             "lookups": self.lookups,
             "log": _log,
-            "job": self.order.job,
+            "job": self.order.job.encode(),
         }
-        hooks = Hooks(package, self.findings, shared, strict=self.strict)
+        hooks = Hooks(package, self.findings, shared, strict=self.options.stops_on_rule_error)
         inputs = [{"name": i.name, "role": i.role} for i in (*self.order.primary, *self.order.auxiliary)]
         hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
@@ -179,13 +200,14 @@ class EngineJob:
         columns, plans = lay_out(
             fields,
             [(t.fields, t.kept()) for t in tables],
-            policy=self.mapping.get("unmapped", "keep"),
-            use_labels=self.output.get("header") == "label",
+            policy=self.mapping.unmapped,
+            use_labels=self.output.use_labels,
             added=self._added(tables),
         )
         self._note_renamed(columns)
         artifact = Artifact(
             self.order,
+            self.options,
             package=package,
             sources=sources,
             tables=tables,
@@ -207,45 +229,46 @@ class EngineJob:
 
     def _fields(self, package: RulePackage) -> list[Field]:
         """The declared fields, then those that only a file in columns/ defines."""
-        known = {f.name for f in self.order.fields}
+        known = {f.name for f in self.options.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
-        return [*self.order.fields, *implied]
+        return [*self.options.fields, *implied]
 
     def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
         clock = perf_counter()
         files = self.order.primary
         if not files:
-            raise EngineStop("engine_error", "the order has no primary input", remedy="see docs/engine-order.md")
-        reading = self.order.manifest.get("reading") or {}
-        for file in self.order.mended:
+            raise EngineStop(
+                EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/reference/engine-order.md"
+            )
+        for file in self.order.corrections:
             self.mending.read(file)
         for name in self.order.lost:
             self.mending.lost(name)
-        for key, why in self.order.refused:
+        for key, why in self.order.refused.items():
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
-        sources = [SurveyedInput(f, reading, self.mending if self.order.mended else None) for f in files]
+        sources = [SurveyedInput(f, self.reading, self.mending if self.order.corrections else None) for f in files]
         room = Room()
         names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
-                provenance=bool(self.output.get("provenance")),
+                provenance=self.output.provenance,
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
                 shapes=self.shapes,
             )  # fmt: skip
-            self.channel.progress("structure", done=n + 1, total=len(sources), table=source.file.name)
+            self.channel.write(PassProgress("structure", n + 1, len(sources), source.file.name))
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
-        if not self.min_rows or any(s.tables for s in sources):  # else empty_input says it
+        if not self.options.min_rows or any(s.tables for s in sources):  # else empty_input says it
             for source in (s for s in sources if not s.tables):
                 what = f"{source.file.name}: {source.why_empty()}"
-                self.findings.add("no_table", "error" if self.min_rows else "info", what, rule="structure")
-        if self.order.mended:
+                self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
+        if self.order.corrections:
             self.mending.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
-        if named := self.reading.get("tables"):
-            keep_named([t for source in sources for t in source.tables], named, self.findings)
+        if self.reading.tables:
+            keep_named([t for source in sources for t in source.tables], self.reading.tables, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -262,17 +285,15 @@ class EngineJob:
                     "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
-        if not self.reading.get("tables"):
+        if not self.reading.tables:
             wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
-            one.report(
-                fields, self.findings, computed=package.transforms, headless=self.reading.get("header") == "none"
-            )
+            one.report(fields, self.findings, computed=package.transforms, headless=self.reading.headless)
         for name in unused_rules(wanted, fields, package.transforms):
             what = f"the manifest does not declare {name} and no column matches it, so its rules did not run"
             file = f"columns/{name}.py"
             self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
-        self.channel.progress("mapping", done=len(mapped), total=len(mapped))
+        self.channel.write(PassProgress("mapping", len(mapped), len(mapped)))
         self.times.spend("mapping", clock)
         return wanted
 
@@ -287,7 +308,7 @@ class EngineJob:
                     map_table(
                         table,
                         fields,
-                        threshold=float(self.mapping.get("threshold", THRESHOLD)),
+                        threshold=self.mapping.threshold,
                         detectors=package.detectors,
                         hooks=hooks,
                         lookups=self.lookups,
@@ -309,20 +330,17 @@ class EngineJob:
         if said is None and self.answers.skips(place.input, place.sheet) is False:
             said = True
         told = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
-        return said if said is not None else (True if told or place.sheet in self.reading.get("sheets", ()) else None)
+        return said if said is not None else (True if told or place.sheet in self.reading.sheets else None)
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
-        headless = self.reading.get("header") == "none"
-        return Asking(
-            self.order, self.answers, fields, valued={*valued, *package.transforms, *self._filler(fields)},
-            headless=headless,
-        )  # fmt: skip
+        valued |= {*package.transforms, *self._filler(fields)}
+        return Asking(self.order, self.options, self.answers, fields, valued=valued)
 
     def _ask(
         self, asking: Asking, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> None:
-        """End the job with its questions if a person must decide."""
+        """FinalEvent the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
         if asking.is_wanted:
             questions = [*asking.tables(self.doubts), *questions]
@@ -330,8 +348,9 @@ class EngineJob:
             guessed = Findings()
             self._decide(sources, supposed, fields, guessed)
             questions += asking.ahead(supposed, tables, guessed.readings)
-        if self.drift_policy == "review" and any(self.column_changes.values()) and not self.order.mended:
-            questions += asking.drift(drift.words(self.column_changes))
+        changes = self.column_changes if self.options.on_drift == "review" and not self.order.corrections else None
+        if changes is not None and drift.differs(changes):
+            questions += asking.drift(drift.words(changes))
         if questions:
             raise asking.stop(questions)
 
@@ -340,16 +359,15 @@ class EngineJob:
 
     def _filled(self, fields: list[Field]) -> str | None:
         """The declared field that receives the group captions."""
-        name = self.reading.get("group_column", GROUP)
-        filling = self.reading.get("group_rows") == "fill"
-        return name if filling and any(f.name == name for f in fields) else None
+        name = self.reading.group_column
+        return name if self.reading.fills_groups and any(f.name == name for f in fields) else None
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
         """Columns appended to the output: for each its header and its position in each table's chunks."""
         names: dict[str, str] = {}
-        if self.reading.get("group_rows") == "fill" and not any(t.filled for t in tables):
-            names[GROUP] = self.reading.get("group_column", GROUP)
-        if self.output.get("provenance"):
+        if self.reading.fills_groups and not any(t.filled for t in tables):
+            names[GROUP] = self.reading.group_column
+        if self.output.provenance:
             names |= {name: name for name in PROVENANCE}
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
 
@@ -357,13 +375,10 @@ class EngineJob:
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> NoReturn:
         """Write the artifact and end the job: no column matches a field, so there is nothing to normalize."""
-        stop = nothing_mapped(tables, fields, redact=bool(self.order.manifest.get("redact_headers")))
+        stop = nothing_mapped(tables, fields, redact=self.options.redact_headers)
         self.findings.add("nothing_mapped", "error", "no column of any table matches a declared field", rule="mapping")
         self._leave_all_out(sources)
-        columns, _ = lay_out(fields, [], policy="drop")
-        artifact = Artifact(
-            self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
-        )
+        artifact = self._audit(package, sources, tables, fields)
         artifact.write(self.times, artifact.summary())
         raise stop
 
@@ -375,7 +390,7 @@ class EngineJob:
         if previous is None:
             return
         kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
-        if any(one.job == self.order.job.get("job_id") for one in kept):
+        if any(one.job == self.order.job.job_id for one in kept):
             return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
         chosen = drift.most_like(kept, now)
@@ -385,35 +400,30 @@ class EngineJob:
             return
         self.compared, self.before = chosen, chosen[0].profile
         self.column_changes = drift.columns_drift(self.before, now)
-        if not any(self.column_changes.values()):
+        if not drift.differs(self.column_changes):
             return
         what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
-        severity = {"accept": "info", "review": "warning", "fail": "error"}[self.drift_policy]
+        severity = {"accept": "info", "review": "warning", "fail": "error"}[self.options.on_drift]
         self.findings.add("drift_columns", severity, what, rule="drift")
-        if self.drift_policy == "fail":
+        if self.options.on_drift == "fail":
             self._leave_all_out(sources)
-            columns, _ = lay_out(fields, [], policy="drop")
-            artifact = Artifact(
-                self.order, package=package, sources=sources, tables=tables, columns=columns, findings=self.findings
-            )
+            artifact = self._audit(package, sources, tables, fields)
             artifact.withhold("the columns differ from those of the sender's last drop")
-            artifact.drift = self._drift({}, [])
+            artifact.drift = self._drift(self.column_changes, [])
             artifact.write(self.times, artifact.summary())
             raise EngineStop(
-                "drifted", what, rule="drift",
+                EndCode.DRIFTED, what, rule="drift",
                 remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
             )  # fmt: skip
 
     def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
         """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        artifact.profile = self._profile(tables, artifact.shares) | artifact.shapes(self.answers)
-        if self.before is None:
+        now = self._profile(tables, artifact.shares)
+        artifact.profile = {**now, **artifact.shapes(self.answers)}
+        if self.before is None or self.column_changes is None:
             return
-        rows, values = (
-            drift.rows_drift(self.before, artifact.profile),
-            drift.values_drift(self.before, artifact.profile),
-        )
-        artifact.drift = self._drift(rows, values)
+        rows, values = drift.rows_drift(self.before, now), drift.values_drift(self.before, now)
+        artifact.drift = self._drift(self.column_changes, values) | {"rows": rows}
         if rows["out_of_range"]:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
@@ -422,45 +432,57 @@ class EngineJob:
             what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
-    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> dict[str, Any]:
-        redact = bool(self.order.manifest.get("redact_headers"))
+    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
+        redact = self.options.redact_headers
         return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
 
-    def _drift(self, rows: dict[str, Any], values: list[dict[str, Any]]) -> dict[str, Any]:
+    def _drift(self, columns: ColumnChanges, values: list[ValuesChange]) -> DriftPart:
         previous = self.order.previous
-        named: dict[str, Any] = {"key": previous.key, "sha256": previous.sha256} if previous else {}
+        named: PreviousPart = {"key": previous.key, "sha256": previous.sha256} if previous else {}
         if self.compared is not None:
             named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
-        return {"previous": named, "columns": self.column_changes, "values": values, **({"rows": rows} if rows else {})}
+        return {"previous": named, "columns": columns, "values": values}
+
+    def _audit(
+        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
+    ) -> Artifact:
+        """The artifact of a job that ends before it writes rows."""
+        columns, _ = lay_out(fields, [], policy="drop")
+        return Artifact(
+            self.order,
+            self.options,
+            package=package,
+            sources=sources,
+            tables=tables,
+            columns=columns,
+            findings=self.findings,
+        )
 
     def _stop_empty(self, package: RulePackage, sources: list[SurveyedInput], fields: list[Field]) -> None:
         """Write the artifact and end the job: no table has rows, and the manifest expects some."""
-        if not self.min_rows:
+        if not self.options.min_rows:
             return
         stop = self._too_few(0, sources)
         self._leave_all_out(sources)
-        columns, _ = lay_out(fields, [], policy="drop")
-        artifact = Artifact(
-            self.order, package=package, sources=sources, tables=[], columns=columns, findings=self.findings
-        )
+        artifact = self._audit(package, sources, [], fields)
         artifact.write(self.times, artifact.summary())
         raise stop
 
     def _stop_short(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """End the job with its artifact if there are fewer rows than the manifest expects."""
-        rows = artifact.rows + (rejected_rows(sources) if self.split else 0)
-        if rows < self.min_rows:
+        """FinalEvent the job with its artifact if there are fewer rows than the manifest expects."""
+        rows = artifact.rows + (rejected_rows(sources) if self.options.splits else 0)
+        if rows < self.options.min_rows:
             stop = self._too_few(rows, sources)
             self._withhold(artifact, sources, "the file has too few rows")
             raise stop
 
     def _too_few(self, rows: int, sources: list[SurveyedInput]) -> EngineStop:
         why = "; ".join(f"{s.file.name}: {s.why_empty()}" for s in sources[:_FILES] if not rows)
-        what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.min_rows:,}"
+        what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.options.min_rows:,}"
         what += f" ({why})" if why else ""
         self.findings.add("empty_input", "error", what, rule="min_rows")
         remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
-        return EngineStop("empty_input", what, rule="min_rows", remedy=remedy)
+        return EngineStop(EndCode.EMPTY_INPUT, what, rule="min_rows", remedy=remedy)
 
     def _withhold(self, artifact: Artifact, sources: list[SurveyedInput], why: str) -> None:
         """Write the artifact of a job that ends without an output though its rows were read."""
@@ -472,10 +494,10 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        """FinalEvent the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
-        rows = artifact.rows + (bad if self.split else 0)
-        stop = refusal(self.order.manifest, bad, rows, rejected_runs(sources))
+        rows = artifact.rows + (bad if self.options.splits else 0)
+        stop = refusal(self.options, bad, rows, rejected_runs(sources))
         if stop is None:
             return
         self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
@@ -530,11 +552,13 @@ class EngineJob:
         hooks: Hooks,
     ) -> bool:
         """Run passes 3 to 5; returns whether any field got a value."""
-        title, name = str(self.order.manifest.get("name", "")), self.output.get("sheet") or "Normalized"
-        errors = RowErrors((c.field for c in artifact.columns if c.field), wanted=DESCRIPTION in self.order.outputs)
+        title, name = self.options.name, self.output.sheet
+        errors = RowErrors(
+            (c.field for c in artifact.columns if c.field), wanted=OutputName.REJECTED_ROWS in self.order.outputs
+        )
         for table in tables:
-            table.source.split = self.split
-        with self._opened("normalized.xlsx") as file, self._opened(DESCRIPTION) as described:
+            table.source.split = self.options.splits
+        with self._opened(OutputName.WORKBOOK) as file, self._opened(OutputName.REJECTED_ROWS) as described:
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
@@ -561,7 +585,7 @@ class EngineJob:
                 stream.report_blanked()
                 stream.report_unmapped({name for table in tables for name in table.fields})
             self._note_split(workbook)
-            workbook.finish(hooks.sheets(), self.findings if self.output.get("findings_sheet") else None)
+            workbook.finish(hooks.sheets(), self.findings if self.output.findings_sheet else None)
         artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
         self.times |= line.times
         self.times["read"] = reading
@@ -579,8 +603,8 @@ class EngineJob:
             )  # fmt: skip
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[IO[bytes] | None]:
-        file = self.order.open_output(name)
+    def _opened(self, name: OutputName) -> Iterator[IO[bytes] | None]:
+        file = open_output(self.order, name)
         try:
             yield file
         finally:
@@ -599,14 +623,14 @@ class EngineJob:
         return Pipeline(
             columns=columns,
             checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
-            row_rules=[RowCheck(r, fields) for r in self.order.manifest.get("rules") or ()],
+            row_rules=[RowCheck(r, fields) for r in self.options.rules],
             package=package,
             hooks=hooks,
             findings=self.findings,
             sheet=sheet,
-            strict=self.strict,
+            strict=self.options.stops_on_rule_error,
             errors=errors,
-            split=self.split,
+            split=self.options.splits,
             spellings=self._spellings(fields.values()),
         )
 
@@ -635,8 +659,8 @@ class EngineJob:
                     done += len(rows.numbers)
                     if done - reported >= _PROGRESS_EVERY:
                         reported = done
-                        self.channel.progress("transform", done=done, table=table.id)
-        self.channel.progress("write", done=done, total=done, table=source.file.name)
+                        self.channel.write(PassProgress("transform", done, table=table.id))
+        self.channel.write(PassProgress("write", done, done, source.file.name))
 
 
 def _refs() -> Iterator[str]:

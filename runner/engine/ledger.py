@@ -6,13 +6,15 @@ outside its columns are listed by range.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from runner.engine import a1
+from runner.engine.contract import Json
 from runner.engine.findings import FindingPlace, Findings
+from runner.engine.options import GROUP
 from runner.engine.reading import Block
 from runner.engine.rowsets import RowSet, Run
-from runner.engine.sources import GROUP, SourceTable
+from runner.engine.sources import SourceTable
 from runner.engine.spool import Extent, SpooledSheet
 
 # Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
@@ -45,7 +47,7 @@ class LeftOut(NamedTuple):
         blanks = self.last - self.first + 1 > self.rows
         return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         said = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
         return {k: v for k, v in said.items() if v is not None}
 

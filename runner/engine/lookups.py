@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from runner.engine.contract import EndCode, InputFile
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.mapping.spelling import normalized
-from runner.engine.protocol import EngineStop, InputFile
+from runner.engine.protocol import EngineStop
 from runner.engine.reading import InputUnreadable, open_book
 from runner.engine.sources import SourceTable, chunks
 from runner.engine.structure import find_tables
@@ -45,7 +46,7 @@ class Lookups:
             if normalized(header) == normalized(wanted):
                 return [v for v in values if v is not None]
         raise EngineStop(
-            "config_refused",
+            EndCode.CONFIG_REFUSED,
             f"field {field.name} looks up column {wanted}, which {name} does not have",
             input=name,
             field=field.name,
@@ -60,7 +61,7 @@ class Lookups:
 
 def _read(file: InputFile, findings: Findings | None) -> Lookup:
     try:
-        with open_book(file.path, name=file.file) as book:
+        with open_book(file.path, name=file.hint) as book:
             if findings is not None:
                 for choice in book.choices:
                     findings.chose(**vars(choice) | {"settle": _SETTLE}, place=FindingPlace(file.name, "", ""))
@@ -76,10 +77,10 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
                     return {name: columns[names.index(name)] for name in names}  # of two with one name, the first
     except InputUnreadable as error:
         raise EngineStop(
-            "input_unreadable", f"{file.name}: {error.message}", input=file.name, remedy=error.remedy
+            EndCode.INPUT_UNREADABLE, f"{file.name}: {error.message}", input=file.name, remedy=error.remedy
         ) from None
     raise EngineStop(
-        "input_unreadable",
+        EndCode.INPUT_UNREADABLE,
         f"{file.name} contains no table to look up values in",
         input=file.name,
         remedy="give it a header row and at least one row below it",

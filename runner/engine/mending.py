@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from runner.engine.contract import EndCode, InputFile, Json
 from runner.engine.findings import FindingPlace, Findings
-from runner.engine.protocol import EngineStop, InputFile
+from runner.engine.protocol import EngineStop
 from runner.engine.reading import (
     Block,
     Layout,
@@ -70,7 +71,7 @@ def claimed(sheet: SpooledSheet, name: str) -> str | None:
                     claims[found[2]] += 1
     if not claims and is_ours:
         raise EngineStop(
-            "mends",
+            EndCode.CORRECTS,
             f"{name} looks like corrected rejects (it has the column “{TO_DO}”), but its column with the keys is gone "
             "or was changed, so it is unknown which rows it corrects; correct rejects.xlsx again and keep that column",
             input=name,
@@ -81,7 +82,7 @@ def claimed(sheet: SpooledSheet, name: str) -> str | None:
 def mends(file: InputFile, job: str) -> EngineStop:
     """How the engine asks for the inputs of the job whose rejects a file corrects."""
     return EngineStop(
-        "mends",
+        EndCode.CORRECTS,
         f"{file.name} holds corrected rejects of job {job}",
         input=file.name,
         job=job,
@@ -193,13 +194,15 @@ class Mending:
 
     def read(self, file: InputFile) -> None:
         """Take the rows of a corrected file; files come from the oldest to the newest."""
-        if file.mends is None:
-            raise EngineStop("engine_error", "a corrected input without its job", remedy="see docs/engine-order.md")
-        given = CorrectedFile(self._files, frozenset(file.mends.knows), file.mends.earlier, file.mends.key)
+        if file.corrects is None:
+            raise EngineStop(
+                EndCode.ENGINE_ERROR, "a corrected input without its job", remedy="see docs/reference/engine-order.md"
+            )
+        given = CorrectedFile(self._files, frozenset(file.corrects.knows), file.corrects.earlier, file.corrects.key)
         self._files += 1
         seen: set[tuple[int, int, int]] = set()
         try:
-            with open_book(file.path, name=file.file) as book:
+            with open_book(file.path, name=file.hint) as book:
                 given = given._replace(is_text=book.format in _TEXT_FORMATS)
                 for sheet in book.sheets:
                     self._read_sheet(file, given, sheet, seen)
@@ -208,11 +211,11 @@ class Mending:
                 self.lost(file.name)
                 return
             raise EngineStop(
-                "input_unreadable", f"{file.name}: {error.message}", input=file.name, reason=error.code,
+                EndCode.INPUT_UNREADABLE, f"{file.name}: {error.message}", input=file.name, reason=error.code,
                 remedy=error.remedy,
             ) from None  # fmt: skip
-        if file.mends.job not in self.jobs:
-            self.jobs.append(file.mends.job)
+        if file.corrects.job not in self.jobs:
+            self.jobs.append(file.corrects.job)
 
     def lost(self, name: str) -> None:
         """Report an earlier correction of the same input that can no longer be read."""
@@ -232,7 +235,7 @@ class Mending:
                     leave(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
             kind, job, where = found[1], found[2], (int(found[3]), int(found[4]), int(found[5]))
-            if file.mends is None or job != file.mends.job or where[0] >= len(file.mends.inputs):
+            if file.corrects is None or job != file.corrects.job or where[0] >= len(file.corrects.inputs):
                 leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
                 headings = MendedHeader(
@@ -246,7 +249,7 @@ class Mending:
                     leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
                 seen.add(where)
-                source = (file.mends.inputs[where[0]], where[1], where[2])
+                source = (file.corrects.inputs[where[0]], where[1], where[2])
                 if headings is not None:
                     self._take(source, place, KeyedRow(number, values, headings))
                 elif len(early) < MAX_ROWS:
@@ -282,7 +285,7 @@ class Mending:
                     what = f"corrects row {row} of {name}, which is blank or does not exist"
                     self._leave(*origin, "mend_unknown_row", what)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
 
     def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:

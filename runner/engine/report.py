@@ -9,9 +9,10 @@ from base64 import b64encode
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from runner.engine import drawing
+from runner.engine.document_types import ArtifactDocument, FindingPart, ValidationPart
 from runner.engine.drawing import bounded, escape
 from runner.engine.explain import explain, span
 
@@ -44,7 +45,7 @@ _POLICY: Final = (
 )
 
 
-def report(artifact: dict[str, Any], *, at: float | None = None) -> str:
+def report(artifact: ArtifactDocument, *, at: float | None = None) -> str:
     """The page. `at`: when the job ended."""
     names = [one["name"] for one in artifact["inputs"] if one["role"] == "primary"]
     title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
@@ -70,7 +71,7 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{title}</h2>{body}</section>"
 
 
-def _verdict(artifact: dict[str, Any]) -> str:
+def _verdict(artifact: ArtifactDocument) -> str:
     """What became of the file, in one sentence, and the counts behind it."""
     summary, output = artifact["summary"], artifact["output"]
     errors, warnings = summary["findings"]["error"], summary["findings"]["warning"]
@@ -103,7 +104,7 @@ def _verdict(artifact: dict[str, Any]) -> str:
     return f'<div class="verdict {kind}"><p>{said}</p><div class="tiles">{body}</div></div>'
 
 
-def _corrected(artifact: dict[str, Any]) -> str:
+def _corrected(artifact: ArtifactDocument) -> str:
     """Which files corrected rows of an earlier result, and what became of those rows."""
     mends = artifact.get("mends")
     if not isinstance(mends, dict):
@@ -119,7 +120,7 @@ def _many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _details(artifact: dict[str, Any]) -> str:
+def _details(artifact: ArtifactDocument) -> str:
     job = artifact["job"]
     return (
         f"<section><details><summary>Details</summary><p>Job {escape(str(job.get('job_id') or ''))}, attempt "
@@ -138,7 +139,7 @@ def _row(*cells: object, kind: str = "") -> str:
     return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
 
 
-def _left_out(artifact: dict[str, Any]) -> str:
+def _left_out(artifact: ArtifactDocument) -> str:
     """Rows, cells and columns that are not in the output."""
     rows: list[str] = []
     total = 0
@@ -170,7 +171,7 @@ def _left_out(artifact: dict[str, Any]) -> str:
     return "<h3>Left out</h3>" + note + _table(("sheet", "what", "taken for", "table"), rows)
 
 
-def _findings(validation: dict[str, Any]) -> str:
+def _findings(validation: ValidationPart) -> str:
     if not validation["total"]:
         return "<h3>Findings</h3><p>None.</p>"
     totals = (
@@ -194,10 +195,10 @@ def _findings(validation: dict[str, Any]) -> str:
     )
 
 
-def _place(finding: dict[str, Any]) -> str:
-    return ", ".join(str(finding[name]) for name in ("input", "sheet") if finding.get(name))
+def _place(finding: FindingPart) -> str:
+    return ", ".join(part for part in (finding.get("input"), finding.get("sheet")) if part)
 
 
-def _decisions(artifact: dict[str, Any]) -> str:
+def _decisions(artifact: ArtifactDocument) -> str:
     lines, note = bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
     return f'<h3>Decisions</h3><ul class="explained">{lines}</ul>{note}'

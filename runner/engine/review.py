@@ -11,12 +11,14 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from unicodedata import normalize
 
+from runner.engine.contract import EndCode, Json, Order, OutputName
 from runner.engine.fields import Field
 from runner.engine.findings import ChosenReading, Findings
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.protocol import EngineStop, Order
+from runner.engine.options import JobOptions, ReadingOptions, why_asked
+from runner.engine.protocol import EngineStop, open_output
 from runner.engine.selection import TableDoubt
 from runner.engine.sources import SourceTable
 from runner.engine.values.decisions import Convention, ConventionChoice
@@ -69,10 +71,10 @@ class Candidate(NamedTuple):
     reasons: Sequence[Mapping[str, Any]] = ()
     header: str | None = None  # of the column that it is
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
         reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
-        made = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
+        made: Json = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
         return made | ({"header": self.header[:500]} if self.header is not None else {})
 
 
@@ -89,7 +91,7 @@ class Question(NamedTuple):
     header: str | None = None
     field: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         return {
             "id": self.id,
             "kind": self.kind,
@@ -130,8 +132,9 @@ class Answers:
     def __init__(
         self, decision: Mapping[str, Any] | None, *, accept: bool = False, readings: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """`readings`: what the memory says about this sender's columns; a decision goes before it."""
-        body = (decision or {}).get("body") or {}
+        """`decision`: what a person wrote. `readings`: what the memory says about this sender's columns, which counts
+        for less."""
+        body = decision or {}
         self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
         self.accept = accept or body.get("accept") is True
         self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
@@ -146,12 +149,12 @@ class Answers:
             set()
         )  # tables, and sheets of inputs, of which something was decided
 
-    def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]:
+    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
         """What the manifest says about reading, with the header rows that were decided for a sheet."""
         rows = self._header_rows(input_name, sheet)
         if rows is None or isinstance(rows, str):
             return reading
-        return reading | ({"header": "auto", "header_rows": rows} if rows else {"header": "none", "header_rows": []})
+        return reading._replace(header="auto" if rows else "none", header_rows=tuple(rows))
 
     def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool:
         """Whether a person settled the header of a sheet. `found`: there is one to say yes to."""
@@ -397,22 +400,21 @@ class Asking:
     def __init__(
         self,
         order: Order,
+        options: JobOptions,
         answers: Answers,
         fields: Sequence[Field],
         *,
         valued: Collection[str],
-        headless: bool,
     ) -> None:
-        """`valued`: fields that need no column. `headless`: the manifest says that there is no header row."""
-        mapping = order.manifest.get("mapping") or {}
-        self.mode: str = mapping.get("review") or "never"
-        low, high = mapping.get("unsure") or (0.3, 0.85)
-        self._low, self._high = float(low), float(high)
-        self._redact = bool(order.manifest.get("redact_headers"))
+        """`valued`: fields that need no column."""
+        self.mode = options.mapping.review
+        self._low, self._high = options.mapping.unsure
+        self._redact = options.redact_headers
+        self._why = why_asked(self.mode, options.on_drift)
         self._answers = answers
         self._fields = {f.name: f for f in fields}
         self._valued = valued
-        self._headless = headless
+        self._headless = options.reading.headless
         self._sheets: set[tuple[str, str]] = set()  # that have tables
         self._order = order
 
@@ -581,7 +583,9 @@ class Asking:
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
-        if self.mode == "always" and not self._order.mended:  # what is corrected was asked about with the first drop
+        if (
+            self.mode == "always" and not self._order.corrections
+        ):  # what is corrected was asked about with the first drop
             return True
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
@@ -639,35 +643,26 @@ class Asking:
     def stop(self, questions: Sequence[Question]) -> EngineStop:
         """Write review.json; the end of a job that asks."""
         shown = questions[:MOST_QUESTIONS]
-        if file := self._order.open_output("review.json"):
+        if file := open_output(self._order, OutputName.REVIEW):
             body = json.dumps(self._document(shown, len(questions) - len(shown)), ensure_ascii=False, indent=1)
             file.write(body.encode(errors="replace") + b"\n")
             file.close()
         many = f"{len(questions)} question{'' if len(questions) == 1 else 's'}"
-        return EngineStop("needs_review", f"{many} for a person", remedy="answer them: see review.html")
+        return EngineStop(EndCode.NEEDS_REVIEW, f"{many} for a person", remedy="answer them: see review.html")
 
-    def _document(self, questions: Sequence[Question], left_out: int) -> dict[str, Any]:
+    def _document(self, questions: Sequence[Question], left_out: int) -> Json:
         order = self._order
         return {
             "review_version": VERSION,
-            "job": {k: order.job.get(k) for k in ("job_id", "tenant", "workflow", "attempt")}
-            | {"params": order.params},
-            "inputs": [
-                {"role": i.role, "name": i.name, "sha256": i.sha256, "size": i.size}
-                for i in (*order.primary, *order.auxiliary, *order.mended)
-            ],
+            "job": order.job.encode() | {"params": order.params},
+            "inputs": [i.facts.encode() for i in (*order.primary, *order.auxiliary, *order.corrections)],
             "answer_to": order.answer_to,
-            "why": self.mode if self.mode != "never" else "drift",
-            "decision": decision_facts(order.decision),
+            "why": self._why,
+            "decision": None if order.decision is None else order.decision.facts(),
             **({"unused": unused} if (unused := self._answers.unused()) else {}),
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,
         }
-
-
-def decision_facts(decision: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """How a decision is named in the artifact and in review.json."""
-    return None if decision is None else {k: str(decision.get(k) or "") for k in ("key", "version", "sha256", "by")}
 
 
 def _short(text: str) -> str:

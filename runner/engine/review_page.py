@@ -7,8 +7,10 @@ there are no scripts, and the page forbids its reader's browser everything but i
 import json
 from base64 import b64encode
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
+from runner.engine.contract import Json
+from runner.engine.document_types import CandidatePart, QuestionPart, ReasonPart, ReviewDocument
 from runner.engine.drawing import escape, in_words
 
 _STYLE: Final = (
@@ -34,7 +36,7 @@ _REASONS: Final = 6
 _NAMED: Final = 20  # answers that fit nothing
 
 
-def review_page(review: dict[str, Any]) -> str:
+def review_page(review: ReviewDocument) -> str:
     """The page."""
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
@@ -72,7 +74,7 @@ def _unused(numbers: list[int]) -> str:
     return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
 
 
-def _question(number: int, question: dict[str, Any]) -> str:
+def _question(number: int, question: QuestionPart) -> str:
     place = [question["input"], question["sheet"], question["table"] and question["table"].rpartition("!")[2]]
     where = ", ".join(escape(part) for part in place if part)
     rows = "".join(_candidate(question, candidate) for candidate in question["candidates"])
@@ -84,7 +86,7 @@ def _question(number: int, question: dict[str, Any]) -> str:
     )
 
 
-def _candidate(question: dict[str, Any], candidate: dict[str, Any]) -> str:
+def _candidate(question: QuestionPart, candidate: CandidatePart) -> str:
     chosen = candidate["value"] == question["chosen"]
     label = escape(candidate["label"]) + (' <b class="mark">(what the job would do)</b>' if chosen else "")
     value = "null" if candidate["value"] is None else escape(candidate["value"])
@@ -93,12 +95,12 @@ def _candidate(question: dict[str, Any], candidate: dict[str, Any]) -> str:
     return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{'; '.join(reasons)}</td></tr>"
 
 
-def _reason(reason: dict[str, Any]) -> str:
+def _reason(reason: ReasonPart) -> str:
     text = in_words(reason["rule"], reason["weight"])
     return f'<span title="{escape(reason["rule"])} {reason["weight"] or 0:+.2f}">{escape(text)}</span>' if text else ""
 
 
-def _ready(review: dict[str, Any]) -> dict[str, Any]:
+def _ready(review: ReviewDocument) -> Json:
     """A decision that answers every question as the job would."""
     return {
         "decision": 1,
@@ -108,7 +110,7 @@ def _ready(review: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _answer(question: dict[str, Any]) -> dict[str, Any]:
+def _answer(question: QuestionPart) -> Json:
     """An answer that says by itself what it is about, where it can."""
     header = question["header"]
     plain = header is not None and header.isprintable()  # else it could not be copied from the page

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine import filling
 from runner.engine.filling import Caption, CaptionColumn
 from runner.engine.findings import FindingPlace
+from runner.engine.options import GROUP
 from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.rowsets import RowSet
 from runner.engine.spool import SpooledSheet
@@ -15,7 +16,6 @@ from runner.engine.structure import Table
 
 SAMPLED: Final = 200
 _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # the usual cells of only spaces
-GROUP: Final = "group"
 PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
 _ABOVE, _BELOW = 12, 4  # rows around a table whose texts may be about it

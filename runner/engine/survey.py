@@ -6,19 +6,22 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from runner.engine.contract import EndCode, InputFile, Json
+from runner.engine.document_types import SheetHead
 from runner.engine.fields import Field
 from runner.engine.findings import FindingPlace, Findings
 from runner.engine.irregular import report_irregular
 from runner.engine.ledger import SheetBooks
 from runner.engine.mapping.spelling import all_spelled, normalized
 from runner.engine.mending import Mending, claimed, mends, seems_keyed
-from runner.engine.protocol import EngineStop, InputFile
+from runner.engine.options import GROUP, ReadingOptions
+from runner.engine.protocol import EngineStop
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.rowsets import RowSet
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import GROUP, PROVENANCE, Leaving, SourceTable
+from runner.engine.sources import PROVENANCE, Leaving, SourceTable
 from runner.engine.spool import Room, SpooledSheet
 from runner.engine.structure import RowScores, Table, find_tables
 from runner.engine.structure.remembered import SenderShapes, table_key
@@ -30,7 +33,6 @@ _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
 _UNMATCHED: Final = "no pattern in reading.sheets matches it"
 _SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
 _APART: Final = "\x1f"  # between names
-_TEXT_KEYS: Final = ("encoding", "delimiter", "quote")
 TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
 _RUNS_NAMED: Final = 5  # runs of rows that a message names
 _WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
@@ -97,17 +99,17 @@ def _spellings(names: set[str]) -> set[str]:
 class SurveyedInput:
     """A primary input: read once, and again only if a sheet is too large to spool."""
 
-    def __init__(self, file: InputFile, reading: dict[str, Any] | None = None, mending: Mending | None = None) -> None:
+    def __init__(self, file: InputFile, reading: ReadingOptions, mending: Mending | None = None) -> None:
         self.file = file
         self._mending = mending
-        declared = reading or {}
-        if any(declared.get(key) for key in _TEXT_KEYS) and seems_keyed(file.path):
-            declared = {}  # what the manifest says is about the sender's files, and not about how people save rejects
-        self.options = TextOptions(**{key: declared.get(key) for key in _TEXT_KEYS})
+        declared = TextOptions(encoding=reading.encoding, delimiter=reading.delimiter, quote=reading.quote)
+        if (reading.encoding or reading.delimiter or reading.quote) and seems_keyed(file.path):
+            declared = TextOptions()  # the manifest is about the sender's files, and not about how people save rejects
+        self.options = declared
         self.format = ""
         self.reader = ""
-        self.notes: dict[str, Any] = {}
-        self.sheets: list[dict[str, Any]] = []
+        self.notes: Json = {}
+        self.sheets: list[SheetHead] = []
         self.tables: list[SourceTable] = []
         self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
@@ -151,13 +153,13 @@ class SurveyedInput:
     def book(self) -> Iterator[Book]:
         """Open the file; an unreadable one ends the job."""
         try:
-            with open_book(self.file.path, name=self.file.file, options=self.options) as book:
+            with open_book(self.file.path, name=self.file.hint, options=self.options) as book:
                 if self._mending is not None:
                     book.sheets = [self._mending.of(self.file.name, sheet) for sheet in book.sheets]
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
-                "input_unreadable",
+                EndCode.INPUT_UNREADABLE,
                 f"{self.file.name}: {error.message}",
                 input=self.file.name,
                 reason=error.code,
@@ -193,7 +195,7 @@ class SurveyedInput:
 class SheetDecisions(Protocol):
     """What a person decided about sheets (review.py)."""
 
-    def reading(self, reading: dict[str, Any], input_name: str, sheet: str) -> dict[str, Any]: ...
+    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions: ...
 
     def skips(self, input_name: str, sheet: str) -> bool | None: ...
 
@@ -202,7 +204,7 @@ class SheetDecisions(Protocol):
 
 def survey(
     source: SurveyedInput,
-    reading: dict[str, Any],
+    reading: ReadingOptions,
     findings: Findings,
     *,
     room: Room,
@@ -221,14 +223,14 @@ def survey(
         for chosen in book.choices:
             findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
         source.is_single = len(book.sheets) == 1
-        patterns = reading.get("sheets") or ("*",)
+        patterns = reading.sheets
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
-            row: dict[str, Any] = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
+            row: SheetHead = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
             source.sheets.append(row)
             if not any(fnmatchcase(sheet.name, p) for p in patterns):
                 row["skipped"] = _UNMATCHED
-            elif sheet.visibility != "visible" and reading.get("hidden_sheets", "skip") == "skip":
+            elif sheet.visibility != "visible" and reading.hidden_sheets == "skip":
                 row["skipped"] = "it is hidden"
                 place = FindingPlace(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
@@ -353,16 +355,15 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         )
 
 
-def _leaving(sheet: Sheet, reading: dict[str, Any], *, provenance: bool) -> Leaving:
+def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leaving:
     none: frozenset[int] = frozenset()
     layout = sheet.layout()
-    groups = reading.get("group_rows", "drop")
     return Leaving(
-        groups=groups,
-        totals=reading.get("total_rows", "auto"),
-        hidden_rows=frozenset(layout.hidden_rows) if reading.get("hidden_rows") == "skip" else none,
-        hidden_columns=frozenset(layout.hidden_columns) if reading.get("hidden_columns") == "skip" else none,
-        added=((GROUP,) if groups == "fill" else ()) + (PROVENANCE if provenance else ()),
+        groups=reading.group_rows,
+        totals=reading.total_rows,
+        hidden_rows=frozenset(layout.hidden_rows) if reading.hidden_rows == "skip" else none,
+        hidden_columns=frozenset(layout.hidden_columns) if reading.hidden_columns == "skip" else none,
+        added=((GROUP,) if reading.fills_groups else ()) + (PROVENANCE if provenance else ()),
     )
 
 

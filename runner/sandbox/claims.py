@@ -8,15 +8,14 @@ import json
 import math
 import os
 import stat
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from runner.engine.contract import MAX_LINE, ContractBroken, Event, FinalEvent, Json, decode_event
 
 CUT = "\n[log cut here: the limit is {} bytes]\n"
 FLOOD = 64  # how many times its limit a log may reach before the box is killed
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class CappedLog:
@@ -47,54 +46,16 @@ class CappedLog:
             self._fd = -1
 
 
-def printable(line: str) -> str:
-    """A log line that is safe to show on a terminal or a page: control characters become visible escapes."""
-    return "".join(
-        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escaped(char) for char in line
-    )
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
 def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
-MAX_LINE = 64 * 1024
 MAX_DEPTH = 16
 MAX_TOTAL = 8 * 1024 * 1024
 MAX_LINES = 20_000
 MAX_DIGITS = 30
-MAX_MESSAGE = 2000
-
-PASSES = frozenset({"structure", "mapping", "transform", "validate", "write"})
-CODES = frozenset(
-    {
-        "input_unreadable",
-        "nothing_mapped",
-        "empty_input",
-        "rows_rejected",
-        "drifted",
-        "mends",
-        "needs_review",
-        "rule_error",
-        "config_refused",
-        "out_of_memory",
-        "bad_output",
-        "engine_error",
-    }
-)
-WHERE = frozenset(
-    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "job"}
-    | {"exception", "trace"}
-)
 
 
 class ChannelViolation(Exception):
@@ -105,13 +66,13 @@ class ChannelViolation(Exception):
 class Channel:
     """Turns bytes into checked events; buffers at most one unfinished line."""
 
-    end: dict[str, Any] | None = None
-    verified: dict[str, Any] | None = None  # the final event of a verification that the engine does itself
+    end: FinalEvent | None = None
+    verified: FinalEvent | None = None  # the final event of a verification that the engine does itself
     _rest: bytes = b""
     _total: int = 0
     _lines: int = 0
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
+    def feed(self, data: bytes) -> list[Event]:
         """The complete events up to the end of `data`; raises ChannelViolation."""
         self._total += len(data)
         if self._total > MAX_TOTAL:
@@ -119,30 +80,37 @@ class Channel:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE:
             raise ChannelViolation(f"a line of more than {MAX_LINE} bytes")
-        return [event for line in lines if (event := self._take(line)) is not None]
+        return [event for line in lines if (event := self._receive(line)) is not None]
 
     def close(self) -> None:
-        """End of the channel: no unfinished line may remain."""
+        """FinalEvent of the channel: no unfinished line may remain."""
         if self._rest:
             raise ChannelViolation("the last line has no end")
 
-    def _take(self, line: bytes) -> dict[str, Any] | None:
+    def _receive(self, line: bytes) -> Event | None:
         self._lines += 1
         if self._lines > MAX_LINES:
             raise ChannelViolation(f"more than {MAX_LINES} lines on the result channel")
         if self.end is not None:
             raise ChannelViolation("a line after the final one")
-        event = checked_event(parse_line(line))
-        if event is not None and event["event"] == "end":
-            self.end = event
-        if event is not None and event["event"] == "verified":
-            if self.verified is not None:
-                raise ChannelViolation("a second verification")
-            self.verified = event
+        try:
+            event = decode_event(parse_line(line))
+        except ContractBroken as broken:
+            raise ChannelViolation(str(broken)) from None
+        if isinstance(event, FinalEvent):
+            self._finish(event)
         return event
 
+    def _finish(self, end: FinalEvent) -> None:
+        if not end.verified:
+            self.end = end
+        elif self.verified is not None:
+            raise ChannelViolation("a second verification")
+        else:
+            self.verified = end
 
-def parse_line(line: bytes) -> dict[str, Any]:
+
+def parse_line(line: bytes) -> Json:
     """Parse one unambiguous JSON object."""
     if len(line) > MAX_LINE:
         raise ChannelViolation(f"a line of more than {MAX_LINE} bytes")
@@ -167,82 +135,6 @@ def parse_line(line: bytes) -> dict[str, Any]:
     return value
 
 
-def checked_event(raw: dict[str, Any]) -> dict[str, Any] | None:
-    """The event reduced to its known fields; None for an unknown event."""
-    match raw.get("event"):
-        case "progress":
-            if not _one_of(raw.get("pass"), PASSES):
-                raise ChannelViolation("progress of an unknown pass")
-            return {
-                "event": "progress",
-                "pass": raw["pass"],
-                "done": _count(raw, "done"),
-                "total": None if raw.get("total") is None else _count(raw, "total"),
-                "table": None if raw.get("table") is None else _text(raw["table"], 200),
-            }
-        case "log":
-            fields = raw.get("fields", {})
-            if not isinstance(fields, dict):
-                raise ChannelViolation("log fields that are not an object")
-            return {
-                "event": "log",
-                "level": _text(raw.get("level", "info"), 20),
-                "name": _text(raw.get("name", ""), 200),
-                "fields": fields,
-            }
-        case "end" | "verified" as last:
-            return {**_end(raw), "event": last}
-        case str():
-            return None
-        case _:
-            raise ChannelViolation("a line without an event")
-
-
-def _end(raw: dict[str, Any]) -> dict[str, Any]:
-    ok = raw.get("ok")
-    if ok is True:
-        summary = raw.get("summary", {})
-        if not isinstance(summary, dict):
-            raise ChannelViolation("a summary that is not an object")
-        return {"ok": True, "summary": summary}
-    error = raw.get("error")
-    if ok is not False or not isinstance(error, dict) or not _one_of(error.get("code"), CODES):
-        raise ChannelViolation("a final line with neither success nor a known error")
-    where = error.get("where", {})
-    if not isinstance(where, dict):
-        raise ChannelViolation("a place that is not an object")
-    return {
-        "ok": False,
-        "error": {
-            "code": error["code"],
-            "message": _text(error.get("message", ""), MAX_MESSAGE),
-            "where": {
-                key: value if isinstance(value, int) else _text(value, 500)
-                for key, value in where.items()
-                if key in WHERE and value is not None
-            },
-        },
-    }
-
-
-def _one_of(value: object, known: frozenset[str]) -> bool:
-    """Whether a value is one of the words; the value may be unhashable."""
-    return isinstance(value, str) and value in known
-
-
-def _count(raw: dict[str, Any], key: str) -> int:
-    value = raw.get(key, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        raise ChannelViolation(f"{key} is not a count")
-    return value
-
-
-def _text(value: object, most: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    text = text if len(text) <= most else text[: most - 1] + "…"
-    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
-
-
 def _depth(text: str) -> int:
     deepest = depth = 0
     in_string = escaped = False
@@ -264,7 +156,7 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> Json:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ChannelViolation("the same key twice in one object")

@@ -11,10 +11,9 @@ import subprocess
 import threading
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from runner.sandbox.box.limits import THREADS
 from runner.sandbox.drivers import require
 from runner.sandbox.jail import BOX_ID, open_to_all
@@ -33,11 +32,12 @@ JOB = "/job"
 LAYER = "/layer"
 CLI_SECONDS = 60.0
 _ENGINE = """\
-import runpy, sys
-layer, package = sys.argv[1], sys.argv[2]
-sys.path += [layer] if layer else []
+import sys, ade_drop
+layer, package = sys.argv[1:3]
 sys.argv[1:3] = []
-runpy.run_module(package, run_name="__main__", alter_sys=True)
+ade_drop.put_own_packages_first()
+from runner.sandbox.box import starting
+starting.run_engine(package, [str(ade_drop.ROOT)], layer)
 """
 _CLI_FAILED = 125  # exit code of `docker run` without a container
 
@@ -73,7 +73,7 @@ class DockerSandbox:
             for folder in ("in", "config"):
                 open_to_all(order.scratch / folder)
             layer = None if order.layer is None else LAYER
-            write_order(order.scratch / "order.json", session.engine_order(isolation, root=JOB, layer=layer))
+            write_order(order.scratch / "order.json", session.engine_order(isolation, root=JOB, layer=layer).encode())
             (order.scratch / "order.json").chmod(0o644)
             for output in order.outputs:
                 (order.scratch / "out" / output).chmod(0o666)  # writable for the container's user; the folder is not
@@ -138,7 +138,7 @@ class DockerSandbox:
 
         def wait() -> None:
             code = process.wait()
-            words: dict[str, Any] = {"code": code if code < 128 else 128 - code}
+            words: dict[str, int | str] = {"code": code if code < 128 else 128 - code}
             if code == _CLI_FAILED and not _cli("inspect", "--format", "{{.Id}}", container_name(order.label)):
                 words["setup_problem"] = "the container engine refused; see the log"
             with report:

@@ -36,14 +36,14 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from core.errors import SandboxUnavailable
 from core.manifests import parse_manifest
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from core.verdicts import Verdict
+from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.engine.contract import PRIMARY, InputFile, JobFacts, Json, Order, OutputName, SandboxFacts, VerifyOrder
 from runner.sandbox.box import landlock, namespaces, seccomp
-from runner.sandbox.box.zygote import Plan, network_files
+from runner.sandbox.box.zygote import BoxRequest, Plan, WarmUp, network_files
 from runner.sandbox.cgroups import Cgroups, Group
 from runner.sandbox.drivers import gaps_of, level_of, require
 from runner.sandbox.registry import Registry
@@ -52,6 +52,7 @@ from runner.sandbox.session import (
     GRACE,
     OWN_ROOT,
     Engine,
+    KeeperReport,
     Kernel,
     Session,
     write_order,
@@ -145,26 +146,31 @@ class Build:
         return [*args, "--proc", "/proc", "--chdir", "/", "--"]
 
 
-def rehearsal() -> dict[str, Any]:
+def rehearsal() -> WarmUp:
     """A small built-in job to warm up the engine, and the verification of its outputs."""
     manifest = {
         "manifest": 1,
         "name": "rehearsal",
         "fields": [{"name": "id", "type": "integer"}, {"name": "name"}, {"name": "start", "type": "date"}],
     }
-    inputs = [{"role": "primary", "name": "rehearsal.csv", "path": "", "size": 0, "sha256": "0" * 64}]
-    return {
-        "order": 1,
-        "job": {"job_id": "rehearsal", "tenant": "_rehearsal", "workflow": "rehearsal", "attempt": 1},
-        "manifest": parse_manifest(json.dumps(manifest).encode()).model_dump(mode="json"),
-        "params": {},
-        "inputs": inputs,
-        "config": {"path": None, "digest": ""},
-        "outputs": ["normalized.xlsx", "artifact.json"],
-        "sandbox": {"driver": "jail", "level": "none", "rungs": {}},
-        "verify": {"audit": False, "inputs": inputs, "title": manifest["name"], "formats": []},
-        "text": "id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n3,Cleo,2026-03-07\n",
-    }
+    source = InputFile(role=PRIMARY, name="rehearsal.csv", path=Path("in", "0"), sha256="0" * 64)
+    job = Order(
+        job=JobFacts(job_id="rehearsal", tenant="_rehearsal", workflow="rehearsal", attempt=1),
+        manifest=parse_manifest(json.dumps(manifest).encode()).model_dump(mode="json"),
+        inputs=(source,),
+        sandbox=SandboxFacts(driver="jail", level="none", rungs={}),
+    )
+    verify = VerifyOrder(
+        job=job.job, params={}, config_digest="", known=(source.facts,), title="rehearsal", sandbox=job.sandbox
+    )
+    return WarmUp(
+        text="id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n3,Cleo,2026-03-07\n",
+        source=source.encode(),
+        order=job.encode(),
+        verify=verify.encode(),
+        outputs=[OutputName.WORKBOOK, OutputName.ARTIFACT],
+        pages=[OutputName.REPORT],
+    )
 
 
 def candidates() -> list[Build]:
@@ -219,9 +225,9 @@ class Jailer:
         *,
         killed: Killed,
         on_event: OnEvent = ignore_event,
-        canary: dict[str, Any] | None = None,
+        canary: Path | None = None,
     ) -> BoxReport:
-        """As Sandbox.run; with `canary` the box probes its limits instead of working."""
+        """As Sandbox.run; with `canary`, a file out of its reach, the box probes its limits instead of working."""
         with Session(order, warden=self.build.verifies, engine=True) as session, ExitStack() as stack:
             if self.build.own_user:
                 open_to_all(order.scratch / "in")
@@ -251,7 +257,8 @@ class Jailer:
                 control = box.gate if box.kept else box.report
                 watched = session.watch(control, killed=killed, kill=box.kill, on_event=on_event, pid=box.pids[-1])
                 if box.kept and watched.report is None:  # the warden was killed, and the box with it
-                    watched.report = box.leave(GRACE)
+                    left = box.leave(GRACE)
+                    watched.report = None if left is None else KeeperReport.decode(left)
                     return session.report(watched, kernel())
                 report = session.report(watched, kernel())
                 if not box.kept:
@@ -278,7 +285,7 @@ class Jailer:
     def close(self) -> None:
         self._pool.close()
 
-    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: dict[str, Any] | None) -> Box:
+    def _box(self, stack: ExitStack, session: Session, isolation: Isolation, canary: Path | None) -> Box:
         """A box from the tenant's zygote or, if that fails, from a new one."""
         order = session.order
         if self.warm:
@@ -300,16 +307,17 @@ class Jailer:
         zygote: ZygoteProcess,
         session: Session,
         isolation: Isolation,
-        canary: dict[str, Any] | None,
+        canary: Path | None,
     ) -> Box:
         order = session.order
         root = self.build.box_root or str(order.scratch.resolve())
         path = order.scratch / "order.json"
         layer = self.build.layer(order)
-        write_order(path, session.engine_order(isolation, root=root, layer=layer) | (canary or {}))
+        probed = {} if canary is None else {"forbidden": str(canary)}
+        write_order(path, session.engine_order(isolation, root=root, layer=layer).encode() | probed)
         targets = sorted(session.fds)
         shown = self.build.shown(order)
-        request = {
+        request: BoxRequest = {
             "targets": targets,
             "divided": self._kept(session),
             "kept": len(session.kept),
@@ -317,7 +325,7 @@ class Jailer:
             "channel": CHANNEL,
             "limits": session.limits,
             "canary": canary is not None,
-            "path": [] if layer is None else [layer],
+            "layer": layer,
             "show": shown if self.build.namespaces == "own" else [],
             "readable": [target for _, target in shown],
         }
@@ -432,11 +440,12 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
         jailer.close()
         refused.append(f"{_name(build)}: {reason}")
     raise SandboxUnavailable(
-        f"no jail works on this host ({'; '.join(refused)}); see docs/sandbox.md for what to install or allow"
+        f"no jail works on this host ({'; '.join(refused)}); "
+        "see docs/explanation/sandbox.md for what to install or allow"
     )
 
 
-def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
+def send_canary(jailer: Jailer, run_dir: Path) -> Json:
     """Run a canary: what a box of this build can do."""
     scratch = run_dir.resolve() / f"canary-{os.getpid()}-{os.urandom(4).hex()}"
     (scratch / "in").mkdir(parents=True)
@@ -448,20 +457,19 @@ def send_canary(jailer: Jailer, run_dir: Path) -> dict[str, Any]:
             label=scratch.name,
             tenant=_TENANT,
             scratch=scratch,
-            job={"inputs": [{"path": "in/0"}]},
+            job=Order(manifest={}, inputs=(InputFile(role=PRIMARY, name="0", path=Path("in", "0")),)),
             outputs=(),
             limits=_LIMITS,
         )
-        told = {"forbidden": str(forbidden)}
-        report = jailer.run(order, _UNKNOWN, killed=lambda: None, canary=told)
+        report = jailer.run(order, _UNKNOWN, killed=lambda: None, canary=forbidden)
         if report.verdict is not Verdict.OK:
             raise SandboxUnavailable(f"the canary died: {report.message or report.verdict}")
-        return dict(report.claim["summary"])
+        return report.claim
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def rungs_met(jailer: Jailer, answers: dict[str, Any]) -> dict[str, bool]:
+def rungs_met(jailer: Jailer, answers: Json) -> dict[str, bool]:
     """The rungs that stopped the canary."""
     if answers["read_input"] != "done" or answers["imports"] != "done":
         raise SandboxUnavailable("a box of this build cannot read its own job")

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from core.errors import SandboxUnavailable
-from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
+from runner.sandbox.box.keeper import EngineRequest
 from runner.sandbox.drivers import require
 from runner.sandbox.registry import Registry
 from runner.sandbox.session import (
@@ -29,11 +29,12 @@ from runner.sandbox.box import keeper
 sys.exit(keeper.main(int(sys.argv[2])))
 """
 _ENGINE = """\
-import json, runpy, sys
-paths, package = json.loads(sys.argv[1]), sys.argv[2]
-sys.path += paths
-sys.argv[1:3] = []
-runpy.run_module(package, run_name="__main__", alter_sys=True)
+import json, sys
+root, paths, package, layer = sys.argv[1], json.loads(sys.argv[2]), *sys.argv[3:5]
+sys.argv[1:5] = []
+sys.path.insert(0, root)
+from runner.sandbox.box import starting
+starting.run_engine(package, paths, layer)
 """
 
 
@@ -62,7 +63,7 @@ class ProcessSandbox:
         with Session(order, engine=True) as session:
             path = order.scratch / "order.json"
             root, layer = str(order.scratch.resolve()), None if order.layer is None else str(order.layer)
-            write_order(path, session.engine_order(self.isolation(), root=root, layer=layer))
+            write_order(path, session.engine_order(self.isolation(), root=root, layer=layer).encode())
             keeper, control = _start_keeper(session)
             try:
                 pid = _start_box(control, self._request(session, path))
@@ -81,10 +82,11 @@ class ProcessSandbox:
     def close(self) -> None:
         """Nothing to do: every box ends with its `run`."""
 
-    def _request(self, session: Session, order_path: Path) -> dict[str, Any]:
+    def _request(self, session: Session, order_path: Path) -> EngineRequest:
         order = session.order
-        paths = self._engine.paths + ([] if order.layer is None else [str(order.layer)])
-        command = ("-I", "-B", "-c", _ENGINE, json.dumps(paths), self._engine.package)
+        layer = "" if order.layer is None else str(order.layer)
+        where = (str(OWN_ROOT), json.dumps(self._engine.paths))
+        command = ("-I", "-B", "-c", _ENGINE, *where, self._engine.package, layer)
         return {
             "argv": [sys.executable, *command, str(order_path.resolve()), "--channel", str(CHANNEL)],
             "env": clean_environment(order.label),
@@ -115,7 +117,7 @@ def _start_keeper(session: Session) -> tuple[subprocess.Popen[bytes], socket.soc
     return keeper, ours
 
 
-def _start_box(control: socket.socket, request: dict[str, Any]) -> int:
+def _start_box(control: socket.socket, request: EngineRequest) -> int:
     """The pid of the engine's process."""
     control.settimeout(START_SECONDS)
     try:

@@ -18,27 +18,20 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
-from core.verdicts import EXPLAINED, Verdict
+from core.verdicts import Verdict
+from infra import own_code
+from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
+from runner.engine.contract import EXPLAINED, EndCode, FinalEvent, Json, Order, Place, SandboxFacts, VerifyOrder, Where
 from runner.sandbox import claims
 from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
 from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
 
-_CODES = {
-    "input_unreadable": Verdict.INPUT_UNREADABLE,
-    "nothing_mapped": Verdict.NOTHING_MAPPED,
-    "empty_input": Verdict.EMPTY_INPUT,
-    "rows_rejected": Verdict.ROWS_REJECTED,
-    "drifted": Verdict.DRIFTED,
-    "mends": Verdict.MENDS,
-    "needs_review": Verdict.NEEDS_REVIEW,
-    "rule_error": Verdict.RULE_ERROR,
-    "config_refused": Verdict.CONFIG_REFUSED,
-    "out_of_memory": Verdict.MEMORY,
-    "bad_output": Verdict.BAD_OUTPUT,  # from a box that verifies another's outputs
-    "engine_error": Verdict.RULE_ERROR,  # ours if no rule was in the box: a rule can break or forge it
+# The verdicts of ends that are not called like them.
+_VERDICTS = {
+    EndCode.OUT_OF_MEMORY: Verdict.MEMORY,
+    EndCode.ENGINE_ERROR: Verdict.RULE_ERROR,  # ours if no rule was in the box: a rule can break or forge it
 }
 _OWN_KILL = {
     Verdict.CANCELLED: "cancelled",
@@ -56,7 +49,7 @@ OUT_OF_MEMORY = 72  # exit code of the code in the box
 class Seen:
     """What the runner observed of one box."""
 
-    end: dict[str, Any] | None  # the final event, checked for form
+    end: FinalEvent | None  # the final event, checked for form
     code: int | None  # exit status, negative: killed by that signal; None: unknown
     cpu_seconds: float = 0.0
     killed_as: Verdict | None = None  # why the runner killed it
@@ -74,7 +67,7 @@ class Seen:
 class Ending:
     verdict: Verdict
     message: str
-    where: dict[str, Any] = field(default_factory=dict)
+    where: Where = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine, as names and lines of its code
     by_host: bool = False  # as in BoxReport
 
@@ -144,29 +137,34 @@ def _silent(seen: Seen, limits: BoxLimits) -> Ending:
     return Ending(verdict=Verdict.BAD_OUTPUT, message=f"ended with exit code {seen.code} without a final event")
 
 
-def _ending_reported(end: dict[str, Any], seen: Seen, limits: BoxLimits) -> Ending:
-    if end["ok"] or _CODES[end["error"]["code"]] in EXPLAINED:
+def verdict_of(code: EndCode) -> Verdict:
+    """What an engine's end means to the runner."""
+    return _VERDICTS.get(code) or Verdict(code)
+
+
+def _ending_reported(end: FinalEvent, seen: Seen, limits: BoxLimits) -> Ending:
+    error = end.error
+    if error is None or error.code in EXPLAINED:
         if seen.output_problem is not None:
             return Ending(verdict=Verdict.BAD_OUTPUT, message=seen.output_problem)
         if seen.code != 0:
             message = f"reported success but ended with exit code {seen.code}"
             return Ending(verdict=Verdict.BAD_OUTPUT, message=message)
-    if end["ok"]:
+    if error is None:
         return Ending(verdict=Verdict.OK, message="")
-    error = end["error"]
-    trace = str(error["where"].pop("trace", ""))
-    verdict = _CODES[error["code"]]
+    where = {key: value for key, value in error.where.items() if key != "trace"}
+    verdict = verdict_of(error.code)
     suspicion = ""
-    if error["code"] == "engine_error":
+    if error.code is EndCode.ENGINE_ERROR:
         verdict = Verdict.ENGINE_FAILED if seen.trusted else verdict
-        suspicion = _suspicion(str(error["where"].get("exception", "")), trace)
-    if error["code"] in {"engine_error", "rule_error"}:
+        suspicion = _suspicion(str(where.get("exception", "")), str(error.where.get("trace", "")))
+    if error.code in (EndCode.ENGINE_ERROR, EndCode.RULE_ERROR):
         if seen.output_at_limit is not None:
             return _file_size(limits)
-        if seen.too_many_processes or _REFUSED_FORK in error["message"]:
+        if seen.too_many_processes or _REFUSED_FORK in error.message:
             message = f"tried to start more than {limits.processes} processes"
-            return Ending(verdict=Verdict.PROCESSES, message=message, where=error["where"])
-    return Ending(verdict=verdict, message=error["message"], where=error["where"], suspicion=suspicion)
+            return Ending(verdict=Verdict.PROCESSES, message=message, where=where)
+    return Ending(verdict=verdict, message=error.message, where=where, suspicion=suspicion)
 
 
 def _suspicion(exception: str, trace: str) -> str:
@@ -191,13 +189,33 @@ SLACK_MB = 8  # overhead of file systems
 _CHUNK = 64 * 1024
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeeperReport:
+    """What the process that keeps a box says about its end; it is our own code."""
+
+    code: int | None = None  # exit status, negative: killed by that signal; None: unknown
+    cpu_seconds: float = 0.0
+    peak_kb: int = 0
+    setup_problem: str | None = None  # why the box could not be built
+
+    @classmethod
+    def decode(cls, raw: Json) -> Self:
+        code, cpu, peak, problem = (raw.get(key) for key in ("code", "cpu", "peak_kb", "setup_problem"))
+        return cls(
+            code=code if isinstance(code, int) else None,
+            cpu_seconds=float(cpu) if isinstance(cpu, int | float) else 0.0,
+            peak_kb=peak if isinstance(peak, int) else 0,
+            setup_problem=None if problem is None else str(problem),
+        )
+
+
 @dataclass(slots=True)
 class Watched:
     """What the watch saw."""
 
-    report: dict[str, Any] | None = None  # the keeper's final message; None: the keeper was lost
-    end: dict[str, Any] | None = None  # the engine's final event, checked for form
-    verified: dict[str, Any] | None = None  # its verification of its own outputs; counts only if no rules ran
+    report: KeeperReport | None = None  # the keeper's final message; None: the keeper was lost
+    end: FinalEvent | None = None  # the engine's final event, checked for form
+    verified: FinalEvent | None = None  # its verification of its own outputs; counts only if no rules ran
     killed_as: Verdict | None = None
     violation: str | None = None
 
@@ -325,7 +343,7 @@ class Watch:
             return False
         self._received += data
         if b"\n" in self._received:
-            self._result.report = json.loads(self._received.split(b"\n", 1)[0])
+            self._result.report = KeeperReport.decode(json.loads(self._received.split(b"\n", 1)[0]))
         return True
 
     def _channel_data(self, data: bytes) -> None:
@@ -333,7 +351,7 @@ class Watch:
             return
         try:
             for event in self.channel.feed(data):
-                if event["event"] not in ("end", "verified"):
+                if not isinstance(event, FinalEvent):
                     self._on_event(event)
         except ChannelViolation as violation:
             self._result.violation = str(violation)
@@ -363,7 +381,7 @@ def read_ready(fd: int) -> bytes | None:
         return b""
 
 
-OWN_ROOT = Path(__file__).resolve().parents[2]  # the root of this product's packages
+OWN_ROOT = own_code.ROOT  # the root of this product's packages
 NULL, LOG, CHANNEL, FIRST_OUTPUT = 0, 1, 3, 4  # descriptors in the box
 VERIFY_ORDER = "verify.json"
 CODE_SECONDS = 10.0  # seconds between checks of the engine's code for changes
@@ -473,29 +491,24 @@ class Session:
     def verification_limits(self) -> KernelLimits:
         return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
-    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> dict[str, Any]:
+    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> Order | VerifyOrder:
         """The order for the engine; `root`: where the box sees `scratch`."""
-        job = self.order.job
-        wanted = self.order.outputs
-        verification = {}
+        place, sandbox = Path(root), _facts(isolation)
+        job = self.order.job.below(place)
+        outputs: dict[str, Place] = {name: self._places[name] for name in self.order.outputs}
+        if isinstance(job, VerifyOrder):
+            return replace(job, outputs=outputs, sandbox=sandbox)
+        verification = None
         if self.engine_verifies:
-            verification["verification"] = self._verification_order(isolation, self._places, wanted, Verdict.OK)
-        return {
-            **job,
-            "inputs": [
-                {**given, "path": f"{root}/{given.get('path', f'in/{index}')}"}
-                for index, given in enumerate(job.get("inputs", ()))
-            ],
-            "config": {
-                "digest": (job.get("config") or {}).get("digest", ""),
-                "path": f"{root}/config" if _has_config(self.order) else None,
-            },
-            **_moved(job, root),
-            "layer": layer,
-            "outputs": {name: self._places[name] for name in wanted},
-            "sandbox": _as_dict(isolation),
-            **verification,
-        }
+            verification = self._verification_order(isolation, self._places, self.order.outputs, Verdict.OK)
+        return replace(
+            job,
+            config=place / "config" if _has_config(self.order) else None,
+            layer=layer,
+            outputs=outputs,
+            sandbox=sandbox,
+            verification=verification,
+        )
 
     def watch(
         self,
@@ -526,7 +539,7 @@ class Session:
         report = self._report(self.order, watched, kernel, self._started)
         if not self.engine_verifies or watched.verified is None or not self.wants_verification(report):
             return report
-        seen = Watched(report={"code": 0}, end=watched.verified)
+        seen = Watched(report=KeeperReport(code=0), end=watched.verified)
         return replace(report, verification=self._verification_report(seen, kernel, time.monotonic()))
 
     def wants_verification(self, report: BoxReport) -> bool:
@@ -537,7 +550,7 @@ class Session:
         names = [*self._asked.outputs, *self.order.outputs]
         places = {name: first + 1 + index for index, name in enumerate(names)}
         order = self._verification_order(isolation, places, report.outputs, report.verdict)
-        write_order(self.order.scratch / VERIFY_ORDER, order)
+        write_order(self.order.scratch / VERIFY_ORDER, order.encode())
 
     def watch_verification(
         self,
@@ -569,16 +582,13 @@ class Session:
 
     def _verification_order(
         self, isolation: Isolation, places: dict[str, int], written: Iterable[str], verdict: Verdict
-    ) -> dict[str, Any]:
-        job = self._asked.job
-        ended = {"audit": verdict in EXPLAINED, "review": verdict is Verdict.NEEDS_REVIEW}
-        return {
-            **job,
-            "inputs": [{"name": name, "path": places[name]} for name in written],
-            "outputs": {name: places[name] for name in self._asked.outputs},
-            "verify": {**job["verify"], **ended},
-            "sandbox": _as_dict(isolation),
-        }
+    ) -> VerifyOrder:
+        return replace(
+            self._asked.job.ended(verdict),
+            written={name: places[name] for name in written},
+            outputs={name: places[name] for name in self._asked.outputs},
+            sandbox=_facts(isolation),
+        )
 
     def _verification_report(
         self, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
@@ -599,16 +609,16 @@ class Session:
     def _report(
         self, order: BoxOrder, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
     ) -> BoxReport:
-        said = watched.report or {}
+        keeper = watched.report or KeeperReport()
         found, problem = claims.collect(self._out, order.outputs, order.limits.file_mb)
-        cpu = max(0.0, float(said.get("cpu", 0.0)) - spent)
+        cpu = max(0.0, keeper.cpu_seconds - spent)
         starved = kernel.host_out_of_memory
         if starved is None:
-            killed = said.get("code") in (None, -signal.SIGKILL) and cpu < order.limits.cpu_seconds / 2
+            killed = keeper.code in (None, -signal.SIGKILL) and cpu < order.limits.cpu_seconds / 2
             starved = killed and not kernel.out_of_memory and oom_kills() > self._oom_kills
         seen = Seen(
             end=watched.end,
-            code=said.get("code"),
+            code=keeper.code,
             cpu_seconds=cpu,
             killed_as=watched.killed_as,
             violation=watched.violation,
@@ -617,7 +627,7 @@ class Session:
             out_of_memory=kernel.out_of_memory,
             too_many_processes=kernel.too_many_processes,
             host_out_of_memory=starved,
-            setup_problem=said.get("setup_problem"),
+            setup_problem=keeper.setup_problem,
             trusted=order.trusted,
         )
         ending = judge(seen, order.limits)
@@ -627,30 +637,18 @@ class Session:
             where=ending.where,
             suspicion=ending.suspicion,
             by_host=ending.by_host,
-            claim=watched.end or {},
+            claim=watched.end.summary if watched.end is not None else {},
             outputs=found if ending.verdict is Verdict.OK or ending.verdict in EXPLAINED else {},
             log=self._log.path,
             wall_seconds=time.monotonic() - started,
             start_seconds=self._begun - self._started,
             cpu_seconds=cpu,
-            peak_mb=kernel.peak_mb if kernel.peak_mb is not None else said.get("peak_kb", 0) / 1024,
+            peak_mb=kernel.peak_mb if kernel.peak_mb is not None else keeper.peak_kb / 1024,
         )
 
 
 def _has_config(order: BoxOrder) -> bool:
     return (order.scratch / "config").is_dir()
-
-
-def _moved(job: dict[str, Any], root: str) -> dict[str, Any]:
-    """A decision, the last profile and memories at the paths where the box sees them."""
-    moved: dict[str, Any] = {
-        name: {**job[name], "path": f"{root}/{job[name]['path']}"}
-        for name in ("decision", "previous", "headers")
-        if job.get(name)
-    }
-    if job.get("memories"):
-        moved["memories"] = [{**one, "path": f"{root}/{one['path']}"} for one in job["memories"]]
-    return moved
 
 
 def _no_code(order: BoxOrder) -> bool:
@@ -668,16 +666,13 @@ def _limits(given: BoxLimits) -> KernelLimits:
     }
 
 
-def _as_dict(isolation: Isolation) -> dict[str, Any]:
-    return {
-        "driver": isolation.driver,
-        "level": isolation.level,
-        "rungs": isolation.rungs,
-        "gaps": list(isolation.gaps),
-    }
+def _facts(isolation: Isolation) -> SandboxFacts:
+    return SandboxFacts(
+        driver=isolation.driver, level=isolation.level, rungs=dict(isolation.rungs), gaps=tuple(isolation.gaps)
+    )
 
 
-def write_order(path: Path, order: dict[str, Any]) -> None:
+def write_order(path: Path, order: Json) -> None:
     """Write the order to a file, for drivers that start the engine as a program."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o640), "w", encoding="utf-8") as file:

@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from core.errors import SandboxUnavailable
+from runner.engine.contract import Json
 from runner.sandbox.box.keeper import children
-from runner.sandbox.box.zygote import GO, VERIFY, Plan
+from runner.sandbox.box.zygote import GO, VERIFY, BoxRequest, Plan
 from runner.sandbox.session import OWN_ROOT
 
 START_SECONDS = 30.0
 _ZYGOTE = """\
 import sys
-if sys.argv[1] not in sys.path:
-    sys.path.append(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
 from runner.sandbox.box import zygote
 sys.exit(zygote.main(int(sys.argv[2])))
 """
@@ -79,7 +79,7 @@ class Box:
             raise SandboxUnavailable(f"the warden of the box is gone: {error}") from error
         return self.gate.detach()
 
-    def leave(self, seconds: float) -> dict[str, Any] | None:
+    def leave(self, seconds: float) -> Json | None:
         """Dismiss the warden and wait for its end; returns the zygote's report of it."""
         self.gate.close()
         self.report.settimeout(seconds)
@@ -132,7 +132,7 @@ class ZygoteProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def start(self, request: dict[str, Any], fds: Sequence[int], *, processes: int) -> Box:
+    def start(self, request: BoxRequest, fds: Sequence[int], *, processes: int) -> Box:
         """Fork a locked-down box of this many processes; raises SandboxUnavailable if that fails."""
         report, report_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gate, gate_theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -185,7 +185,7 @@ def _written(data: bytes) -> BinaryIO:
     return file
 
 
-def _receive(sock: socket.socket) -> tuple[dict[str, Any], int]:
+def _receive(sock: socket.socket) -> tuple[Json, int]:
     """A message from a zygote, and the descriptor that came with it (-1: none)."""
     message, ancillary, _, _ = sock.recvmsg(4096, socket.CMSG_LEN(4))
     fd = -1

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.ports import BoxLimits, BoxOrder, BoxReport
 from core.verdicts import Verdict
+from runner.boxes import BoxLimits, BoxOrder, BoxReport
+from runner.engine.contract import InputFile, JobFacts, Order
 from runner.sandbox.session import Engine
 
 ENGINE = Engine(package="snippet_engine", root=Path(__file__).parent / "engines", rehearses=False)
@@ -23,12 +24,12 @@ def order(folder: Path, snippet: str, *, limits: BoxLimits = LIMITS, **more: Any
     (scratch / "in" / "0").write_text("id,name\n1,Ann\n", encoding="utf-8")
     (scratch / "config").mkdir()
     (scratch / "config" / "rule.py").write_text(snippet, encoding="utf-8")
-    job = {
-        "order": 1,
-        "job": {"job_id": "acme-t-1", "tenant": "acme", "workflow": "t", "attempt": 1},
-        "inputs": [{"role": "primary", "name": "a.csv", "path": "in/0"}],
-        "config": {"digest": "d"},
-    }
+    job = Order(
+        job=JobFacts(job_id="acme-t-1", tenant="acme", workflow="t", attempt=1),
+        manifest={},
+        inputs=(InputFile(role="primary", name="a.csv", path=Path("in", "0")),),
+        config_digest="d",
+    )
     given: dict[str, Any] = {
         "label": f"acme-t-1/{scratch.name}",
         "tenant": "acme",

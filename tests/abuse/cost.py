@@ -1,6 +1,6 @@
 """What whatever somebody sends costs at worst: CPU seconds and MiB for each MB, found by a small search.
 
-    python -m tests.abuse.cost            searches, prints the table of docs/cost.md
+    python -m tests.abuse.cost            searches, prints the table of docs/explanation/cost.md
     python -m tests.abuse.cost manifest   one kind of thing only, with the shapes that were worst
 
 An `Attack` says who sends a kind of thing, which texts it may be, and what the trusted side does with it. Texts are

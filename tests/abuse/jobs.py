@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from core.manifests import parse_manifest
-from core.ports import BoxLimits, BoxOrder
+from runner.boxes import BoxLimits, BoxOrder
+from runner.engine.contract import InputFile, JobFacts, Order
 
 LIMITS = BoxLimits(wall_seconds=60, cpu_seconds=20, memory_mb=512, file_mb=20)
 MANIFEST = (
@@ -27,14 +28,13 @@ def job(folder: Path, rules: dict[str, str] | None = None, *, rows: int = 3, **m
         "label": scratch.name,
         "tenant": "acme",
         "scratch": scratch,
-        "job": {
-            "order": 1,
-            "job": {"job_id": "acme-members-1", "tenant": "acme", "workflow": "members", "attempt": 1},
-            "manifest": parse_manifest(MANIFEST).model_dump(mode="json"),
-            "params": {},
-            "inputs": [{"role": "primary", "name": "members.csv", "path": "in/0", "size": 1, "sha256": "0" * 64}],
-            "config": {"path": "config" if rules else None, "digest": "d"},
-        },
+        "job": Order(
+            job=JobFacts(job_id="acme-members-1", tenant="acme", workflow="members", attempt=1),
+            manifest=parse_manifest(MANIFEST).model_dump(mode="json"),
+            inputs=(InputFile(role="primary", name="members.csv", path=Path("in/0"), size=1, sha256="0" * 64),),
+            config=Path("config") if rules else None,
+            config_digest="d",
+        ),
         "outputs": ("normalized.xlsx", "artifact.json"),
         "limits": LIMITS,
     }

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.ports import BoxReport, Sandbox
 from core.verdicts import Verdict
+from runner.boxes import BoxReport, Sandbox
 from runner.sandbox.box import seccomp
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.cgroups import Cgroups

@@ -11,14 +11,14 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from core.ports import Verification
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import run_verified
+from runner.boxes import Verification
+from runner.engine.contract import ENGINE_FILES
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.session import Session
-from runner.staging import OUTPUTS
 from tests.abuse import jobs
 from tests.abuse.boxes import comm, eventually
 
@@ -98,7 +98,7 @@ def sandbox(request):
 
 
 def ended(sandbox, folder, source, **more):
-    order = jobs.job(folder, {"hooks/forge.py": FORGE + source}, outputs=OUTPUTS)
+    order = jobs.job(folder, {"hooks/forge.py": FORGE + source}, outputs=ENGINE_FILES)
     return run_verified(sandbox, order, limits=jobs.LIMITS, **({"killed": lambda: None} | more))
 
 
@@ -157,10 +157,10 @@ FORGED_REJECTS = {
 
 
 def ended_rejecting(sandbox, folder, source):
-    order = jobs.job(folder, {"hooks/forge.py": REJECTED + source}, outputs=(*OUTPUTS, "rejects.jsonl"))
+    order = jobs.job(folder, {"hooks/forge.py": REJECTED + source}, outputs=(*ENGINE_FILES, "rejects.jsonl"))
     (order.scratch / "in" / "0").write_text("id,name\n1,Ann\nx,Bob\n", encoding="utf-8")
-    manifest = {**order.job["manifest"], "output": {**order.job["manifest"]["output"], "rejects": True}}
-    order = replace(order, job={**order.job, "manifest": manifest})
+    manifest = {**order.job.manifest, "output": {**order.job.manifest["output"], "rejects": True}}
+    order = replace(order, job=replace(order.job, manifest=manifest))
     return run_verified(sandbox, order, limits=jobs.LIMITS, killed=lambda: None)
 
 
@@ -213,7 +213,7 @@ def test_a_job_that_is_cancelled_or_out_of_time_leaves_no_process(sandbox):
     folder, made = sandbox
     source = "import time\ndef forge(): time.sleep(60)"
     order = jobs.job(
-        folder, {"hooks/forge.py": FORGE + source}, outputs=OUTPUTS, limits=replace(jobs.LIMITS, wall_seconds=2)
+        folder, {"hooks/forge.py": FORGE + source}, outputs=ENGINE_FILES, limits=replace(jobs.LIMITS, wall_seconds=2)
     )
     found = run_verified(made, order, limits=jobs.LIMITS, killed=lambda: None)
     assert found.verdict is Verdict.WALL_CLOCK

@@ -11,9 +11,9 @@ import pytest
 
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import run_verified
+from runner.engine.contract import ENGINE_FILES
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import JailSandbox, Options
-from runner.staging import OUTPUTS
 from tests.abuse import jobs
 from tests.abuse.boxes import comm
 from tests.abuse.test_abuse import needed
@@ -112,7 +112,7 @@ def box():
 
 def ended(box, rule, **limits):
     folder, made = box
-    order = jobs.job(folder, {"hooks/hostile.py": rule}, outputs=OUTPUTS, limits=replace(jobs.LIMITS, **limits))
+    order = jobs.job(folder, {"hooks/hostile.py": rule}, outputs=ENGINE_FILES, limits=replace(jobs.LIMITS, **limits))
     seen = []
     kept = made.run
 

@@ -10,7 +10,6 @@ import pytest
 
 from infra.addresses import parse_address
 from infra.aws.calls import client
-from runner.engine.protocol import Order
 from tests.acceptance.ade import Ade
 from tests.contract import servers
 
@@ -111,7 +110,6 @@ def test_an_unsure_drop_waits_and_is_answered_by_a_dropped_file(bucket):
     answered(bucket)
 
 
-@pytest.mark.skipif("memories" not in Order._fields, reason="the engine does not use memories yet")
 def test_an_answer_is_asked_for_once_and_helps_every_later_sender(bucket):
     answered(bucket)
     bucket.put("inbox/acme/north/b.csv", FILE + "Estrella 4,Jaca\n")

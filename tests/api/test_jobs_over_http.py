@@ -3,7 +3,9 @@
 import io
 import json
 import re
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -333,3 +335,9 @@ def test_a_row_that_holds_anything_is_shown(rig: ApiRig):
     told = rig.client.get("/jobs").json()["jobs"]
     assert [one["job_id"] for one in told] == [job.job_id]
     assert rig.client.get(f"/jobs/{job.job_id}").status_code == 200
+
+
+def test_a_server_leaves_the_temporary_folder_of_its_process_alone(tmp_path: Path):
+    before = tempfile.tempdir
+    with api_rig(tmp_path / "other"):
+        assert tempfile.tempdir == before

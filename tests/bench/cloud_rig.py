@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from console.cli.boxes import boxes
+from console.desk.boxes import boxes
 from core.settings import Settings
 from handlers.intake import Intake
 from handlers.sources.arrivals import Arrivals

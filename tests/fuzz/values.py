@@ -272,6 +272,8 @@ def _dates(column: Column) -> Iterator[str]:
     months, month = column.under(column.convention._replace(day_first=False, dots_day_first=False))
     _, dotted = column.under(column.convention._replace(day_first=False, dots_day_first=True))
     seen: Counter[str] = Counter()
+    if any("zone_converted" in days.odd.get(text, ()) and ":" in text for text in column.texts) and not tally.zoned:
+        yield f"no zone sampled, some converted: {column.texts!r}"
     for n, text in enumerate(column.texts):
         mixed = ["date_order_mixed" in one.odd.get(text, ()) for one in (days, months)]
         kind = (

@@ -23,7 +23,8 @@ WANTED = 0.85
 MODULES = (
     "core/jobs.py", "core/verdicts.py", "core/chores.py", "core/drops.py",
     "handlers/intake.py", "handlers/planning.py", "handlers/workflows.py", "handlers/recording.py",
-    "runner/worker.py", "runner/leases.py", "runner/publish.py", "runner/janitor.py",
+    "runner/worker.py", "runner/leases.py", "runner/publish.py", "runner/latest.py", "runner/documents.py",
+    "runner/profiles.py", "runner/janitor.py",
     "runner/control.py", "infra/queueing.py",
 )  # fmt: skip
 # Quick tests of the spine on real adapters, embedded; the state machine and the cloud's servers take too long for this.

@@ -31,11 +31,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes to run side by side")
     parser.add_argument("-v", action="store_true", dest="verbose", help="show the whole trace of what is found")
     parser.add_argument("--postgres", action="store_true", help="table and queue on a PostgreSQL server of its own")
+    parser.add_argument("--crowd", action="store_true", help="tenants that sleep in every slot, and no faults")
     asked = parser.parse_args()
     if asked.fresh:
         asked.start = random.SystemRandom().randrange(1 << 40)
     if not asked.postgres:
-        return _run(asked, mutants.run)
+        return _run(asked, functools.partial(mutants.run, crowd=asked.crowd))
     with cluster(config="fsync = off\n") as server:
         return _run(asked, functools.partial(mutants.run, database=server.url))
 

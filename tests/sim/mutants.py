@@ -6,16 +6,23 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import core.fairness
 import core.jobs
 import core.proofs
 import handlers.recording
+import runner.latest
+import runner.publish
 import runner.staging
 from core.drops import is_placeholder
+from core.fairness import Offer, SlotShares
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.audit import Audit
-from runner.publish import Publisher, read_order
+from runner.documents import read_document, read_order
+from runner.latest import LatestPointers
+from runner.publish import Publisher
+from tests.sim.crowd import Crowd
 from tests.sim.postgres_world import kept, simulate_on
 from tests.sim.world import Outcome, simulate
 
@@ -57,12 +64,12 @@ def _fence_floor(stack: ExitStack) -> None:
 def _latest_followed(stack: ExitStack) -> None:
     """latest.json was deleted without a look at what a newer job had written meanwhile; takes thousands of seeds."""
 
-    def retract(self: Publisher, job: Job, *, fall_back: bool = False) -> None:
-        order = read_order(self._read(latest_key(job)))
+    def retract(self: LatestPointers, job: Job, *, fall_back: bool = False) -> None:
+        order = read_order(read_document(self.store, latest_key(job)))
         if order and order[-1] == job.job_id:
             self.store.delete(latest_key(job))
 
-    _patch(stack, Publisher, "retract_latest", retract)
+    _patch(stack, LatestPointers, "retract", retract)
 
 
 def _result_condition(stack: ExitStack) -> None:
@@ -78,7 +85,8 @@ def _result_condition(stack: ExitStack) -> None:
 def _expiry_wait(stack: ExitStack) -> None:
     """A job that had just expired ran again at once, and the outputs of that run were removed as the old ones."""
     _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
-    _patch(stack, Publisher, "_unchanged", lambda _self, _job: True)
+    _patch(stack, runner.publish, "is_current", lambda _table, _job: True)
+    _patch(stack, runner.latest, "is_current", lambda _table, _job: True)
     _patch(stack, Publisher, "_read_back", lambda _self, _job, _body: True)
     _patch(stack, Audit, "round", lambda _self: Counter())  # it heals what this bug leaves
 
@@ -103,6 +111,31 @@ def _any_answer(stack: ExitStack) -> None:
     _patch(stack, core.proofs, "check_written", _believed)
 
 
+def _one_tenant_only(stack: ExitStack) -> None:
+    """Only a tenant with several slots made room: as many tenants as slots, one job each, held all others."""
+    beyond = SlotShares._beyond
+
+    def unless_long(self: SlotShares, avoid: frozenset[str], now: float, *, patient: bool = False) -> Offer | None:
+        return beyond(self, avoid, now, patient=patient) if patient else None
+
+    _patch(stack, SlotShares, "_beyond", unless_long)
+
+
+def _long_everywhere(stack: ExitStack) -> None:
+    """A job that was stopped had all the time it wanted at its next start, in the last slot too."""
+
+    def occupant(self: SlotShares, key: str, tenant: str, job_ran: float, now: float) -> core.fairness.Occupant:
+        quantum = 1e6 if job_ran else core.fairness.QUANTUM_SECONDS
+        return core.fairness.Occupant(key=key, tenant=tenant, started=now, long_from=now + quantum)
+
+    _patch(stack, SlotShares, "_occupant", occupant)
+
+
+def _beyond_the_slots(stack: ExitStack) -> None:
+    """A job that another one has to make room for did not wait until it had."""
+    _patch(stack, SlotShares, "crowded", False)
+
+
 MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "tie-look": _tie_look,
     "fence-floor": _fence_floor,
@@ -112,7 +145,11 @@ MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "any-content": _any_content,
     "any-length": _any_length,
     "any-answer": _any_answer,
+    "one-tenant-only": _one_tenant_only,
+    "long-everywhere": _long_everywhere,
+    "beyond-the-slots": _beyond_the_slots,
 }
+CROWDED = {"one-tenant-only", "long-everywhere", "beyond-the-slots"}  # found in tests/sim/crowd.py
 
 
 @contextmanager
@@ -124,8 +161,10 @@ def reverted(name: str | None) -> Iterator[None]:
         yield
 
 
-def run(what: tuple[int, str | None], database: str | None = None) -> Outcome:
+def run(what: tuple[int, str | None], database: str | None = None, *, crowd: bool = False) -> Outcome:
     """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
+        if crowd or without in CROWDED:
+            return simulate(seed, Crowd)
         return simulate(seed) if database is None else simulate_on(kept(database), seed)

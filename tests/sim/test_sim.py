@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.mutants import MUTANTS, run
+from tests.sim.crowd import Crowd
+from tests.sim.mutants import CROWDED, MUTANTS, run
 from tests.sim.world import simulate
+from tests.support.effort import examples
 
 ROOT = Path(__file__).parents[2]
 SEEDS = int(os.environ.get("ADE_TEST_SIM_SEEDS", "240"))
@@ -76,6 +78,22 @@ def test_no_seed_breaks_a_promise_and_rare_branches_are_met():
             + "\n".join(outcome.lines[-40:])
         )
     assert not [what for what, name in SOMETIMES.items() if not met[name]]
+
+
+@pytest.mark.slow
+def test_tenants_that_sleep_in_every_slot_hold_nobody():
+    """The small tenant's wait is bounded, every job ends once, and no box runs without a slot."""
+    met: Counter[str] = Counter()
+    for seed in range(examples(20)):
+        outcome = simulate(seed, Crowd)
+        met.update(outcome.met)
+        assert not outcome.broken, f"{outcome.broken[:5]}; its story: python -m tests.sim --crowd --seed {seed} -v"
+    assert met["given_back"]
+
+
+@pytest.mark.parametrize("bug", sorted(CROWDED))
+def test_a_rule_about_slots_is_missed_where_it_is_taken_out(bug):
+    assert any(run((seed, bug)).broken for seed in range(10)), MUTANTS[bug].__doc__
 
 
 @pytest.mark.slow

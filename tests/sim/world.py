@@ -31,7 +31,7 @@ from core.chores import wake_at
 from core.errors import AdeError, IllegalTransition, StoreUnavailable, UsageError
 from core.jobs import Job, State
 from core.keys import decision_key
-from core.ports import BoxOrder, BoxReport, Isolation, Killed, OnEvent, Pause, ignore_event
+from core.ports import Pause
 from core.settings import Settings
 from core.verdicts import Verdict
 from handlers.intake import Intake
@@ -41,7 +41,9 @@ from infra.logs import Log
 from infra.marks import ProcessMarks
 from infra.wiring import Stack
 from runner.attempt import Boxes
+from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from runner.control import Control
+from runner.engine.contract import VerifyOrder
 from tests.sim.checks import Checks, is_ours
 from tests.sim.parts import Bucket, Messages, Rows, SimQueue, SimStore, SimTable
 from tests.sim.scheduler import EPOCH, Process, Scheduler, SimLock
@@ -136,8 +138,8 @@ class SimSandbox:
         return Isolation(driver="simulated", level="isolated", rungs={}, gaps=())
 
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
-        if "verify" in order.job:
-            page = order.scratch / ("review.html" if order.job["verify"]["review"] else "report.html")
+        if isinstance(order.job, VerifyOrder):
+            page = order.scratch / ("review.html" if order.job.review else "report.html")
             page.write_text(order.label)
             return BoxReport(verdict=Verdict.OK, message="", outputs={page.name: page})
         rng, network = self._w.rng, self._w.network
@@ -152,7 +154,7 @@ class SimSandbox:
             return BoxReport(verdict=Verdict.BOX_FAILED, message="the box broke")
         if b"bad" in body:
             return BoxReport(verdict=Verdict.RULE_ERROR, message="a rule raised")
-        if b"ask" in body and not (order.job.get("decision") or order.job.get("review")):
+        if b"ask" in body and not (order.job.decision or order.job.accept):
             review = order.scratch / "review.json"
             review.write_text(order.label)
             return BoxReport(verdict=Verdict.NEEDS_REVIEW, message="", outputs={review.name: review})

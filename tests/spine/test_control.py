@@ -140,13 +140,13 @@ def test_a_removed_job_leaves_a_newer_version_and_look_up_tables(world):
 
 def test_a_waiting_job_that_a_runner_reaches_while_it_is_removed_loses_no_result(world):
     job = dropped(world)
-    retract = world.control._publisher.retract_latest
+    retract = world.control._publisher.latest.retract
 
     def meanwhile(*words, **options):
         world.work_off(world.runner())
         return retract(*words, **options)
 
-    world.control._publisher.retract_latest = meanwhile
+    world.control._publisher.latest.retract = meanwhile
     world.control.remove(job.job_id, keep_input=True)
     assert world.table.get(job.job_id) is None, "it was cancelled before anything of it was deleted"
     assert not list(world.store.keys("outputs/"))

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from core.jobs import State
-from runner.publish import result_body
+from runner.documents import result_body
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"
 

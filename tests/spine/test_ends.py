@@ -11,7 +11,7 @@ from core.errors import IllegalTransition
 from core.jobs import State
 from core.keys import result_key
 from core.ports import JobQuery
-from runner.publish import result_body
+from runner.documents import result_body
 from tests.support.world import MANIFEST, World
 
 LATEST = "outputs/acme/d/a.csv/members/latest.json"

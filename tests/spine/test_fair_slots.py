@@ -1,4 +1,4 @@
-"""One tenant does not keep every slot of a process from the others, and still gets on with its own work."""
+"""No tenants keep every slot of a process from the others, and all get on with their own work."""
 
 import threading
 import time
@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from core.fairness import QUANTUM_SECONDS, longest_run
 from core.jobs import Job, State
-from core.ports import BoxOrder, BoxReport, Pause
+from core.ports import Pause
 from core.verdicts import Verdict
+from runner.boxes import BoxOrder, BoxReport
+from runner.engine.contract import VerifyOrder
 from runner.fleet import Fleet
 from tests.support.world import ScriptedSandbox, World
 
@@ -19,7 +22,7 @@ QUIET = 11.0  # longer than a tenant is kept from the last slot
 
 
 class Boxes(ScriptedSandbox):
-    """Boxes of `acme` run until the test ends them, by the name of their input; all others end at once."""
+    """Boxes of `acme` and of tenants that sleep run until the test ends them, by the name of their input; all others end at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,13 +33,17 @@ class Boxes(ScriptedSandbox):
         self.stubborn = False
 
     def run(self, order: BoxOrder, *, killed, on_event=lambda _: None) -> BoxReport:
-        if "verify" in order.job:
+        if isinstance(order.job, VerifyOrder):
             return super().run(order, killed=killed, on_event=on_event)
-        name = str(order.job["inputs"][0]["name"])
+        name = order.job.inputs[0].name
         with self.lock:
             self.running[order.label] = name
             self.most = max(self.most, len(self.running))
-        while order.tenant == "acme" and name not in self.may_end and (self.stubborn or killed() is None):
+        while (
+            (order.tenant == "acme" or "sleeps" in order.tenant)
+            and name not in self.may_end
+            and (self.stubborn or killed() is None)
+        ):
             time.sleep(0.005)
         with self.lock:
             del self.running[order.label]
@@ -172,16 +179,61 @@ def test_a_job_that_may_not_start_takes_no_slot_from_another(street):
         until(lambda: street.later("small.csv").state is State.SUCCEEDED)
 
 
-def test_where_the_queue_cannot_choose_nobody_is_given_back(street, monkeypatch):
-    monkeypatch.setattr(type(street.world.queue), "chooses_tenants", False)
+def test_where_the_queue_cannot_choose_what_may_not_start_is_put_back(street, monkeypatch):
+    """SQS brings the messages of a tenant that has every slot, too."""
+    queue = street.world.queue
+    receive = queue.receive
+    monkeypatch.setattr(type(queue), "chooses_tenants", False)
+    monkeypatch.setattr(queue, "receive", lambda **given: receive(**(given | {"avoid": frozenset()})))
     with street.at_work():
         street.runs("a1.csv", "a2.csv")
         street.drop("globex", "small.csv")
-        street.boxes.may_end |= {"a1.csv", "a3.csv"}
+        until(lambda: street.later("small.csv").state is State.SUCCEEDED)
+        assert street.job("a2.csv").attempt == 0
+        street.boxes.may_end |= {"a1.csv", "a2.csv", "a3.csv"}
+        until(lambda: {street.later(name).state for name in ("a1.csv", "a2.csv", "a3.csv")} == {State.SUCCEEDED})
+    assert street.started() == {"a1.csv": 1, "a2.csv": 2, "a3.csv": 1}
+    assert street.boxes.most == 2
+
+
+def test_as_many_sleeping_tenants_as_slots_hold_nobody_beyond_a_quantum(street):
+    """Each has one slot, so that none has too many: the job that became long last makes room."""
+    for name in ("b1", "c1"):
+        street.drop("sleeps-" + name, name + ".csv")
+    with street.at_work():
+        street.runs("a1.csv", "b1.csv")
+        street.drop("globex", "small.csv")
+        street.world.clock.move(QUANTUM_SECONDS)
         until(lambda: street.job("small.csv").state is State.SUCCEEDED)
-        street.boxes.may_end |= {"a2.csv"}
+        street.runs("a1.csv", "c1.csv")  # nobody knows yet that it sleeps, too
+        assert (street.job("b1.csv").state, street.job("b1.csv").attempt) == (State.QUEUED, 0)
+        street.world.clock.move(QUANTUM_SECONDS)
+        street.small_drops(5)
+        street.runs("a1.csv")
+        street.boxes.may_end |= {"a1.csv"}
+        street.runs("b1.csv")
+        street.small_drops(5)
+        street.boxes.may_end |= {"b1.csv", "c1.csv", "a2.csv", "a3.csv"}
         until(lambda: {job.state for job in street.world.jobs()} == {State.SUCCEEDED})
-    assert set(street.started().values()) == {1}
+    assert street.boxes.most == 2, "more boxes than slots"
+    assert {job.inputs[0].name: job.attempts_total for job in street.world.jobs() if "sleeps" in job.tenant} == {
+        "b1.csv": 2,
+        "c1.csv": 2,
+    }
+
+
+def test_a_job_has_a_single_slot_for_longer_each_time(street):
+    with street.at_work(slots=1):
+        street.runs("a1.csv")
+        for times in range(1, 4):
+            street.drop("globex", f"small-{times}.csv")
+            street.world.clock.move(max(QUANTUM_SECONDS, 2 * longest_run(street.job("a1.csv"))) - 0.5)
+            street.runs("a1.csv")
+            assert street.started()["a1.csv"] == times
+            street.world.clock.move(1.0)
+            until(lambda: street.job(f"small-{times}.csv").state is State.SUCCEEDED)  # noqa: B023 - waited for here
+            street.runs("a1.csv")
+    assert street.job("a1.csv").attempt == 0, "it costs no attempt"
 
 
 def test_a_job_is_not_started_again_only_to_be_given_back(street):

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from core.jobs import State
-from core.ports import BoxReport
 from core.verdicts import Verdict
 from infra.local.folder import FolderStore
 from runner import surroundings
+from runner.boxes import BoxReport
 from runner.surroundings import DiskRoom
 from tests.support.world import World
 

@@ -60,7 +60,7 @@ def test_an_input_that_is_not_what_was_pinned_is_fetched_again(world: World, lyi
     world.work_off(world.runner())
     (job,) = world.jobs()
     assert (job.state, job.attempt, job.error) == (State.SUCCEEDED, 1, None)
-    seen = [order["inputs"][0]["sha256"] for order in world.sandbox.orders]
+    seen = [order.inputs[0].sha256 for order in world.sandbox.orders]
     assert seen == [hashlib.sha256(body).hexdigest()], "no box saw other bytes"
 
 

@@ -54,8 +54,8 @@ def test_whatever_becomes_of_a_pinned_memory_the_job_runs_and_is_told(local, bec
         local.put(OWN, becomes)
     local.work_off(local.runner())
     assert used(local)[1] == kept
-    refused = local.sandbox.orders[0].get("refused", [])
-    assert [one["key"] for one in refused if said in one["why"]] == ([OWN] if said else [])
+    refused = local.sandbox.orders[0].refused
+    assert [key for key, why in refused.items() if said in why] == ([OWN] if said else [])
     assert len(refused) == (said is not None)
 
 
@@ -72,7 +72,7 @@ def test_a_memory_that_was_broken_when_the_job_asked_is_used_after_the_answer(lo
 def test_a_shared_memory_that_is_not_there_is_named(local):
     local.intake.changed(local.drop(mapping={"memory": [SHARED]}))
     local.work_off(local.runner())
-    assert local.sandbox.orders[0]["refused"] == [{"key": SHARED, "why": "there is none"}]
+    assert local.sandbox.orders[0].refused == {SHARED: "there is none"}
 
 
 def test_a_shared_memory_that_was_broken_for_a_while_is_used_by_the_next_round(local):

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from core.jobs import InputRef, JobError, Mends, State
 from core.manifests import parse_manifest
 from core.verdicts import Verdict
+from runner.engine.contract import InputFile, Order
 from runner.origins import MAX_CORRECTIONS, OriginInputs, Origins, mends_of, stage_origin
 from runner.staging import Staged, StagingFailed
 from tests.contract.jobs import a_job
@@ -43,13 +45,18 @@ def names(found):
 
 def staged(world, job, found, folder):
     inputs = [
-        {"role": "primary", "name": i.name, "path": f"in/{n}", "size": 1, "sha256": "0"}
+        InputFile(role="primary", name=i.name, path=Path("in", str(n)), size=1, sha256="0")
         for n, i in enumerate(job.inputs)
     ]
     manifest = parse_manifest(b'{"manifest": 1, "name": "members", "fields": [{"name": "id"}]}')
     (folder / "in").mkdir(parents=True, exist_ok=True)
     made = stage_origin(
-        world.store, job, Staged(manifest, {"inputs": inputs}, None, None), found, folder, file_mb=FILE_MB
+        world.store,
+        job,
+        Staged(manifest, Order(manifest={}, inputs=tuple(inputs)), None, None),
+        found,
+        folder,
+        file_mb=FILE_MB,
     )
     return made.order
 
@@ -58,7 +65,7 @@ def test_the_inputs_of_a_drop_of_several_files_are_staged_apart(world, tmp_path)
     first = recorded(world, "f", "a.csv", "b.csv")
     job = recorded(world, "c", "c.xlsx", stamp=2.0)
     order = staged(world, job, corrects(world, job, first), tmp_path)
-    held = {i["name"]: (tmp_path / i["path"]).read_bytes() for i in order["inputs"] if i["role"] == "primary"}
+    held = {i.name: (tmp_path / i.path).read_bytes() for i in order.primary}
     assert held == {"a.csv": b"a.csv", "b.csv": b"b.csv"}
 
 
@@ -68,12 +75,12 @@ def test_what_a_person_decided_about_the_first_file_counts_for_its_corrections(w
     first = recorded(world, "f", "a.csv", decision=ref)
     job = recorded(world, "c", "c.xlsx", stamp=2.0)
     order = staged(world, job, corrects(world, job, first), tmp_path)
-    assert (order["decision"]["key"], order["decision"]["by"], order["sender"]) == (ref.key, "ann", "d")
-    assert (tmp_path / order["decision"]["path"]).read_bytes() == body
+    assert (order.decision.key, order.decision.by, order.sender) == (ref.key, "ann", "d")
+    assert (tmp_path / order.decision.path).read_bytes() == body
     foreign = world.store.head(world.put("inbox/acme/d/a.csv.decision.json", body[:-1] + b', "job": "another"}')).ref
     other = recorded(world, "g", "b.csv", decision=foreign)
     again = recorded(world, "h", "h.xlsx", stamp=3.0)
-    assert "decision" not in staged(world, again, corrects(world, again, other), tmp_path / "again")
+    assert staged(world, again, corrects(world, again, other), tmp_path / "again").decision is None
 
 
 def test_a_later_attempt_has_all_corrections_from_the_oldest_upload_to_the_newest(world):
@@ -154,7 +161,7 @@ def test_a_needed_file_that_is_gone_fails_the_job_and_another_correction_is_only
     found = corrects(world, two, first)
     world.store.delete("inbox/acme/d/one.xlsx")
     order = staged(world, two, found, tmp_path)
-    assert (order["lost"], [i["name"] for i in order["inputs"] if i["role"] == "mended"]) == (
+    assert (list(order.lost), [i.name for i in order.corrections]) == (
         ["one.xlsx"],
         ["two.xlsx"],
     )

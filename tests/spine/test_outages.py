@@ -15,9 +15,9 @@ import pytest
 
 from core.errors import CallRefused, ObjectRefused, SandboxUnavailable, StoreFull, StoreUnavailable
 from core.jobs import State
-from core.ports import BoxReport
 from core.verdicts import Verdict
 from runner.assembly import Runner
+from runner.boxes import BoxReport
 from tests.support.effort import QUICK
 from tests.support.places import PLACES
 from tests.support.world import World

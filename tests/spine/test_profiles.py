@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from core.jobs import Mends, OutputFile, State
 from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
-from runner.publish import PROFILE, Publisher, with_profile
+from runner.engine.contract import OutputName
+from runner.profiles import with_profile
+from runner.publish import Publisher
 from tests.contract.jobs import a_job
 from tests.support.world import World
 
@@ -27,7 +29,7 @@ def committed(world: World, name: str, *, stamp: float, rows: int, head=None, **
                                      files=(OutputFile(name="logs.txt", size=1, sha256="0"),), **more))  # fmt: skip
     world.store.put(staging_folder(job.job_id, job.fence) + "logs.txt", b"x")
     body = json.dumps(HEAD | (head or {})).encode() + b"\n" + BODY % rows
-    world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, body)
+    world.store.put(staging_folder(job.job_id, job.fence) + OutputName.PROFILE, body)
     return job
 
 
@@ -116,7 +118,9 @@ class TestKinds:
         jobs = [committed(world, f"n{n}", stamp=float(n), rows=n, head={"layout": str(n)}) for n in range(4)]
         wide = b"{}\n" + b" " * 400_000
         for n, job in enumerate(jobs):
-            world.store.put(staging_folder(job.job_id, job.fence) + PROFILE, b'{"layout": "%d"}\n' % n + wide[3:])
+            world.store.put(
+                staging_folder(job.job_id, job.fence) + OutputName.PROFILE, b'{"layout": "%d"}\n' % n + wide[3:]
+            )
             publisher(world).finish(job)
         assert world.store.head(profile_key(jobs[0])).size < 1 << 20
 
@@ -164,6 +168,6 @@ class TestMendedResults:
         first = self.first(world)
         job = self.mends(world, first)
         done = publisher(world).finish(job)
-        publisher(world).retract_latest(done)
+        publisher(world).latest.retract(done)
         assert mended_latest_key(job) == latest_key(first)
         assert self.named(world, latest_key(first)) == first.job_id

@@ -91,9 +91,9 @@ def test_a_latest_that_names_another_job_is_never_deleted(world, publisher):
     old, new = sorted(world.jobs(), key=lambda j: j.stamp)
     deleted = []
     world.store.delete = deleted.append
-    publisher.retract_latest(old)
+    publisher.latest.retract(old)
     assert deleted == []
-    publisher.retract_latest(new)
+    publisher.latest.retract(new)
     assert deleted == [LATEST]
 
 
@@ -102,7 +102,7 @@ def test_a_retracted_latest_is_not_pointed_at_an_older_version(world, publisher)
     for body in (b"id\n1\n", b"id\n2\n"):
         world.intake.changed(world.drop(body=body))
         world.work_off(runner)
-    publisher.retract_latest(max(world.jobs(), key=lambda j: j.stamp))
+    publisher.latest.retract(max(world.jobs(), key=lambda j: j.stamp))
     assert world.store.head(LATEST) is None
 
 

@@ -9,7 +9,7 @@ from core.errors import RecordNewer
 from core.jobs import InputRef, JobError, ObjectRef, OutputFile, State
 from core.keys import latest_key, result_key, staging_folder
 from core.verdicts import Verdict
-from runner.publish import read_order, result_body
+from runner.documents import read_order, result_body
 from tests.contract.jobs import NOW, a_job
 
 FILE = OutputFile(name="artifact.json", size=1, sha256="0" * 64)
@@ -147,7 +147,7 @@ def point(world, job, key, act):
         return found
 
     world.store.head = looked
-    world.runner().publisher._point_latest(job)
+    world.runner().publisher.latest.point(job)
 
 
 def test_what_latest_says_of_its_age_is_read_unless_a_newer_program_wrote_it():
@@ -180,7 +180,7 @@ def test_latest_is_taken_back_from_a_job_that_ended_otherwise_or_is_gone(world, 
     job = published(world, **({"state": state} if state else {}))
     if state is None:
         world.table.remove(job)
-    world.runner().publisher._take_back_latest(job)
+    world.runner().publisher.latest.take_back(job)
     kept = state in (State.SUCCEEDED, State.QUEUED)
     assert (world.store.head(latest_key(job)) is not None) is kept
 
@@ -189,7 +189,7 @@ def test_latest_falls_back_to_nothing_that_has_not_succeeded(world):
     job = published(world)
     for n, state in enumerate((State.FAILED, State.QUEUED, State.RUNNING, State.CANCELLED)):
         world.table.add(a_job(f"o{n}", state=state, subject="a.csv", stamp=20.0))
-    world.runner().publisher.retract_latest(job, fall_back=True)
+    world.runner().publisher.latest.retract(job, fall_back=True)
     assert world.store.head(latest_key(job)) is None
 
 

@@ -71,7 +71,7 @@ def test_a_reset_that_another_overtook_takes_nothing_from_the_run_that_followed(
     drop_and_work(world)
     (job,) = world.jobs()
     slow = Control(world.store, world.table, world.queue, world.clock)
-    retract = slow._publisher.retract_latest
+    retract = slow._publisher.latest.retract
 
     def overtaken(*args):
         """The row is marked; before anything is deleted, another reset and a runner that has copied its outputs."""
@@ -89,7 +89,7 @@ def test_a_reset_that_another_overtook_takes_nothing_from_the_run_that_followed(
             world.handle_one(world.runner())
         monkeypatch.setattr(world.store, "put", put)
 
-    monkeypatch.setattr(slow._publisher, "retract_latest", overtaken)
+    monkeypatch.setattr(slow._publisher.latest, "retract", overtaken)
     with pytest.raises(IllegalTransition):
         slow.reset(job.job_id)
     (job,) = world.jobs()

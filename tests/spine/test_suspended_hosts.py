@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from core.jobs import State
-from core.ports import BoxLimits
 from core.verdicts import Verdict
+from runner.boxes import BoxLimits
 from runner.sandbox import session
 from runner.sandbox.session import Excess, Watch
 from tests.support.world import World

@@ -4,14 +4,16 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.ports import BoxOrder, BoxReport, Isolation
 from core.verdicts import Verdict
 from runner import attempt
+from runner.boxes import BoxReport, Isolation
+from runner.engine.contract import InputFile, JobFacts, Order, SandboxFacts, VerifyOrder
 from runner.engine.report import report
-from runner.engine.review import decision_facts, question_id
+from runner.engine.review import question_id
 from runner.engine.review_page import review_page
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.order import summary_of, verify_review
@@ -22,12 +24,12 @@ from runner.engine.writing.book import ArchiveWriter
 PASSES = ("structure", "mapping", "read", "transform", "validate", "write")
 
 BOX = Isolation(driver="jail", level="isolated", rungs={}, gaps=())
-ORDER = {
-    "job": {"job_id": "a-b-1", "tenant": "a", "workflow": "b", "attempt": 1},
-    "params": {},
-    "inputs": [{"role": "primary", "name": "m.csv", "path": "in/0", "size": 3, "sha256": "0" * 64}],
-    "config": {"path": None, "digest": "d"},
-}
+ORDER = Order(
+    job=JobFacts(job_id="a-b-1", tenant="a", workflow="b", attempt=1),
+    manifest={},
+    inputs=(InputFile(role="primary", name="m.csv", path=Path("in", "0"), size=3, sha256="0" * 64),),
+    config_digest="d",
+)
 
 
 def workbook(rows: int = 1, *, title: str = "") -> bytes:
@@ -60,30 +62,29 @@ def zipped(parts: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def order_to_verify(
-    order: dict[str, Any], names: Iterable[str], isolation: Isolation, *, audit: bool = False, review: bool = False
-) -> dict[str, Any]:
+    order: Order, names: Iterable[str], isolation: Isolation, *, audit: bool = False, review: bool = False
+) -> VerifyOrder:
     """The order that the runner makes of a job's, as a driver would hand it on."""
-    made = attempt.verification_order(order)
-    made["verify"] |= {"audit": audit, "review": review}
-    inputs = [{"name": name, "path": name} for name in names]
-    told = {"driver": isolation.driver, "level": isolation.level}
-    made_there = ("report.html", "review.html", "rejects.xlsx")
-    return {**made, "inputs": inputs, "sandbox": told, "outputs": {n: n for n in made_there}}
+    return replace(
+        attempt.verification_order(order),
+        audit=audit,
+        review=review,
+        written={name: Path(name) for name in names},
+        sandbox=SandboxFacts(driver=isolation.driver, level=isolation.level),
+        outputs={name: Path(name) for name in ("report.html", "review.html", "rejects.xlsx")},
+    )
 
 
-def check(
-    order: dict[str, Any], paths: Mapping[str, Path], isolation: Isolation, *, audit: bool = False
-) -> dict[str, Any]:
+def check(order: Order, paths: Mapping[str, Path], isolation: Isolation, *, audit: bool = False) -> dict[str, Any]:
     """Verify outputs here, without a box; the counts that hold. Raises BadOutput."""
-    asked = order_to_verify(order, list(paths), isolation, audit=audit)
-    found = verify_outputs(asked, dict(paths))
+    asked = replace(order_to_verify(order, (), isolation, audit=audit), written=dict(paths))
+    found = verify_outputs(asked)
     report(found)
-    return attempt.counts({"summary": found["summary"]})
+    return attempt.counts(found["summary"])
 
 
-def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:
+def review(order: Order, questions: int = 1) -> dict[str, Any]:
     """The smallest review that a job can end with."""
-    inputs = [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]]
     asked = {
         "kind": "column", "input": None, "sheet": "Sheet1", "table": None, "column": "A", "header": "id", "field": None,
         "text": "Which field is column A?", "chosen": "id",
@@ -91,33 +92,31 @@ def review(order: dict[str, Any], questions: int = 1) -> dict[str, Any]:
     }  # fmt: skip
     return {
         "review_version": 1,
-        "job": order["job"] | {"params": order["params"]},
-        "inputs": inputs,
-        "answer_to": order.get("answer_to"),
-        "why": order["manifest"]["mapping"]["review"],
-        "decision": decision_facts(order.get("decision")),
+        "job": order.job.encode() | {"params": order.params},
+        "inputs": [i.facts.encode() for i in order.inputs],
+        "answer_to": order.answer_to,
+        "why": attempt.verification_order(order).why,
+        "decision": None if order.decision is None else order.decision.facts(),
         "questions": [asked | {"id": question_id("column", str(n))} for n in range(questions)],
         "left_out": 0,
     }
 
 
-def verify_here(order: BoxOrder, isolation: Isolation) -> BoxReport:
+def verify_here(order: VerifyOrder, scratch: Path, isolation: Isolation) -> BoxReport:
     """A box's work done in this process, for sandboxes that only pretend."""
-    asked = {**order.job, "sandbox": {"driver": isolation.driver, "level": isolation.level}}
-    paths = {given["name"]: order.scratch / given["path"] for given in order.job["inputs"]}
-    asks = bool(asked["verify"].get("review"))
-    page = order.scratch / ("review.html" if asks else "report.html")
+    asked = replace(order.below(scratch), sandbox=SandboxFacts(driver=isolation.driver, level=isolation.level))
+    page = scratch / ("review.html" if asked.review else "report.html")
     try:
-        found = verify_review(asked, paths) if asks else verify_outputs(asked, paths)
+        found = verify_review(asked) if asked.review else verify_outputs(asked)
     except BadOutput as error:
         return BoxReport(verdict=Verdict.BAD_OUTPUT, message=str(error))
-    page.write_text(review_page(found) if asks else report(found), encoding="utf-8")
-    summary = {"questions": len(found["questions"])} if asks else summary_of(found)
+    page.write_text(review_page(found) if asked.review else report(found), encoding="utf-8")
+    summary = {"questions": len(found["questions"])} if asked.review else summary_of(found)
     outputs = {page.name: page}
     if "profile" in found:
-        outputs["profile.json"] = order.scratch / "profile.json"
+        outputs["profile.json"] = scratch / "profile.json"
         outputs["profile.json"].write_bytes(as_bytes(found["profile"]))
-    return BoxReport(verdict=Verdict.OK, message="", claim={"summary": summary}, outputs=outputs)
+    return BoxReport(verdict=Verdict.OK, message="", claim=summary, outputs=outputs)
 
 
 COLUMN = {"column": "A", "header": "n", "field": None, "type": None}
@@ -130,23 +129,23 @@ PROFILE = {
 }  # fmt: skip
 
 
-def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> dict[str, Any]:
+def artifact(order: Order, isolation: Isolation, *, rows: int = 1) -> dict[str, Any]:
     findings = {"error": 0, "warning": 0, "info": 0}
     return {
         "artifact_version": 1,
-        "job": {**order["job"], "params": order["params"]},
+        "job": {**order.job.encode(), "params": order.params},
         "engine": {
             "name": "ade-drop",
             "version": "0",
             "readers": [],
             "sandbox": {"driver": isolation.driver, "level": isolation.level, "rungs": {}},
         },
-        "config": {"digest": order["config"]["digest"], "rules": []},
-        **({"decision": decision_facts(order["decision"])} if order.get("decision") else {}),
-        "inputs": [{k: i[k] for k in ("role", "name", "sha256", "size")} for i in order["inputs"]],
+        "config": {"digest": order.config_digest, "rules": []},
+        **({"decision": order.decision.facts()} if order.decision else {}),
+        "inputs": [i.facts.encode() for i in order.inputs],
         "sheets": [
             {
-                "input": order["inputs"][0]["name"] if order["inputs"] else "",
+                "input": order.inputs[0].name if order.inputs else "",
                 "name": "Sheet1",
                 "index": 0,
                 "visibility": "visible",
@@ -174,7 +173,7 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
                 "beside": [],
             }
         ],
-        **({"profile": PROFILE | {"rows": rows}} if order.get("decision") else {}),
+        **({"profile": PROFILE | {"rows": rows}} if order.decision else {}),
         "mapping": [],
         "readings": [],
         "transforms": [],
@@ -207,7 +206,7 @@ def artifact(order: dict[str, Any], isolation: Isolation, *, rows: int = 1) -> d
     }
 
 
-def audit(order: dict[str, Any], isolation: Isolation) -> dict[str, Any]:
+def audit(order: Order, isolation: Isolation) -> dict[str, Any]:
     """An artifact of a job that wrote no workbook."""
     told = artifact(order, isolation)
     told["sheets"] = []

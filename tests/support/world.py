@@ -10,9 +10,9 @@ from typing import Any
 
 from core.jobs import Job
 from core.keys import result_key
-from core.ports import BoxOrder, BoxReport, Isolation, JobQuery, Killed, OnEvent, ignore_event
+from core.ports import JobQuery
 from core.settings import Settings
-from core.verdicts import EXPLAINED, Verdict
+from core.verdicts import Verdict
 from handlers.intake import Intake
 from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
@@ -20,7 +20,9 @@ from infra.telemetry import Telemetry
 from infra.wiring import Stack
 from runner.assembly import Runner, assemble
 from runner.attempt import Boxes
+from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
 from runner.control import Control
+from runner.engine.contract import EXPLAINED, Order, VerifyOrder
 from runner.sandbox.install.layers import Layers
 from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded
@@ -80,19 +82,19 @@ class ScriptedSandbox:
     def __init__(self) -> None:
         self.verdict = Verdict.OK
         self.during: Callable[[], None] = lambda: None
-        self.orders: list[dict[str, Any]] = []
+        self.orders: list[Order] = []
         self.asks = False  # as an engine that is unsure until somebody decides
 
     def isolation(self) -> Isolation:
         return Isolation(driver="scripted", level="isolated", rungs={}, gaps=())
 
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
-        if "verify" in order.job:
-            return verify_here(order, self.isolation())
+        if isinstance(order.job, VerifyOrder):
+            return verify_here(order.job, order.scratch, self.isolation())
         self.orders.append(order.job)
         during, self.during = self.during, lambda: None
         verdict, self.verdict = self.verdict, Verdict.OK
-        if self.asks and verdict is Verdict.OK and not (order.job.get("decision") or order.job.get("review")):
+        if self.asks and verdict is Verdict.OK and not (order.job.decision or order.job.accept):
             verdict = Verdict.NEEDS_REVIEW
         during()
         stopped = killed()
@@ -104,9 +106,9 @@ class ScriptedSandbox:
             return BoxReport(verdict=verdict, message="scripted", log=log)
         rows = (order.scratch / "in" / "0").stat().st_size
         told = artifact(order.job, self.isolation(), rows=rows)
-        if order.job.get("decision"):
-            told["profile"] |= {"answers": _applied((order.scratch / order.job["decision"]["path"]).read_bytes())}
-        title = order.job["manifest"]["name"]
+        if order.job.decision is not None:
+            told["profile"] |= {"answers": _applied((order.scratch / order.job.decision.path).read_bytes())}
+        title = str(order.job.manifest["name"])
         bodies = {"normalized.xlsx": workbook(rows, title=title), "artifact.json": as_bytes(told)}
         if verdict is Verdict.NEEDS_REVIEW:
             bodies = {"review.json": as_bytes(review(order.job))}

@@ -10,9 +10,9 @@ import openpyxl
 
 from core.decisions import parse_decision
 from core.manifests import parse_manifest
-from core.ports import Isolation
+from runner.boxes import Isolation
+from runner.engine.contract import EXPLAINED, Order
 from runner.engine.job import run as run_engine
-from runner.engine.protocol import EXPLAINED
 from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
 
@@ -168,9 +168,8 @@ def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return
-    inputs = [{"size": 0, "sha256": "", **given} for given in order["inputs"]]
     box = Isolation(driver=order["sandbox"]["driver"], level=order["sandbox"]["level"], rungs={}, gaps=())
-    asked = order_to_verify({**order, "inputs": inputs}, names, box, audit=audit, review=review)
+    asked = order_to_verify(Order.decode(order), names, box, audit=audit, review=review).encode()
     channel = io.StringIO()
     assert run_engine(asked, channel, folder=folder) == 0
     said = json.loads(channel.getvalue())

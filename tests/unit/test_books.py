@@ -11,8 +11,9 @@ import pytest
 from engine_jobs import run_job, workbook
 from openpyxl.utils import coordinate_to_tuple, get_column_letter
 
-from core.ports import Isolation
+from runner.boxes import Isolation
 from runner.engine import job
+from runner.engine.contract import InputFile, JobFacts, Order
 from runner.engine.explain import explain
 from runner.engine.spool import Room
 from runner.engine.writing import book
@@ -22,13 +23,12 @@ FIELDS = [{"name": "code"}, {"name": "n", "type": "integer"}]
 BOX = Isolation(driver="process", level="limits", rungs={}, gaps=())
 
 
-ORDER = {
-    "job": {"job_id": "acme-test-1", "tenant": "acme", "workflow": "test", "attempt": 1},
-    "params": {},
-    "manifest": {"name": "test"},
-    "inputs": [{"role": "primary", "name": "in.xlsx", "size": 1, "sha256": "0" * 64}],
-    "config": {"digest": "0" * 8},
-}
+ORDER = Order(
+    job=JobFacts(job_id="acme-test-1", tenant="acme", workflow="test", attempt=1),
+    manifest={"name": "test"},
+    inputs=(InputFile(role="primary", name="in.xlsx", path=Path("in.xlsx"), size=1, sha256="0" * 64),),
+    config_digest="0" * 8,
+)
 
 
 def check(done):

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core import budget
-from core.budget import MAX_MISTAKES, Budget, WeighedCache, parse, read, validate, weigh
+from core.budget import MAX_MISTAKES, Budget, parse, read, validate, weigh
+from core.caches import BoundedCache
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid
 from core.manifests import Manifest, parse_manifest
@@ -149,33 +150,10 @@ def test_a_refusal_holds_on_to_nothing_of_the_text(parsed, invalid, document):
     assert len(told) < 20_000
 
 
-class TestKept:
-    def test_the_least_recently_used_goes_first(self):
-        kept = WeighedCache[str, int](8)
-        for key in "abacd":
-            kept.keep(key, 1, 2)
-        assert kept.get("b") == 1
-        kept.keep("e", 1, 2)
-        assert [key for key in "abcde" if kept.get(key)] == ["b", "c", "d", "e"]
-
-    def test_what_would_push_out_much_else_is_not_kept(self):
-        kept = WeighedCache[str, int](100)
-        kept.keep("large", 1, 26)
-        kept.keep("small", 1, 25)
-        assert (kept.get("large"), kept.get("small")) == (None, 1)
-
-    def test_the_same_again_weighs_once(self):
-        kept = WeighedCache[str, int](8)
-        for _ in range(10):
-            kept.keep("a", 1, 2)
-        kept.keep("b", 1, 2)
-        assert kept.get("a") == kept.get("b") == 1
-
-
 class TestParsing:
     def test_a_content_is_parsed_once_whether_it_is_valid_or_not(self, monkeypatch):
         calls = []
-        monkeypatch.setattr(parsing, "_found", WeighedCache(1_000_000))
+        monkeypatch.setattr(parsing, "_found", BoundedCache(1_000_000))
         monkeypatch.setattr(parsing, "parse_manifest", lambda body: (calls.append(body), parse_manifest(body))[1])
         for body in (b'{"manifest": 1, "name": "m", "fields": [{"name": "a"}]}', b"{}"):
             for _ in range(3):
@@ -184,7 +162,7 @@ class TestParsing:
         assert len(calls) == 2
 
     def test_what_is_kept_of_a_refusal_does_not_keep_the_text(self, monkeypatch):
-        kept = WeighedCache(1_000_000)
+        kept = BoundedCache(1_000_000)
         monkeypatch.setattr(parsing, "_found", kept)
         body = b'{"manifest": 1, "name": "' + b"x" * 9000 + b'"}'
         with pytest.raises(ManifestInvalid):

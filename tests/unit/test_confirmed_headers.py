@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from core.budget import WeighedCache
+from core.caches import BoundedCache
 from core.memories import MemoryInvalid
 from infra import parsing
 from infra.parsing import check_memory
@@ -78,7 +78,7 @@ def made(monkeypatch):
 
     watch(parsing, "parse_memory")
     watch(staging, "indexed")
-    monkeypatch.setattr(parsing, "_found", WeighedCache(10_000))
+    monkeypatch.setattr(parsing, "_found", BoundedCache(10_000))
     return calls
 
 

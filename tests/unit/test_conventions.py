@@ -357,6 +357,30 @@ def test_short_years_of_either_century_are_reported():
     assert not read_column("date", ["31/12/24", "30/11/25", "29/10/25", "28/09/26"]).warned
 
 
+@pytest.mark.parametrize("name", ["born", "Geburtsdatum", "date_of_birth"])
+def test_a_birth_is_not_decades_ahead_and_a_hundred_years_are_reported(tmp_path, name):
+    years = ["85", "03", "97", "29", "08", "31"]
+    rows = [["id", name], *([str(n), f"{n + 13}.09.{year}"] for n, year in enumerate(years))]
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": name, "type": "date"}], ";")
+    assert [d.year for d in done.column(name)][5] == 1931
+    assert codes(done) == {"century_assumed"}
+    done = run_csv(tmp_path, rows[:-1], [{"name": "id"}, {"name": name, "type": "date"}], ";")
+    assert codes(done) == {"century_assumed"}, "1929 or 2029"
+
+
+def test_short_years_of_births_and_of_other_days_without_doubt_are_not_reported(tmp_path):
+    rows = [
+        ["id", "born", "paid"],
+        ["a", "31.12.98", "28-Feb-27"],
+        ["b", "30.11.72", "28-Feb-29"],
+        ["c", "13.05.11", "31-Jan-01"],
+    ]
+    fields = [{"name": "id"}, {"name": "born", "type": "date"}, {"name": "paid", "type": "date"}]
+    done = run_csv(tmp_path, rows, fields, ";")
+    assert [d.year for d in done.column("born")] == [1998, 1972, 2011]
+    assert codes(done) == set()
+
+
 def test_short_years_that_come_first_are_reported():
     read = read_column("date", [f"25/12/{n:02}" for n in range(1, 31)])
     assert read.values[4] == date(2025, 12, 5)
@@ -502,6 +526,13 @@ def test_a_short_year_that_no_look_at_the_column_met_is_reported_at_its_cell(tmp
     rows = [["id", "day"], *([str(n), f"2024-03-{n % 28 + 1:02}"] for n in range(6000))]
     rows[4101][1] = "3-Feb-45"
     done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "day", "type": "date"}])
+    assert "century_assumed" in done.artifact["validation"]["by_code"]
+
+
+def test_a_short_year_of_a_birth_that_no_look_at_the_column_met_is_reported_at_its_cell(tmp_path):
+    rows = [["id", "born"], *([str(n), f"1984-03-{n % 28 + 1:02}"] for n in range(6000))]
+    rows[4101][1] = "3-Feb-27"
+    done = run_csv(tmp_path, rows, [{"name": "id"}, {"name": "born", "type": "date"}])
     assert "century_assumed" in done.artifact["validation"]["by_code"]
 
 

@@ -20,7 +20,7 @@ from core.jobs import (
     move,
     start,
 )
-from core.verdicts import EXPLAINED, FAULTS, Verdict
+from core.verdicts import FAULTS, Verdict
 
 S = State
 BACK = {S.EXPIRED, S.QUEUED, S.AWAITING, S.SCHEDULED}
@@ -38,13 +38,6 @@ WHOSE = {
 def test_every_verdict_has_its_word_its_fault_and_its_end():
     assert {str(verdict): str(fault) for verdict, fault in FAULTS.items()} == WHOSE
     assert [str(verdict) for verdict in Verdict] == list(WHOSE)
-    assert {str(verdict) for verdict in EXPLAINED} == {
-        "nothing_mapped",
-        "empty_input",
-        "rows_rejected",
-        "drifted",
-        "needs_review",
-    }
     ends = {str(v): decide(v, attempt=3, policy=RetryPolicy(), jitter=0.0) for v in Verdict if v is not Verdict.OK}
     told = {"cancelled": S.CANCELLED, "wall_clock": S.TIMED_OUT, "input_gone": S.SKIPPED}
     assert ends == {

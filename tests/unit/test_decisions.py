@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.decisions import MAX_DECISION_BYTES, DecisionInvalid, decision_schema, misfits, parse_decision
+from core.decisions import MAX_DECISION_BYTES, DecisionInvalid, decision_schema, is_for, misfits, parse_decision
 from core.jobs import Job, JobError, ObjectRef, Review, State, ask, decided, undecided
 from core.verdicts import Verdict
 
@@ -89,8 +89,8 @@ def test_a_decision_may_name_only_workflows_and_fields_of_its_file():
 
 
 def test_the_published_schema_is_that_of_the_model():
-    docs = Path(__file__).parents[2] / "docs"
-    assert json.loads((docs / "decision.schema.json").read_text()) == decision_schema()
+    published = Path(__file__).parents[2] / "docs" / "reference" / "decision.schema.json"
+    assert json.loads(published.read_text()) == decision_schema()
 
 
 def asked(**more):
@@ -138,3 +138,22 @@ def test_a_review_that_nobody_answered_is_accepted_where_the_manifest_says_so():
     job = replace(asked(), review=Review(questions=2, on_expiry="accept"))
     accepted = undecided(job, now=200.0)
     assert (accepted.state, accepted.review.accepted) == (State.QUEUED, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "fits", "fits_planned"),
+    [
+        ({}, True, True),
+        ({"workflow": "b"}, True, True),
+        ({"workflow": "c"}, False, False),
+        ({"job": "a-b-1"}, True, True),
+        ({"job": "a-b-1234"}, False, True),  # the id that a planned job gets where another one has the shorter
+        ({"job": "a-b"}, False, False),
+        ({"job": "a-b-2"}, False, False),
+        ({"workflow": "b", "job": "a-b-1"}, True, True),
+        ({"workflow": "c", "job": "a-b-1"}, False, False),
+    ],
+)
+def test_a_decision_fits_the_jobs_that_it_does_not_exclude(names, fits, fits_planned):
+    decision = parse_decision(json.dumps({"decision": 1, "by": "ann", "accept": True} | names).encode())
+    assert (is_for(decision, JOB), is_for(decision, JOB, is_planned=True)) == (fits, fits_planned)

@@ -49,7 +49,7 @@ def named(plan: DeployPlan, name: str) -> str:
 
 
 class TestSaysWhatYamlSays:
-    """The plan is read from the template's text; a YAML parser agrees."""
+    """The plan shows texts as they are written; a second reading, with CloudFormation's short forms, agrees."""
 
     def test_of_resources(self):
         said = {one.id: one for one in make_plan("ade", {}).resources}

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+from datetime import date
 from pathlib import Path
 from time import process_time
 
@@ -40,6 +41,11 @@ def test_so_do_texts_as_people_write_them(kind):
         ("percent", ["(45%)", "1"]),  # negative by brackets
         ("date", ["１.２.２０２５"]),  # digits of another width
         ("date", ["segunda-feira, 05/01/2026"]),
+        ("date", ["25/12/20261015", "01/02/2026"]),  # a time of day without separators
+        ("date", ["25/12/20261", "01/02/2026"]),  # digits that are no time of day
+        ("date", ["Mon, 05/01/2026", "01/02/2026"]),  # a weekday that fits one order only
+        ("datetime", ["Mon 01.05.2026 10:15 cet", "01/02/2026 10:15"]),
+        ("datetime", ["2026-01-31 10:15 cet", "2026-01-31 10:15", "2026-01-31 10:15-11:00"]),
         ("decimal", ["12,5%", "1.234"]),  # not a number of this type, so no evidence
         ("money", ["1.5\x1f2,5", "1.234"]),
         ("boolean", ["\u200bx", "yes"]),
@@ -47,6 +53,24 @@ def test_so_do_texts_as_people_write_them(kind):
 )
 def test_what_sampling_once_missed(kind, texts):
     assert list(differences(Column({"name": "a", "type": kind}, texts))) == []
+
+
+def test_a_weekday_settles_the_order_of_its_column():
+    column = Column({"name": "a", "type": "date"}, ["Mon, 05/01/2026", "02/03/2026"])
+    assert column.values == [date(2026, 1, 5), date(2026, 3, 2)]
+    assert [column.odd(text) for text in column.texts] == [(), ()]
+
+
+def test_a_weekday_that_contradicts_its_column_is_read_by_its_own_order_and_reported():
+    column = Column({"name": "a", "type": "date"}, ["31/12/2025", "25/11/2025", "Mon, 01/05/2026"])
+    assert column.values[2] == date(2026, 1, 5)
+    assert column.odd("Mon, 01/05/2026") == ("date_order_mixed",)
+
+
+def test_zones_in_small_letters_are_sampled_as_they_are_converted():
+    texts = ["2026-01-31 10:15 cet", "2026-01-31 10:15", "2026-01-31 10:15-11:00"]
+    tally = tally_of(Field({"name": "a", "type": "datetime"}), texts)
+    assert (tally.zoned, tally.unzoned) == (1, 1)  # the last one is from a time to another
 
 
 def test_a_percent_sign_is_evidence_for_other_columns():

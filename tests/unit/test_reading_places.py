@@ -211,9 +211,9 @@ def test_merges_hidden_rows_and_columns_and_frozen_panes_are_reported(tmp_path):
     assert layout.autofilter == (1, 1, 9, 3)
 
 
-def test_bold_filled_bordered_and_centred_cells_are_marked(tmp_path):
+def test_bold_filled_and_struck_cells_are_marked(tmp_path):
     look = (
-        '<fonts><font/><font><b/></font><font><b val="0"/><i/></font></fonts>'
+        '<fonts><font/><font><b/></font><font><b val="0"/><i/><strike/></font></fonts>'
         '<fills><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="solid"/></fill></fills>'
         '<borders><border/><border><top style="thin"/><bottom style="medium"/></border></borders>'
     )
@@ -224,8 +224,8 @@ def test_bold_filled_bordered_and_centred_cells_are_marked(tmp_path):
     row = "".join(number(f"{'ABCD'[n]}1", n, f' s="{n}"') for n in range(4))
     layout = layout_of(xlsx(tmp_path, sheet(f'<row r="1">{row}</row>'), style=styles(cells=cells, extra=look)))
     assert layout.bold == {1: {2}}
-    assert layout.filled == layout.border_top == layout.border_bottom == {1: {3}}
-    assert layout.centred == layout.italic == layout.indented == {1: {4}}
+    assert layout.filled == {1: {3}}
+    assert layout.struck == {1: {4}}
     assert layout.styled_rows == 1
 
 

@@ -9,7 +9,7 @@ import xlsxwriter
 import xlwt
 
 from runner.engine.reading import open_book
-from runner.engine.reading.runs import Noted, Run, shown
+from runner.engine.reading.runs import Noted, Run, may_be_twice, shown
 from tests.unit.engine_jobs import run_job
 from tests.unit.workbook_makers import brt, ods, wide, xlsb
 
@@ -323,6 +323,17 @@ def test_letters_encoded_twice_inside_a_workbook_are_reported_at_their_cells(tmp
         sheet.write_row(at, 0, row)
     book.close()
     assert run_job(tmp_path, fields=FIELDS).cells("encoded_twice") == ["A3"]
+
+
+@pytest.mark.parametrize("text", ["Müller", "Łukasz", "Žižková", "Ąćęł", "Иван", "Ελλάδα", "“so”", "Åström"])
+def test_letters_of_any_alphabet_encoded_twice_are_reported_and_the_right_ones_are_not(text):
+    assert may_be_twice(f"a {text.encode().decode('cp1252', 'replace')} b")
+    assert not may_be_twice(f"a {text} b")
+
+
+@pytest.mark.parametrize("text", ["Å\u2013Ö", "»Å«", "«Ä»", "“Ä”", "Ñandú", "ÐÑ", "ÅÄÖ £ 5"])
+def test_signs_beside_letters_are_not_taken_for_letters_encoded_twice(text):
+    assert not may_be_twice(text)
 
 
 def test_two_cells_at_one_address_are_reported(tmp_path):

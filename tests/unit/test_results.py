@@ -8,7 +8,7 @@ import pytest
 from core.jobs import InputRef, Job, JobError, ObjectRef, OutputFile, State
 from core.keys import latest_key, result_key
 from core.verdicts import Verdict
-from runner.publish import latest_body, result_body
+from runner.documents import latest_body, result_body
 
 REF = ObjectRef(key="inbox/acme/d/a.csv", version="v1", digest="d1", size=7)
 JOB = Job(

@@ -9,6 +9,7 @@ import pytest
 from engine_jobs import run_job
 
 from core.memories import parse_memory
+from runner.engine.options import JobOptions
 from runner.engine.protocol import read_order
 from runner.engine.review import Answers, Asking
 
@@ -218,7 +219,7 @@ def test_an_answer_that_is_no_row_does_not_take_the_header_away(tmp_path, value)
 
 
 def test_review_json_keeps_its_published_schema(tmp_path):
-    schema = json.loads((SCHEMAS / "docs/review.schema.json").read_text())
+    schema = json.loads((SCHEMAS / "docs/reference/review.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     done = run_job(tmp_path, ROWS, **UNSURE)
     jsonschema.Draft202012Validator(schema).validate(json.loads((done.folder / "review.json").read_bytes()))
@@ -355,8 +356,7 @@ def drifted(decision=None):
         },
         Path(),
     )  # fmt: skip
-    answers = Answers(decision and {"body": decision})
-    return Asking(order, answers, [], valued=(), headless=False).drift("new: “Fax”")
+    return Asking(order, JobOptions.parse(order.manifest), Answers(decision), [], valued=()).drift("new: “Fax”")
 
 
 def test_columns_that_drifted_are_asked_about_until_somebody_accepts_them():

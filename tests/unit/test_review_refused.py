@@ -1,29 +1,30 @@
 """review.json comes from a box: what does not hold is refused, and no page is made of it."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from core.ports import Isolation
+from runner.boxes import Isolation
+from runner.engine.contract import InputFile, JobFacts, Order
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.order import verify_review
 from tests.support.outputs import order_to_verify, review
 
 BOX = Isolation(driver="process", level="limits", rungs={}, gaps=())
-ORDER = {
-    "order": 1,
-    "job": {"job_id": "acme-m-1", "tenant": "acme", "workflow": "m", "attempt": 1},
-    "manifest": {"name": "m", "mapping": {"review": "unsure"}},
-    "params": {},
-    "inputs": [{"role": "primary", "name": "a.csv", "path": "in/0", "sha256": "0" * 64, "size": 3}],
-    "config": {"path": None, "digest": "d"},
-}
+ORDER = Order(
+    job=JobFacts(job_id="acme-m-1", tenant="acme", workflow="m", attempt=1),
+    manifest={"name": "m", "mapping": {"review": "unsure"}},
+    inputs=(InputFile(role="primary", name="a.csv", path=Path("in", "0"), sha256="0" * 64, size=3),),
+    config_digest="d",
+)
 
 
 def verified(tmp_path, found, order=ORDER):
     (tmp_path / "review.json").write_bytes(found if isinstance(found, bytes) else json.dumps(found).encode())
     asked = order_to_verify(order, ["review.json"], BOX, audit=True, review=True)
-    return verify_review(asked, {"review.json": tmp_path / "review.json"})
+    return verify_review(asked.below(tmp_path))
 
 
 def test_an_honest_review_holds(tmp_path):
@@ -33,7 +34,7 @@ def test_an_honest_review_holds(tmp_path):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"job": ORDER["job"] | {"job_id": "globex-m-1", "params": {}}}, "its job"),
+        ({"job": ORDER.job.encode() | {"job_id": "globex-m-1", "params": {}}}, "its job"),
         ({"inputs": []}, "its inputs"),
         ({"decision": {"key": "k", "version": "v", "sha256": "", "by": "mallory"}}, "its decision"),
         ({"why": "always"}, "although the manifest"),
@@ -65,6 +66,6 @@ def test_a_question_out_of_bounds_is_refused(tmp_path, change):
 
 
 def test_a_job_whose_manifest_never_asks_cannot_ask(tmp_path):
-    never = ORDER | {"manifest": {"name": "m", "mapping": {"review": "never"}}}
+    never = replace(ORDER, manifest={"name": "m", "mapping": {"review": "never"}})
     with pytest.raises(BadOutput):
         verified(tmp_path, review(ORDER), never)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.sandbox.claims import MAX_LINE, Channel, ChannelViolation, parse_line, printable
+from runner.engine.contract import MAX_LINE, FinalEvent, PassProgress, printable
+from runner.sandbox.claims import Channel, ChannelViolation, parse_line
 from runner.sandbox.session import read_ready
 
 END = b'{"event": "end", "ok": true, "summary": {"rows_out": 3}}\n'
@@ -90,14 +91,14 @@ def test_a_closing_error_keeps_only_what_is_known_of_its_place():
     line = {"code": "rule_error", "message": "m", "where": {"rule": "r", "line": 3, "cell": None, "value": "secret"}}
     channel = Channel()
     channel.feed(json.dumps({"event": "end", "ok": False, "error": line}).encode() + b"\n")
-    assert channel.end["error"]["where"] == {"rule": "r", "line": 3}
+    assert channel.end.error.where == {"rule": "r", "line": 3}
 
 
 def test_a_long_message_is_cut():
     line = {"event": "end", "ok": False, "error": {"code": "rule_error", "message": "m" * 9999}}
     channel = Channel()
     channel.feed(json.dumps(line).encode() + b"\n")
-    assert len(channel.end["error"]["message"]) == 2000
+    assert len(channel.end.error.message) == 2000
 
 
 @given(st.lists(st.integers(1, 40), max_size=20))
@@ -108,7 +109,7 @@ def test_events_are_the_same_however_the_bytes_are_cut(sizes):
         events += channel.feed(data[at : at + size])
         at += size
     channel.close()
-    assert [event["event"] for event in events] == ["progress", "progress", "progress", "end"]
+    assert [type(event) for event in events] == [PassProgress, PassProgress, PassProgress, FinalEvent]
 
 
 @given(st.binary(max_size=200))

@@ -3,6 +3,7 @@
 import pytest
 
 from runner.engine.fields import Field
+from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Layout, open_book
 from runner.engine.structure import find_tables
 from runner.engine.survey import DeclaredNames, NamedHeadings
@@ -27,7 +28,7 @@ WORDS = [
 ]
 
 
-def looked_at(folder, lines, kind, names=None, reading=None):
+def looked_at(folder, lines, kind, names=None, reading=AS_FOUND):
     fields = [Field({"name": name, "type": "text"}) for name in names or ()]
     headings = DeclaredNames(NamedHeadings(fields)) if fields else None
     path = written(folder, lines, kind)
@@ -153,7 +154,7 @@ def test_what_may_be_a_caption_stays_data_and_is_named():
 
 
 def test_what_may_be_a_caption_is_one_where_captions_are_wanted():
-    (table,) = find_tables(Grid(DOUBTFUL), reading={"group_rows": "fill"})
+    (table,) = find_tables(Grid(DOUBTFUL), reading=ReadingOptions(group_rows="fill"))
     assert (table.groups, table.choices) == ({2}, ())
 
 
@@ -280,18 +281,20 @@ def test_a_header_can_be_named(tmp_path):
 
 def test_stacked_headers_can_be_named():
     lines = [["Plan"], ["Gold", None, "Silver", None], ["low", "high", "low", "high"], [1, 2, 3, 4], [5, 6, 7, 8]]
-    (table,) = find_tables(Grid(lines), reading={"header_rows": [2, 3]})
+    (table,) = find_tables(Grid(lines), reading=ReadingOptions(header_rows=(2, 3)))
     assert [one.name for one in table.columns] == ["Gold / low", "Gold / high", "Silver / low", "Silver / high"]
     assert (table.titles, table.data_range.a1) == ((1,), "A4:D5")
 
 
 def test_a_named_header_row_that_is_blank_is_reported():
-    (table,) = find_tables(Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading={"header_rows": [3]})
+    (table,) = find_tables(
+        Grid([["name", "pay"], ["Ann", 1.5], [], ["Bob", 2.5]]), reading=ReadingOptions(header_rows=(3,))
+    )
     assert [(one.kind, one.sure) for one in table.choices] == [("header", False)]
 
 
 def test_no_header_at_all_makes_every_row_data():
-    (table,) = find_tables(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading={"header": "none"})
+    (table,) = find_tables(Grid([["name", "pay"], ["Ann", 1.5], ["Bob", 2.5]]), reading=ReadingOptions(header="none"))
     assert (table.header_rows, table.data_range.a1) == ((), "A1:B3")
 
 
@@ -352,7 +355,7 @@ def test_the_manifest_line_that_settles_captions_does_settle_them(tmp_path, aske
         ["Grand total", 10, None, 42],
         ["Note: all in EUR", None, None, None],
     ]
-    (table,) = looked_at(tmp_path, lines, "xlsx", lines[0], reading={"group_rows": asked})
+    (table,) = looked_at(tmp_path, lines, "xlsx", lines[0], reading=ReadingOptions(group_rows=asked))
     told = [one.kind for one in table.choices if not one.sure]
     assert (sorted(table.groups), told) == {
         "drop": ([6], ["group"]),

@@ -2,7 +2,9 @@
 
 import pytest
 
+from runner.engine.options import ReadingOptions
 from runner.engine.structure import find_tables
+from runner.engine.structure.tables import Proof
 from tests.unit.engine_jobs import run_job
 from tests.unit.test_structure_families import rows_in
 from tests.unit.test_structure_finding import Grid
@@ -98,7 +100,7 @@ def test_a_bare_sum_of_many_precise_numbers_is_left_out():
 
 def test_the_manifest_drops_what_may_be_a_total():
     days = [[f"2024-05-{n:02}", n * 10.5] for n in range(1, 9)]
-    table = table_of([["day", "amount"], *days, [None, 378]], reading={"total_rows": "drop"})
+    table = table_of([["day", "amount"], *days, [None, 378]], reading=ReadingOptions(total_rows="drop"))
     assert (table.totals, doubts(table)) == ({10}, [])
 
 
@@ -255,3 +257,56 @@ def test_a_long_name_is_no_remark():
     long = "Association of Retired Railway Workers, Upper Valley Branch (12 persons)"
     table = table_of([STAY, *GUESTS, [long, None, None, None], ["n.n.", None, None, None]])
     assert all(row.proof is None for row in table.left_out.values())
+
+
+ANSWERS = [["ok", "Faro", "33"], ["none", "Hasselt", "83"], ["Total chaos", "York", "18"], ["ok", "Bilbao", "44"],
+           ["none", "Trier", "46"], ["Total chaos", "Sion", "46"], ["none", "Lyon", "61"]]  # fmt: skip
+
+
+def test_a_text_that_records_have_too_is_a_record_where_it_is_alone_and_so_are_others_of_its_column():
+    lines = [["answer", "city", "score"], ["More seats please!", None, None], *ANSWERS[:3], ["Total chaos", None, None]]
+    lines += [*ANSWERS[3:], ["Never again.", None, None], ANSWERS[0]]
+    assert rows_in(table_of(lines), lines) == list(range(2, len(lines) + 1))
+
+
+def test_an_answer_that_begins_like_a_total_is_a_record_where_others_leave_all_but_the_answer_blank():
+    lines = [["answer", "city", "score"]]
+    for n, answer in enumerate(ANSWERS * 3):
+        lines += [answer] if n % 2 else [answer, [answer[0], None, None]]
+    table = table_of(lines)
+    assert (rows_in(table, lines), doubts(table)) == (list(range(2, len(lines) + 1)), [])
+
+
+def test_captions_that_only_words_speak_for_are_left_out_with_a_warning(tmp_path):
+    lines = [["item", "price"], ["from the garden", None], *([f"A{n}", n * 3] for n in range(4))]
+    lines += [["from the shop", None], *([f"B{n}", n * 7] for n in range(4))]
+    done = run_job(tmp_path, lines, fields=[{"name": "item"}, {"name": "price", "type": "integer"}])
+    left = [f for f in done.findings if f["code"] in ("rows_group", "rows_doubtful")]
+    assert [f["row"] for f in left] == [2, 7]
+
+
+def test_a_caption_in_bold_or_of_a_place_of_its_own_needs_no_warning():
+    lines = [["item", "price"], ["Garden:", None], *([f"A{n}", n * 3] for n in range(4))]
+    lines += [["Shop:", None], *([f"B{n}", n * 7] for n in range(4))]
+    table = table_of(lines)
+    assert {row.proof for row in table.left_out.values()} == {Proof.HEADS}
+
+
+def test_a_sentence_below_is_not_left_out_silently_where_other_records_have_a_single_cell():
+    lines = [["answer", "city", "score"], ["none", None, None], *ANSWERS[:2]]
+    lines.append(["It took far too long until somebody answered the phone, and then I was cut off.", None, None])
+    table = table_of(lines)
+    assert 5 not in table.left_out or table.left_out[5].proof is None
+
+
+def test_a_title_that_is_but_a_word_such_as_legend_is_not_left_out_silently():
+    books = [["Source Code", "Pablo Abbott", "1968", "B32"], ["Notes on a Scandal", "Tessa Marchetti", "1997", "A53"],
+             ["The Sum of All Fears", "Edda Marchetti", "1990", "F56"], ["Page Eight", "Pablo Tanner", "1958", "C45"]]  # fmt: skip
+    lines = [
+        ["title", "author", "year", "shelf"],
+        *books,
+        ["A Note of Hope", None, None, None],
+        ["Legend", None, None, None],
+    ]
+    table = table_of(lines)
+    assert 7 not in table.left_out or table.left_out[7].proof is None

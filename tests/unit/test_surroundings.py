@@ -8,6 +8,7 @@ import pytest
 
 from console.cli import checks
 from core.errors import SandboxUnavailable, StoreUnavailable
+from core.fairness import Offer
 from core.jobs import State
 from core.ports import Delivery, Message, Refused
 from core.verdicts import Verdict
@@ -264,6 +265,7 @@ def test_tenants_to_avoid_may_change_while_the_next_messages_are_asked_for(world
     runner.worker.serve = lambda *_: Refused(reason="", scope="tenant")  # type: ignore[method-assign]
     failed: list[Exception] = []
     done = threading.Event()
+    offer = Offer(most=1, avoid=frozenset(), last=frozenset())
 
     def slot(n: int) -> None:
         try:
@@ -277,7 +279,7 @@ def test_tenants_to_avoid_may_change_while_the_next_messages_are_asked_for(world
         try:
             while not done.is_set():
                 world.clock.move(0.01)
-                runner.fleet._receive(1, 0.0)
+                runner.fleet._receive(offer, 0.0)
         except Exception as error:  # noqa: BLE001
             failed.append(error)
 

@@ -4,6 +4,7 @@ import io
 import json
 import struct
 import zipfile
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ports import BoxLimits, BoxOrder, BoxReport, Isolation
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import counts, verified
+from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation
 from runner.engine.job import run as run_engine
 from runner.engine.report import report
 from runner.engine.verifying import BadOutput
@@ -287,7 +288,9 @@ def test_no_text_of_the_box_gets_into_the_counts():
 
 def test_the_published_schema_is_the_one_that_is_enforced():
     """docs/ has the copy that people read."""
-    assert (ROOT / "docs/artifact.schema.json").read_text() == (ROOT / "runner/engine/artifact.schema.json").read_text()
+    assert (ROOT / "docs/reference/artifact.schema.json").read_text() == (
+        ROOT / "runner/engine/artifact.schema.json"
+    ).read_text()
 
 
 def test_rows_at_the_edge_of_a_block_are_counted(tmp_path):
@@ -368,7 +371,7 @@ def audited(folder, told):
 
 
 def test_an_audit_is_of_its_own_job_and_counts_no_rows_of_a_workbook(tmp_path):
-    another = {**ORDER, "job": {**ORDER["job"], "job_id": "x"}}
+    another = replace(ORDER, job=replace(ORDER.job, job_id="x"))
     with pytest.raises(BadOutput, match="about its job"):
         check(another, audited(tmp_path, audit(ORDER, BOX)), BOX, audit=True)
     with pytest.raises(BadOutput, match="workbook that was not written"):
@@ -417,9 +420,9 @@ def test_a_box_that_verifies_says_one_line_whatever_it_meets(tmp_path):
     outputs(tmp_path)
     asked = order_to_verify(ORDER, ["artifact.json", "normalized.xlsx"], BOX)
     for name, said in (("artifact.json", True), ("normalized.xlsx", True), ("missing.json", False)):
-        asked["inputs"][0]["path"] = name
+        order = replace(asked, written=asked.written | {"artifact.json": Path(name)})
         channel = io.StringIO()
-        assert run_engine(asked, channel, folder=tmp_path) == 0
+        assert run_engine(order.encode(), channel, folder=tmp_path) == 0
         (line,) = channel.getvalue().splitlines()
         assert json.loads(line)["ok"] is (name == "artifact.json")
         assert said or json.loads(line)["error"]["code"] == "engine_error"

@@ -10,9 +10,10 @@ from console.cli import checks
 from core.errors import PackageRefused
 from core.jobs import End, ObjectRef, RetryPolicy, State, decide
 from core.packages import check_zip, read_member
-from core.ports import BoxReport
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import without_places
+from runner.boxes import BoxReport
+from runner.engine.contract import EndCode, EndError, FinalEvent
 from runner.engine.job import run as run_engine
 from runner.sandbox.claims import Channel, ChannelViolation
 from runner.sandbox.session import Seen, judge
@@ -44,15 +45,15 @@ def test_what_a_box_says_of_its_end_is_bounded_and_shows_no_control_characters()
     where = {"input": "\x9b2J" * 1000, "rule": {"a": "\x1b[2J"}, "line": 7, "other": "x" * 20_000}
     error = {"code": "rule_error", "message": "one\ntwo\x1b[2J\x9b\u202e" + "x" * 20_000, "where": where}
     (event,) = Channel().feed(json.dumps({"event": "end", "ok": False, "error": error}).encode() + b"\n")
-    text = json.dumps(event, ensure_ascii=False)
+    text = json.dumps(event.encode(), ensure_ascii=False)
     assert len(text) < 10_000
     assert not {"\x1b", "\x9b", "\u202e"} & {*text}
-    assert event["error"]["message"].startswith("one\ntwo\\x1b[2J")
+    assert event.error.message.startswith("one\ntwo\\x1b[2J")
 
 
 @pytest.mark.parametrize(("trusted", "fault"), [(True, Fault.OURS), (False, Fault.CONFIG)])
 def test_an_engine_that_breaks_is_ours_unless_a_rule_may_have_broken_it(trusted, fault):
-    end = {"event": "end", "ok": False, "error": {"code": "engine_error", "message": "the engine failed", "where": {}}}
+    end = FinalEvent(error=EndError(EndCode.ENGINE_ERROR, "the engine failed"))
     assert FAULTS[judge(Seen(end=end, code=0, trusted=trusted), LIMITS).verdict] is fault
 
 
@@ -126,7 +127,7 @@ def test_a_folder_zipped_with_a_folder_of_its_own_name_is_unwrapped(tmp_path):
         ("OSError: [Errno 28] No space left on device: '/srv/ade/run/x/in/0'", "OSError: [Errno 28] No space left on device: '…'"),
         ("the store did not answer: http://10.0.0.7:9000/bucket?x=1; is it up?", "the store did not answer: …; is it up?"),
         ("mount /srv/in on /srv/root/job/in: Permission denied", "mount … on … Permission denied"),
-        ("inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2", "inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2"),
+        ("inbox/acme/d/m.csv is gone; docs/explanation/sandbox.md says 1/2", "inbox/acme/d/m.csv is gone; docs/explanation/sandbox.md says 1/2"),
     ],
 )  # fmt: skip
 def test_a_tenant_sees_no_path_and_no_address_of_the_host(message, told):
@@ -153,7 +154,7 @@ def test_a_trace_of_another_form_is_not_repeated(trace):
 
 def test_an_end_that_a_rule_or_a_file_brought_about_raises_no_suspicion():
     for code in ("rule_error", "input_unreadable", "config_refused", "nothing_mapped", "out_of_memory"):
-        end = {"event": "end", "ok": False, "error": {"code": code, "message": "m", "where": {}}}
+        end = FinalEvent(error=EndError(EndCode(code), "m"))
         assert judge(Seen(end=end, code=0), LIMITS).suspicion == ""
 
 

@@ -7,10 +7,12 @@ import pytest
 
 from core.errors import ObjectRefused, RecordNewer, StoreUnavailable
 from core.jobs import JobError, Lease, OutputFile, State, move, start
-from core.ports import BoxReport, Caps, Message, Refused
+from core.ports import Caps, Message, Refused
 from core.verdicts import Verdict
 from runner import worker as workers
 from runner.attempt import Outcome
+from runner.boxes import BoxReport
+from runner.engine.contract import LogLine, PassProgress
 from runner.worker import _forgiven, _note
 from tests.support.world import World
 
@@ -504,12 +506,12 @@ class TestAttempts:
         runner = world.runner()
 
         def run(job, *, on_event, **_):
-            on_event({"event": "progress", "pass": "read", "done": 1, "total": 2})
-            on_event({"event": "other", "pass": "write", "done": 9})
+            on_event(PassProgress("transform", 1, 2))
+            on_event(LogLine("info", "table_mapped", {"pass": "write", "done": 9}))
             world.clock.move(10)
             runner.beats.round()
             (row,) = world.jobs()
-            assert row.summary["progress"] == {"pass": "read", "done": 1, "total": 2}
+            assert row.summary["progress"] == {"pass": "transform", "done": 1, "total": 2}
             return Outcome(verdict=Verdict.RULE_ERROR, summary={"rows": 1})
 
         runner.worker.attempts.run = run
@@ -612,10 +614,10 @@ class TestForgiving:
 def test_only_progress_is_noted(world):
     runner = world.runner()
     held = runner.beats.hold(dropped(world), "r")
-    _note(held, {"event": "log", "pass": "read"})
+    _note(held, LogLine("info", "table_mapped", {"pass": "write"}))
     assert held.progress == {}
-    _note(held, {"event": "progress", "pass": "read", "rows": 3})
-    assert held.progress == {"pass": "read", "done": None, "total": None}
+    _note(held, PassProgress("write", 3))
+    assert held.progress == {"pass": "write", "done": 3, "total": None}
 
 
 def test_a_letter_is_written_only_for_what_was_our_fault(world):

@@ -12,9 +12,9 @@ from console.cli import wire
 from console.cli.demo.drops import DROPS, DemoDrop
 from console.cli.explain import explained
 from console.cli.guard import exit_of
-from console.cli.job_facts import job_shape, note
 from console.cli.output import Printer
 from console.cli.service import service
+from console.job_facts import job_shape, note
 from core.errors import StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job
 from core.keys import job_folder

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console.cli import checks
-from console.cli.boxes import boxes
 from console.cli.checks import WARNING, WRONG, Check, guarded
 from console.cli.guard import Exit
-from console.cli.job_facts import plural
 from console.cli.output import Printer
+from console.desk.boxes import boxes
+from console.job_facts import plural
 from core.settings import Settings
 from infra.addresses import is_postgres
 from infra.wiring import open_stack

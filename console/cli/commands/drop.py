@@ -7,10 +7,10 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.acts import follow, is_at_rest
 from console.cli.commands.sweep import print_refusals
-from console.cli.desk import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.cli.guard import Exit, exit_of
-from console.cli.job_facts import job_shape, note, size
 from console.cli.output import Printer, Progress
+from console.desk.files import Desk, inbox_folder, lay_out, manifest_name, read_manifest
+from console.job_facts import job_shape, note, size
 from core.drops import is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
 from core.jobs import Job, State

@@ -3,14 +3,17 @@
 import argparse
 import time
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
 from core.errors import StoreUnavailable, UsageError
 from core.settings import Settings
-from infra.aws.provision import Step, provision, verify
-from infra.postgres.schema import init_databases
+from infra.addresses import is_postgres
+
+if TYPE_CHECKING:
+    from infra.aws.provision import Step
 
 _PAUSE_SECONDS = 1.0
 
@@ -60,13 +63,23 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return ended
 
 
-def _init(settings: Settings, *, apply: bool, until: float) -> list[Step]:
+def _init(settings: Settings, *, apply: bool, until: float) -> "list[Step]":
     """Services that start at the same time as this command may need a moment."""
+    from infra.aws.provision import provision, verify  # noqa: PLC0415 - boto3 is slow to import
+
     while True:
         try:
-            steps = [*provision(settings, apply=apply), *init_databases(settings, apply=apply)]
+            steps = [*provision(settings, apply=apply), *_init_databases(settings, apply=apply)]
             return [*steps, *verify(settings)] if apply else steps
         except StoreUnavailable:
             if time.monotonic() + _PAUSE_SECONDS > until:
                 raise
             time.sleep(_PAUSE_SECONDS)
+
+
+def _init_databases(settings: Settings, *, apply: bool) -> "list[Step]":
+    if not (is_postgres(settings.table_url) or is_postgres(settings.queue_url)):
+        return []
+    from infra.postgres.schema import init_databases  # noqa: PLC0415 - psycopg is not installed everywhere
+
+    return list(init_databases(settings, apply=apply))

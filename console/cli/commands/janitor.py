@@ -4,10 +4,10 @@ import argparse
 import sys
 
 from console.cli import wire
-from console.cli.boxes import boxes
 from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.cli.service import LAST_SECONDS, Signals
+from console.desk.boxes import boxes
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog
 from infra.logs import Log

@@ -8,8 +8,8 @@ from itertools import islice
 
 from console.cli import wire
 from console.cli.guard import Exit
-from console.cli.job_facts import job_shape, newer_shape, note, span
 from console.cli.output import Printer
+from console.job_facts import job_shape, newer_shape, note, span
 from core.jobs import Job, State
 from core.ports import JobQuery, JobTable, NewerRow
 

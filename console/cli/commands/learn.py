@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from console.cli.commands.scan import scanned
-from console.cli.commands.try_ import TENANT
-from console.cli.desk import read_manifest
 from console.cli.guard import Exit
 from console.cli.memory_place import add_arguments, place_of
 from console.cli.output import Printer
+from console.desk.files import read_manifest
+from console.desk.trials import TENANT
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
 from core.manifests import Manifest
@@ -205,45 +205,28 @@ def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _corrected(source: Path, args: argparse.Namespace, manifest: Manifest, out: Printer) -> Iterator[Fact]:
-    """What a person changed in the header row of a normalized.xlsx, told by the artifact of the same job."""
+    """What a person changed in the header row of a normalized.xlsx, found by the artifact of the same job."""
     beside = source.parent / "artifact.json"
     document = _artifact(_text(beside)) if beside.is_file() else None
     if document is None:
         raise UsageError(f"{source}: its artifact.json is not beside it; download both (`ade outputs JOB --to DIR`)")
     _check_tenant(beside, document, args)
-    headers: dict[str, list[str]] = {}  # of the sender's files, by the field that each became
-    for header, became in _mapping(beside, document):
-        headers.setdefault(became, []).append(header)
-    try:
-        columns = [
-            ResultColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
-            for c in document["output"]["columns"]
-        ]
-        sheets = set(map(str, document["output"]["sheets"]))
-        own = {str(c["header"]) for c in document["mapping"]}
-    except (KeyError, TypeError):
-        raise UsageError(f"{beside} is no artifact that this program can read") from None
-    now = _header_row(source, manifest, sheets)
-    _check_places(source, columns, now)
+    result = _result_of(beside, document)
+    now = _header_row(source, manifest, result.sheets)
+    _check_places(source, result.columns, now)
     sender = _sender(document, args)
     yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
-    names = {folded(text): f.name for f in manifest.fields for text in (f.label or f.name, f.name)}
-    taken: dict[str, str] = {}
-    for column in columns:
-        text = now.get(column.letters)
-        if text is None:
-            continue
-        field = column.field if text == column.header else names.get(folded(text))
-        if field is not None and taken.setdefault(field, column.letters) != column.letters:
-            raise UsageError(f"{source}: columns {taken[field]} and {column.letters} are both called {text}; name one")
-        of = headers.get(column.field, []) if column.field is not None else list(own & {column.header})
+    for column, field in _renamed(source, manifest, result.columns, now):
+        headers = result.headers_of(column)
         if field == column.field:
-            yield from [HeaderFact(header, field, args.by, sender) for header in of if field is not None]
-        elif len(set(map(folded, of))) > 1:
-            raise UsageError(f"{source}, column {column.letters} comes from {_listed(of)}; say which as JSON lines")
-        elif of:
-            out.note(f"{of[0]} is {field or 'no field'}, not {column.field or 'a column without a field'}")
-            yield HeaderFact(of[0], field, args.by, sender)
+            yield from [HeaderFact(header, field, args.by, sender) for header in headers if field is not None]
+        elif len(set(map(folded, headers))) > 1:
+            raise UsageError(
+                f"{source}, column {column.letters} comes from {_listed(headers)}; say which as JSON lines"
+            )
+        elif headers:
+            out.note(f"{headers[0]} is {field or 'no field'}, not {column.field or 'a column without a field'}")
+            yield HeaderFact(headers[0], field, args.by, sender)
 
 
 class ResultColumn(NamedTuple):
@@ -252,6 +235,53 @@ class ResultColumn(NamedTuple):
     letters: str
     header: str
     field: str | None
+
+
+class LearntResult(NamedTuple):
+    """A result as its artifact describes it."""
+
+    columns: list[ResultColumn]
+    sheets: set[str]
+    by_field: dict[str, list[str]]  # the headers of the sender's files by the field that each became
+    headers: set[str]  # of all columns of the sender's files
+
+    def headers_of(self, column: ResultColumn) -> list[str]:
+        """The headers of the sender's files that a column of the result comes from."""
+        if column.field is not None:
+            return self.by_field.get(column.field, [])
+        return list(self.headers & {column.header})
+
+
+def _result_of(path: Path, artifact: dict[str, Any]) -> LearntResult:
+    by_field: dict[str, list[str]] = {}
+    for header, field in _mapping(path, artifact):
+        by_field.setdefault(field, []).append(header)
+    try:
+        columns = [
+            ResultColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
+            for c in artifact["output"]["columns"]
+        ]
+        sheets = set(map(str, artifact["output"]["sheets"]))
+        headers = {str(c["header"]) for c in artifact["mapping"]}
+    except (KeyError, TypeError):
+        raise UsageError(f"{path} is no artifact that this program can read") from None
+    return LearntResult(columns, sheets, by_field, headers)
+
+
+def _renamed(
+    source: Path, manifest: Manifest, columns: Sequence[ResultColumn], now: Mapping[str, str]
+) -> Iterator[tuple[ResultColumn, str | None]]:
+    """The columns that still have a header, each with the field that its header names now."""
+    names = {folded(text): f.name for f in manifest.fields for text in (f.label or f.name, f.name)}
+    named: dict[str, str] = {}
+    for column in columns:
+        text = now.get(column.letters)
+        if text is None:
+            continue
+        field = column.field if text == column.header else names.get(folded(text))
+        if field is not None and named.setdefault(field, column.letters) != column.letters:
+            raise UsageError(f"{source}: columns {named[field]} and {column.letters} are both called {text}; name one")
+        yield column, field
 
 
 def _header_row(source: Path, manifest: Manifest, sheets: set[str]) -> dict[str, str]:

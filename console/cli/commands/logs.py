@@ -6,14 +6,14 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.acts import follow, is_at_rest
 from console.cli.guard import Exit, exit_of
-from console.cli.job_facts import job_shape, note
 from console.cli.output import Printer
+from console.job_facts import job_shape, note
 from core.errors import ObjectMissing
 from core.jobs import Job, State
 from core.keys import job_folder
 from core.ports import ObjectStore
 from infra.wiring import Stack
-from runner.sandbox.claims import printable
+from runner.engine.contract import printable
 
 _LIMIT = 64 * 1024 * 1024
 

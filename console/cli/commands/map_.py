@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from console.cli.commands.scan import scanned, show_each
-from console.cli.desk import inbox_folder, lay_out, read_manifest
 from console.cli.output import Printer
+from console.desk.files import inbox_folder, lay_out, read_manifest
 from core.settings import Settings
 
 EPILOG = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from console.cli import wire
 from console.cli.guard import Exit
-from console.cli.job_facts import plural, size
 from console.cli.output import Printer, Progress
+from console.job_facts import plural, size
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
 from core.keys import job_folder

@@ -4,10 +4,10 @@ import argparse
 import getpass
 
 from console.cli import wire
-from console.cli.acts import add_scope, pause_shape, read_scope, scope_words
+from console.cli.acts import add_scope, read_scope, scope_words
 from console.cli.guard import Exit
-from console.cli.job_facts import when
 from console.cli.output import Printer
+from console.job_facts import pause_shape, when
 from core.ports import Pause
 
 

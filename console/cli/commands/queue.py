@@ -10,8 +10,8 @@ from console.cli import wire
 from console.cli.acts import act
 from console.cli.commands.sweep import print_refusals
 from console.cli.guard import Exit
-from console.cli.job_facts import span, when
 from console.cli.output import Printer, Progress
+from console.job_facts import span, when
 from core.errors import UsageError
 from core.jobs import RETRIABLE, State
 from core.keys import CONFIGS, INBOX

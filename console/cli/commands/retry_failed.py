@@ -6,8 +6,8 @@ from console.cli import wire
 from console.cli.acts import act
 from console.cli.commands.jobs import every, row
 from console.cli.guard import Exit
-from console.cli.job_facts import job_shape, plural
 from console.cli.output import Printer
+from console.job_facts import job_shape, plural
 from core.jobs import State
 from core.ports import JobQuery
 

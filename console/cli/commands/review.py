@@ -7,8 +7,8 @@ from typing import Any
 
 from console.cli import wire
 from console.cli.guard import Exit
-from console.cli.job_facts import job_shape, when
 from console.cli.output import Printer
+from console.job_facts import job_shape, when
 from core.decisions import DecisionInvalid
 from core.errors import PreconditionFailed, UsageError
 from core.jobs import Job, State

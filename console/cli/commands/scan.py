@@ -4,12 +4,12 @@ import argparse
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
+from infra import own_code
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[d
     mapping = [] if order is None else ["--map"]
     while left:
         with subprocess.Popen(
-            [sys.executable, "-I", "-B", "-m", "runner.engine.scan", *mapping, *left],
+            own_code.command("runner.engine.scan", *mapping, *left),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from console.cli import wire
 from console.cli.guard import Exit
@@ -12,6 +13,9 @@ from console.cli.output import Printer
 from console.cli.service import Signals
 from core.errors import UsageError
 from infra.addresses import bind, http_address
+
+if TYPE_CHECKING:
+    from console.api.server import ConsoleServer
 
 _PATIENCE_SECONDS = 10.0  # whoever asks would rather know that a service does not answer
 _NICER = 5  # whoever watches waits a little rather than those who work
@@ -50,9 +54,9 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return Exit.INTERNAL if failed else Exit.OK
 
 
-def _serve(server: "object", signals: Signals, failed: list[BaseException]) -> None:
+def _serve(server: "ConsoleServer", signals: Signals, failed: list[BaseException]) -> None:
     try:
-        server.run()  # type: ignore[attr-defined]
+        server.run()
     except BaseException as error:  # noqa: BLE001 - the main thread ends the process
         failed.append(error)
     signals.wake()

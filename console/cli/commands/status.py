@@ -5,8 +5,8 @@ import argparse
 from console.cli import wire
 from console.cli.explain import accounted
 from console.cli.guard import Exit
-from console.cli.job_facts import counts, job_shape, progress, size, span, when
 from console.cli.output import Printer
+from console.job_facts import counts, job_shape, progress, size, span, when
 from core.jobs import RETRIABLE, Job, State
 from core.keys import job_folder
 

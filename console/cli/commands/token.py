@@ -8,8 +8,8 @@ from console.api.actions import ActionLog
 from console.cli import wire
 from console.cli.commands.drop import tenant_name
 from console.cli.guard import Exit
-from console.cli.job_facts import when
 from console.cli.output import Printer
+from console.job_facts import when
 from infra.wiring import Stack
 
 

@@ -2,10 +2,10 @@
 
 import argparse
 import platform
-from importlib.metadata import PackageNotFoundError, version
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
+from infra import own_code
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -13,16 +13,9 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def run(_args: argparse.Namespace, out: Printer) -> int:
-    found = installed()
+    version, commit, python = own_code.version(), own_code.commit(), platform.python_version()
     if out.as_json:
-        out.emit({"version": found, "python": platform.python_version()})
+        out.emit({"version": version, "commit": commit, "python": python})
     else:
-        out.line(f"ade-drop {found} (Python {platform.python_version()})")
+        out.line(f"ade-drop {version}{f', commit {commit}' if commit else ''} (Python {python})")
     return Exit.OK
-
-
-def installed() -> str:
-    try:
-        return version("ade-drop")
-    except PackageNotFoundError:
-        return "unknown"

@@ -1,7 +1,7 @@
 """What speaks for each pair of column and field, in numbers that can be added: log-odds.
 
 Four sources: the header against the field's declared names, general knowledge of what headers mean, what was learnt,
-and the values. A small linear model (`matcher.json`, trained by tests/bench/train_mapping.py on made-up tables) weighs
+and the values. A small linear model (`matcher.json`, trained by tools/train_mapping.py on made-up tables) weighs
 them. The sum for a field against 0 for "no field" and against the sums of the other fields is a probability.
 Every pair gets its sum; what it is made of is put together only for the pairs that are asked for.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from runner.engine.document_types import Contributor
 from runner.engine.fields import Field
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified
@@ -655,7 +656,7 @@ def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
     return known or (knowledge.head_classes(field.name) if field.type in _UNTESTED else _NOTHING)
 
 
-def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[dict[str, Any]]:
+def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contributor]:
     """As an artifact says it; `redact`: without the confirmed headers that contributions name."""
     return [
         {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts

@@ -146,11 +146,16 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
 
 def are_numbered_alike(header: str, other: str) -> bool:
     """Whether two headers mean the same and have the same words but for a number each: `Phone 1` and `Phone 2`."""
+    return are_numbered(header, other) and concepts_of(header) == concepts_of(other)
+
+
+def are_numbered(header: str, other: str) -> bool:
+    """Whether two headers have the same words but for a number each, be it of lines: `Address 1` and `Address 2`."""
     ours, theirs = bare_words(header), bare_words(other)
     if not any(map(str.isdecimal, ours)) or not any(map(str.isdecimal, theirs)):
         return False
     differ = ours ^ theirs
-    return bool(differ) and all(map(str.isdecimal, differ)) and concepts_of(header) == concepts_of(other)
+    return bool(differ) and all(map(str.isdecimal, differ))
 
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:

@@ -1,8 +1,8 @@
 """What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values,
 and the shapes of tables for the structure pass.
 
-A memory is data from outside. A wrong one ends the job with words that name it (docs/mapping.md has the format,
-core/memories.py writes it).
+A memory is data from outside. A wrong one ends the job with words that name it (docs/explanation/mapping.md has the
+format, core/memories.py writes it).
 """
 
 import json
@@ -13,6 +13,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from runner.engine.contract import EndCode
 from runner.engine.mapping.confirmed import ConfirmedHeaders, Entry, IndexedHeaders, instant
 from runner.engine.protocol import EngineStop
 from runner.engine.values.convert import fold
@@ -189,7 +190,7 @@ def _is_counted(entry: Entry) -> bool:
 
 def _refused(name: str, why: str) -> EngineStop:
     return EngineStop(
-        "config_refused",
+        EndCode.CONFIG_REFUSED,
         f"the memory {name} was refused: {why}",
         remedy="put back a version that `ade memory show` reads, or take it away; without it the job runs as before",
     )

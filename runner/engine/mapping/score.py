@@ -31,6 +31,7 @@ from runner.engine.mapping.headers import (
     FUZZY,
     PART,
     SAME_WORDS,
+    are_numbered,
     are_numbered_alike,
     bare_words,
     extra_words,
@@ -41,16 +42,17 @@ from runner.engine.mapping.headers import (
 from runner.engine.mapping.knowledge import are_opposite
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.spelling import joined
+from runner.engine.options import THRESHOLD
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
-THRESHOLD: Final = 0.7
 RUNNERS_UP: Final = 3
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 SURE: Final = 0.95  # a guess that is as likely as this is not told
 TIE: Final = 0.1  # log-odds
 CONTRAST: Final = 2.5  # log-odds
 OPPOSED: Final = 6.0
+AS_MUCH: Final = 0.5
 RULE_SAYS_SO: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 _CEILING: Final = 30.0  # log-odds
 _DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
@@ -300,8 +302,13 @@ class _Chooser:
         if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
             return None
         settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
+        but = ""
         if self._weigher.is_another_one(column.position, field):
-            told = f"the column was taken for the field {name}, but only one of them is the second or a later one"
+            but = "only one of them is the second or a later one"
+        elif others := self._numbered_on(column, field):
+            but = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
+        if but:
+            told = f"the column was taken for the field {name}, but {but}"
             return Doubt("mapping_doubtful", told, name, {"probability in percent": round(100 * probability)}, settle)
         if probability >= SURE:
             return None
@@ -321,6 +328,23 @@ class _Chooser:
             {"probability in percent": round(100 * probability), "other words": other},
             settle,
         )
+
+    def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
+        """Columns without a field whose header has another number and whose values speak as much for this field.
+
+        The second line of an address is no such column, a second address is.
+        """
+        least = self._evidence(column.position, field).values - AS_MUCH
+        return [
+            other.letters
+            for at, other in self._columns.items()
+            if at not in self._chosen
+            and field in self._totals[at]
+            and column.headers
+            and other.headers
+            and are_numbered(column.headers[0], other.headers[0])
+            and self._evidence(at, field).values >= max(least, AS_MUCH)
+        ]
 
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
         """Whether the values are plainly not what a text field of this name has: email addresses under `name`."""

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from runner.engine import a1
+from runner.engine.contract import EndCode, Json
 from runner.engine.fields import Field
 from runner.engine.findings import Findings
 from runner.engine.lookups import Lookups
@@ -19,10 +20,11 @@ from runner.engine.mapping.measures import is_unit
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
 from runner.engine.mapping.spelling import joined
+from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import GROUP, SourceTable
+from runner.engine.sources import SourceTable
 from runner.engine.structure import Column
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
@@ -193,7 +195,7 @@ class MappedTable:
     def letters(self, position: int) -> str:
         return a1.letters(self.source.columns[position].index)
 
-    def column_facts(self, choice: MappingChoice) -> dict[str, Any]:
+    def column_facts(self, choice: MappingChoice) -> Json:
         """What `ade map` prints about a column of a file at the desk."""
         column = self.source.columns[choice.position]
         return {
@@ -515,7 +517,7 @@ def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, re
     headless = all(t.source.table.generated_header for t in tables)
     one = len(tables) == 1
     return EngineStop(
-        "nothing_mapped",
+        EndCode.NOTHING_MAPPED,
         f"no column is one of the declared fields; columns seen: {', '.join(named)}{more}",
         input=place.input if len(inputs) == 1 else None,
         sheet=place.sheet if one else None,

@@ -139,12 +139,7 @@ class Layout:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     bold: Marks = field(default_factory=dict)
-    italic: Marks = field(default_factory=dict)
     filled: Marks = field(default_factory=dict)
-    border_top: Marks = field(default_factory=dict)
-    border_bottom: Marks = field(default_factory=dict)
-    centred: Marks = field(default_factory=dict)
-    indented: Marks = field(default_factory=dict)
     struck: Marks = field(default_factory=dict)  # of all rows
     # column -> unit that a number format shows ("%", "€", "kg") -> first and last row of each run, of all rows
     units: dict[int, dict[str, "array[int]"]] = field(default_factory=dict)

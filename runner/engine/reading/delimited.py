@@ -39,7 +39,8 @@ _SAID: Final[dict[Trouble, str]] = {
     "line_joined": "a line break inside a value is not quoted; the line was joined with the next",
     "delimiter_mixed": "the row has another delimiter than the others; it was split by its own",
     "short_row": "all rows have one cell fewer than the header: values may be shifted against the names of the columns",
-    "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
+    "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved, or are lost; kept as "
+    "they are",
 }
 _SETTLED: Final[dict[Trouble, str]] = {
     "undecodable": '"reading": {"encoding": "cp1252"}',

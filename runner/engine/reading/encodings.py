@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
+from runner.engine.imports import own_libraries
+
 
 class _Classes(dict[int, str]):
     """A character's class as one letter: its script and case, or a sign that occurs in or beside words."""
@@ -353,7 +355,8 @@ def _ranked(sample: bytes) -> list[_Rival]:
     import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
 
     judged = b"\n" + sample.translate(None, _CONTROLS)  # keep chardet from seeing a magic number or binary data
-    found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
+    with own_libraries():  # it loads its models by their package's name
+        found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
     rivals: list[_Rival] = []
     best = 0.0
     for one in found:  # from the most to the least confident

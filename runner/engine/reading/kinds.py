@@ -41,7 +41,7 @@ class Kinds(dict[str, Kind]):
             return self[value]
         if isinstance(value, bool):
             return "other"
-        return "number" if isinstance(value, int | float) else "date" if isinstance(value, date) else "other"
+        return "number" if isinstance(value, (int, float)) else "date" if isinstance(value, date) else "other"
 
 
 def class_of(kinds: Sequence[Kind]) -> Class:

@@ -355,12 +355,7 @@ class CellStyle:
     """The style of a cell, as hints for the structure pass."""
 
     bold: bool = False
-    italic: bool = False
     filled: bool = False
-    border_top: bool = False
-    border_bottom: bool = False
-    centred: bool = False
-    indented: bool = False
     struck: bool = False
 
     @property

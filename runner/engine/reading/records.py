@@ -139,8 +139,9 @@ class Records:
             yield _unwrapped(records) if '="' in text else records
 
     def _note(self, trouble: Trouble, pattern: re.Pattern[str], records: list[list[str]]) -> None:
+        known = frozenset(self.troubles.rows.get("undecodable", ()))
         for row, record in enumerate(records, self._row - len(records) + 1):
-            if any(map(pattern.search, record)):
+            if row not in known and any(map(pattern.search, record)):
                 self.troubles.add(trouble, row)
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:

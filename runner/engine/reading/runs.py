@@ -42,7 +42,7 @@ _SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
     ),
     "encoded_twice": (
         "encoded_twice",
-        "letters look as if UTF-8 had been read as Windows-1252 before it was saved; kept as they are",
+        "letters look as if UTF-8 had been read as Windows-1252 before it was saved, or are lost; kept as they are",
         "send the file as it was before that",
     ),
     "cell_twice": ("cell_twice", "the file stores two values for this cell; the later one is read", None),
@@ -124,16 +124,26 @@ class CellNotes:
         ]
 
 
-# UTF-8 that was read as Windows-1252: an accented letter or a typographic sign became two or three characters.
+# UTF-8 that was read as Windows-1252: a letter beyond ASCII or a typographic sign became two or three characters. What
+# Windows-1252 lacks became U+FFFD, which says of itself that something is lost.
+_CONTINUES: Final = (
+    "\u00a1-\u00aa\u00ac-\u00ba\u00bc-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u201a\u201e\u2020-\u2022"
+    "\u2030\u2039\u203a\u20ac\u2122"
+)
+_LEADS: Final = "\u00c3\u00c4\u00c5\u00ce\u00cf\u00d0\u00d1\u00e2\ufffd"
 TWICE: Final = re.compile(
-    "\u00c3[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
-    "|\u00e2\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
+    f"[{_LEADS}](?:"  # what all start with comes first: so most of a long text is passed over quickly
+    "(?<=\u00c3)[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2018\u201a-\u201c\u201e-\u203a\u20ac\u2122]"
+    "|(?<=\u00e2)\u20ac[\u0080-\u00ff\u0152\u0153\u02dc\u2018-\u2122]"
+    f"|(?<=[\u00c4\u00c5])[{_CONTINUES}]"
+    f"|(?<=[\u00ce-\u00d1])[\u0080-\u00a0{_CONTINUES}][\u00ce-\u00d1][\u0080-\u00a0{_CONTINUES}]"
+    "|(?<=\ufffd))"
 )
 
 
 def may_be_twice(text: str) -> bool:
     """Whether letters of these texts look as if they had been encoded twice."""
-    return ("\u00c3" in text or "\u00e2\u20ac" in text) and TWICE.search(text) is not None
+    return not text.isascii() and any(lead in text for lead in _LEADS) and TWICE.search(text) is not None
 
 
 _T = TypeVar("_T")

@@ -246,7 +246,7 @@ class _Reader:
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
             flags = u16(body, 2)
-            self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, italic=bool(flags & 2), struck=bool(flags & 8)))
+            self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, struck=bool(flags & 8)))
             self.found.styles.fonts.append(font_look(flags, u16(body, 8)))
             self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
@@ -284,9 +284,6 @@ class _Reader:
         plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
         style = replace(plain)
         if len(body) >= 20:
-            style.centred = body[6] & 7 in (2, 6)
-            style.indented = body[8] & 15 > 0
-            style.border_top, style.border_bottom = body[11] & 15 > 0, body[11] >> 4 > 0
             style.filled = body[17] >> 2 > 0
         return style
 

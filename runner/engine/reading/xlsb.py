@@ -105,7 +105,7 @@ def text(body: bytes, at: int) -> tuple[str, int]:
 
 
 _WORKBOOK_PROPERTIES, _SHEET = 153, 156
-_FORMAT, _FONT, _FILL, _BORDER, _XF = 44, 43, 45, 46, 47
+_FORMAT, _FONT, _FILL, _XF = 44, 43, 45, 47
 _BEGIN_CELL_XFS, _END_CELL_XFS = 617, 618
 _STRING = 19
 
@@ -157,47 +157,32 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     formats: dict[int, NumberFormat] = {}
     fonts: list[CellStyle] = []
     fills: list[bool] = []
-    borders: list[tuple[bool, bool]] = []
     in_cells = False
     for kind, body in records(pieces, limits):
         if kind == _FORMAT:
             formats[_u16(body, 0)] = format_of(text(body, 2)[0])
         elif kind == _FONT:
             flags = _u16(body, 2)
-            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, italic=bool(flags & 2), struck=bool(flags & 8)))
+            fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, struck=bool(flags & 8)))
             styles.fonts.append(font_look(flags, _u16(body, 6)))
         elif kind == _FILL:
             fills.append(u32(body, 0) not in (0, 17))  # no pattern, or one that is never shown
-        elif kind == _BORDER:
-            borders.append((_byte(body, 1) > 0, _byte(body, 11) > 0))
         elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
             in_cells = kind == _BEGIN_CELL_XFS
         elif kind == _XF and in_cells:
             number = _u16(body, 2)
-            styles.add(number, formats, _cell_style(body, fonts, fills, borders))
+            styles.add(number, formats, _cell_style(body, fonts, fills))
     return styles
 
 
-def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool], borders: list[tuple[bool, bool]]) -> CellStyle:
-    font, fill, border = _u16(body, 4), _u16(body, 6), _u16(body, 8)
+def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool]) -> CellStyle:
+    font, fill = _u16(body, 4), _u16(body, 6)
     plain = fonts[font] if font < len(fonts) else CellStyle()
-    top, bottom = borders[border] if border < len(borders) else (False, False)
-    return replace(
-        plain,
-        filled=fill < len(fills) and fills[fill],
-        border_top=top,
-        border_bottom=bottom,
-        indented=_byte(body, 11) > 0,
-        centred=_byte(body, 12) & 7 in (2, 6),
-    )
+    return replace(plain, filled=fill < len(fills) and fills[fill])
 
 
 def _u16(body: bytes, at: int) -> int:
     return int.from_bytes(body[at : at + 2], "little")
-
-
-def _byte(body: bytes, at: int) -> int:
-    return body[at] if at < len(body) else 0
 
 
 _ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final
 
+from runner.engine.contract import EndCode
 from runner.engine.mapping.headers import distance
 from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
@@ -58,7 +59,7 @@ def check_field(stem: str, file: str, fields: Collection[str]) -> None:
     """Raise EngineStop if the name of a file in columns/ is a typo of a declared field."""
     if stem not in fields and (near := meant(stem, fields)):
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{file} does not name a declared field; did you mean {near}?",
             file=file,
             line=1,
@@ -114,7 +115,7 @@ def _misplaced(file: str, what: str, right: str) -> EngineStop:
 
 
 def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
-    return EngineStop("rule_error", what, file=file, line=line, remedy=remedy)
+    return EngineStop(EndCode.RULE_ERROR, what, file=file, line=line, remedy=remedy)
 
 
 _NETWORK: Final = frozenset(

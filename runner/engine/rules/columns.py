@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from runner.engine.checking import Origin
+from runner.engine.contract import EndCode
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
@@ -239,7 +240,7 @@ def stop(
 
     place = origin.place if origin else None
     return EngineStop(
-        "rule_error",
+        EndCode.RULE_ERROR,
         failure.message,
         rule=failure.rule.name,
         file=failure.rule.file,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
+from runner.engine.contract import EndCode
 from runner.engine.findings import Findings
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
@@ -138,7 +139,7 @@ class Hooks:
                     continue
                 if len(rows) > MAX_SHEET_ROWS:
                     raise EngineStop(
-                        "rule_error",
+                        EndCode.RULE_ERROR,
                         f"{rule.name} returned a sheet of {len(rows)} rows ({rule.file}, line {rule.line})",
                         rule=rule.name, file=rule.file, line=rule.line, remedy="return totals, not the data again",
                     )  # fmt: skip

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from runner.engine.contract import EndCode
+from runner.engine.imports import leave_names_to_rules
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import (
     SOURCES,
@@ -76,6 +78,7 @@ def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
         return package
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))
+    leave_names_to_rules()
     check_folders(folder, FUNCTIONS, fields)
     for part in FUNCTIONS:
         place = folder / part
@@ -113,7 +116,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
     if part == "row_types" and path.stem not in ROW_LABELS:
         near = meant(path.stem, ROW_LABELS)
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{file} does not name a row type" + (f"; did you mean {near}?" if near else ""),
             file=file,
             line=1,
@@ -122,7 +125,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
     check_functions(module, file, used, known)
     if not used:
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{file} defines no rule",
             file=file,
             line=1,
@@ -145,7 +148,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{file} is not valid Python: {getattr(error, 'msg', 'it contains zero bytes')} (line {line})",
             file=file,
             line=line,
@@ -176,7 +179,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
         if isinstance(error, ImportError):
             remedy = "add the package to requirements.txt of the config, or the module to the config folder"
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{file} cannot be loaded: {kind}{what} (line {line})",
             file=file,
             line=line,
@@ -202,7 +205,7 @@ def _check(rule: Rule, kind: str) -> None:
             )
     if problem is not None:
         raise EngineStop(
-            "rule_error",
+            EndCode.RULE_ERROR,
             f"{rule.name} {problem} ({rule.file}, line {rule.line})",
             rule=rule.name,
             file=rule.file,

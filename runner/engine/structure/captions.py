@@ -34,10 +34,14 @@ _REMARK = re.compile(
 ).match
 
 
+_SENTENCE = re.compile(r".*\w{2}[.!?]\s*$", re.DOTALL).match
+
+
 class Captions(NamedTuple):
     """Row numbers."""
 
     sure: frozenset[int]
+    likely: frozenset[int]  # only words speak for them: left out, but nothing proves it
     doubtful: tuple[int, ...]  # kept as data
 
 
@@ -51,19 +55,22 @@ def captions(draft: Draft, ruled: frozenset[int], keys: frozenset[int]) -> Capti
     body = draft.band.body
     spoken = {draft.rows[at].number for at in body if _spoken(draft, at, ruled)}
     if draft.declared or draft.left == draft.right:
-        return Captions(frozenset(spoken), ())
+        return Captions(frozenset(spoken), frozenset(), ())
     places = [n for n, at in enumerate(body) if draft.rows[at].number not in ruled and lone(draft.rows[at])]
     texts = _text_columns([draft.rows[at] for at in body])
     places = [n for n in places if not _is_record(draft.rows[body[n]], texts)]
     columns = {draft.rows[body[n]].filled[0] for n in places}
     points: dict[int, float] = {}
+    likely = set(places)
     for column in columns:
         own = [n for n in places if draft.rows[body[n]].filled[0] == column]
-        points |= _Column(draft, column, own, key=column in keys).points()
-    sure = {n for n, value in points.items() if value >= SURE}
-    doubt = [n for n, value in points.items() if DOUBT <= value < SURE]
-    numbers = frozenset(draft.rows[body[n]].number for n in sure)
-    return Captions(numbers | spoken, tuple(sorted(draft.rows[body[n]].number for n in doubt)))
+        found = _Column(draft, column, own, key=column in keys)
+        points |= found.points()
+        likely -= found.signed()
+    sure = {draft.rows[body[n]].number for n, value in points.items() if value >= SURE}
+    words = {draft.rows[body[n]].number for n in likely} & sure
+    doubt = [draft.rows[body[n]].number for n, value in points.items() if DOUBT <= value < SURE]
+    return Captions(frozenset((sure - words) | spoken), frozenset(words), tuple(sorted(doubt)))
 
 
 def _spoken(draft: Draft, at: int, ruled: frozenset[int]) -> bool:
@@ -113,7 +120,8 @@ class _Column:
         pattern = self._pattern()
         texts = Counter(self._text(n) for n in self.places)
         like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
-        mixed = 2.0 if like < len(self.places) <= 2 * like else 0.0  # there are records with only a key among them
+        again = any(self.profile.has(self._text(n)) for n in self.places)
+        mixed = 2.0 if again or like < len(self.places) <= 2 * like else 0.0  # there are records with only a key
         out = {n: self._own(n) + pattern - mixed - 2.0 * (texts[self._text(n)] > 1) for n in self.places}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
@@ -129,20 +137,38 @@ class _Column:
     def _own(self, n: int) -> float:
         """The points of one row."""
         row, text = self.rows[n], self._text(n)
-        below = self.rows[n + 1] if n + 1 < len(self.rows) else None
-        points = 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
-        if self.key and not points:
+        if self.key and not self._spans(row):
             return -9.0
-        points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0
-        points += self._column_says(text)
-        points += 1.0 if row.marks[self.column] & Mark.COLON else 0.0
-        points += 1.0 if row.gap and n else 0.0
-        if below is None or lone(below) or below.gap > 1:
+        points = self._signs(n) + self._column_says(text)
+        points -= 2.0 if _SENTENCE(text) else 0.0
+        if (below := self._below(n)) is None or lone(below) or below.gap > 1:
             points -= 2.0
-        elif self.column < len(below.marks) and below.marks[self.column] & ~row.marks[self.column] & Mark.INDENT:
-            points += 2.0
         chance = self.chances[n]
         return points + (1.0 if chance >= 0.5 else -0.5 if chance < 0.1 else 0.0)
+
+    def _below(self, n: int) -> Row | None:
+        return self.rows[n + 1] if n + 1 < len(self.rows) else None
+
+    def _spans(self, row: Row) -> float:
+        return 4.0 if row.merged else 3.0 if len(row.filled) > 1 and not self.echoes else 0.0
+
+    def _signs(self, n: int) -> float:
+        """Points for what people give to captions: a place of their own and a style."""
+        row, below = self.rows[n], self._below(n)
+        points = self._spans(row)
+        points += 2.5 if row.bold > 0.9 and self.bold < 0.3 else 0.0
+        points += 1.0 if row.marks[self.column] & Mark.COLON else 0.0
+        points += 1.0 if row.gap and n else 0.0
+        if below is not None and self.column < len(below.marks) and not (lone(below) or below.gap > 1):
+            points += 2.0 if below.marks[self.column] & ~row.marks[self.column] & Mark.INDENT else 0.0
+        return points
+
+    def signed(self) -> set[int]:
+        """The rows that more than their words show to be captions, if they are any."""
+        is_odd = self._is_blank() or self.values >= PURE * len(self.held)
+        if is_odd or (len(self.places) > 1 and (self._shared_word() or self._follow_totals())):
+            return set(self.places)
+        return {n for n in self.places if self._signs(n)}
 
     def _is_blank(self) -> bool:
         """Whether nearly all other rows are blank in this column."""
@@ -166,20 +192,26 @@ class _Column:
         if len(self.places) > 1:
             points += 0.5 if first and not broken else 0.0
             points += 1.0 if self._shared_word() else 0.0
-            after = [n for n in self.places if n and _speaks_of_total(self.rows[n - 1])]
-            points += 2.5 if after and len(after) >= len([n for n in self.places if n]) else 0.0
+            points += 2.5 if self._follow_totals() else 0.0
         return points
+
+    def _follow_totals(self) -> bool:
+        """Whether a total is above each of them but the first row."""
+        later = [n for n in self.places if n]
+        return bool(later) and all(_speaks_of_total(self.rows[n - 1]) for n in later)
 
     def _shared_word(self) -> bool:
         """Whether most of them share a word that no other text of the column has: North region, South region."""
-        words = Counter(word for n in self.places for word in set(self._text(n).lower().split()))
+        texts = {self._text(n).lower() for n in self.places}
+        words = Counter(word for text in texts for word in set(text.split()))
         word, count = words.most_common(1)[0]
         others = {one for text in self.profile.texts for one in text.lower().split()}
-        return count * 2 > len(self.places) and count > 1 and word not in others
+        return count * 2 > len(texts) and count > 1 and word not in others
 
 
 def _speaks_of_total(row: Row) -> bool:
-    return row_clarity([row.values[at] for at in row.filled[:2]])[0] >= Clarity.NAMED
+    """Whether a row is called a total, and has no other text."""
+    return row.kinds.count(_TEXT) == 1 and row_clarity([row.values[at] for at in row.filled[:2]])[0] >= Clarity.NAMED
 
 
 def choices(found: Captions) -> list[Choice]:

@@ -1,4 +1,4 @@
-"""Finds the tables of a sheet while its rows stream by: the steps of docs/structure.md, in order.
+"""Finds the tables of a sheet while its rows stream by: the steps of docs/explanation/structure.md, in order.
 
 Theory of operation. The classifier takes half a millisecond per row, too much for a million similar rows. So the
 detector keeps only the rows that can matter (keeping.py): the first ones of the sheet, every row unlike the usual ones,
@@ -12,8 +12,9 @@ shaping.py). totals.py then reads the sheet again to check the totals.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
+from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
 from runner.engine.structure import features, labelling, remarks, shaping, shortcuts, totals
 from runner.engine.structure.bands import drafts
@@ -97,17 +98,16 @@ class TableDetector:
         *,
         row_scores: RowScores | None = None,
         headings: Headings | None = None,
-        reading: Mapping[str, Any] | None = None,
+        reading: ReadingOptions = AS_FOUND,
         shapes: ShapesOfSheet | None = None,
     ) -> None:
         """`reading`: the manifest's options for header rows and captions; `shapes`: what is remembered."""
         self._shapes = shapes
         self._row_scores = row_scores
         self._headings = headings
-        options = reading or {}
-        self._header = () if options.get("header") == "none" else tuple(options.get("header_rows") or ()) or None
-        self._captions = str(options.get("group_rows") or "drop")
-        self._notes = str(options.get("note_rows") or "auto")
+        self._header = () if reading.headless else reading.header_rows or None
+        self._captions = reading.group_rows
+        self._notes = reading.note_rows
         self._late = Late(headings, row_scores)
         self._scores: dict[int, Mapping[str, float]] = {}
         self._ruled: set[int] = set()
@@ -274,7 +274,7 @@ def find_tables(
     *,
     row_scores: RowScores | None = None,
     headings: Headings | None = None,
-    reading: Mapping[str, Any] | None = None,
+    reading: ReadingOptions = AS_FOUND,
     shapes: ShapesOfSheet | None = None,
 ) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right; `reading`: the manifest's options."""
@@ -286,7 +286,7 @@ def find_tables(
         detector = _fed(sheet, made())
     except OutOfOrder:
         detector = _fed(sheet, made())
-    asked = (reading or {}).get("total_rows")
+    asked = reading.total_rows
     tables = totals.settle(detector.tables(sheet.layout()), blocks_of(sheet), drop=asked == "drop")
     if asked == "keep":
         tables = [replace(t, choices=tuple(c for c in t.choices if c.kind != "total")) for t in tables]

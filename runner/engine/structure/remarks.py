@@ -121,6 +121,7 @@ class RecordRows:
         some = body if len(body) <= SAMPLE else [*body[: SAMPLE // 2], *body[-SAMPLE // 2 :]]
         wide = [draft.rows[at] for at in some if draft.rows[at].width > 1]
         self._rows = wide if len(wide) * 2 >= len(some) else [draft.rows[at] for at in some]
+        self._alone = {row.filled[0] for row in (draft.rows[at] for at in some) if row.width == 1}
         self._left, self._right = draft.left, draft.right
         head = [draft.rows[at] for at in draft.band.head]
         self._keys = hints.keys(columns(head, draft.left, draft.right)) if head else frozenset()
@@ -177,19 +178,18 @@ class RecordRows:
         far = row.gap > CLOSE or above is RowVerdict.REMARK
         if fit is Fit.WELL:
             return RowVerdict.DOUBT if opens or far or above is not None else RowVerdict.RECORD
-        if opens or far:
+        if far or (opens and not (fit is Fit.LOOSELY and _is_word(text) and not row.gap)):
             return RowVerdict.REMARK
         column = self._column(at)
         if fit is Fit.LOOSELY:
-            signs = bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
+            signs = opens or bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
             if signs > 1:
                 return RowVerdict.REMARK
             return RowVerdict.DOUBT if signs or row.gap or above is not None else RowVerdict.RECORD
         if row.kinds[at] != _TEXT or (column.kinds[_TEXT] and not row.gap and _is_capitalised(text)):
             return RowVerdict.DOUBT  # it may be a long name
-        if column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys):
-            return RowVerdict.REMARK
-        return RowVerdict.DOUBT
+        is_prose = column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)
+        return RowVerdict.REMARK if is_prose and at not in self._alone else RowVerdict.DOUBT
 
     def _several(self, row: Row, fits: Sequence[Fit], above: RowVerdict | None) -> RowVerdict:
         first = row.filled[0]
@@ -202,6 +202,11 @@ class RecordRows:
         known = sum(fit >= Fit.LOOSELY for fit in fits)
         is_close = not row.gap and not opens and above is None
         return RowVerdict.RECORD if is_close and known * 2 >= row.width else RowVerdict.DOUBT
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text is but a word: Legend and Notes are titles of books, too."""
+    return text.strip().isalpha()
 
 
 def _is_capitalised(text: str) -> bool:

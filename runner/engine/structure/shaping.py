@@ -98,6 +98,7 @@ def shape(draft: Draft, hints: Hints) -> Table:
     plain = replace(draft, band=replace(band, body=without)) if len(without) < len(band.body) else draft
     lone = captions.captions(plain, hints.ruled, hints.keys(columns))
     away |= dict.fromkeys(lone.sure, LeftRow(RowKind.GROUP, Proof.HEADS))
+    away |= dict.fromkeys(lone.likely, LeftRow(RowKind.GROUP, None if hints.captions == "drop" else Proof.ASKED))
     doubts += remarks.lone_records(plain, hints, frozenset(away) | frozenset(lone.doubtful))
     if hints.captions == "fill":
         away |= dict.fromkeys(lone.doubtful, LeftRow(RowKind.GROUP, Proof.ASKED))

@@ -63,7 +63,7 @@ def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
     names = [at for at in always if _holds_names(draft, body, at)]
     out: dict[int, Suspicion] = {}
     sums = set(outlines.running_sums(draft, body))
-    bare = {at: [one for one in always if not _holds(rows[at], one)] for at in body}
+    bare = {at: _lacking(rows[at], always) for at in body}
     under, ending = _under_totals(body, clarities, bare), _ending(body, clarities, bare)
     for place, at in enumerate(body):
         row, clarity = rows[at], clarities[at]
@@ -121,11 +121,20 @@ def _ending(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, 
     return out
 
 
+def _lacking(row: Row, always: Sequence[int]) -> list[int]:
+    """Those of the columns, in order, that are blank in a row."""
+    if always and len(row.kinds) > always[-1] and CellKind.BLANK not in row.kinds[always[0] : always[-1] + 1]:
+        return []
+    return [one for one in always if not _holds(row, one)]
+
+
 def _is_full(draft: Draft, body: Sequence[int], at: int, names: Sequence[int], lacks: Sequence[int]) -> bool:
     """Whether a row has the names and dates that records have; it may lack what another record lacks, too."""
-    held = sum(_holds(draft.rows[at], one) for one in names)
+    held = sum(one not in lacks for one in names)
+    if held <= 1 or not lacks:
+        return held > 1
     others = [draft.rows[one] for one in body[:SAMPLE] if one != at]
-    return held > 1 and all(any(not _holds(row, one) and row.width > held for row in others) for one in lacks)
+    return all(any(not _holds(row, one) and row.width > held for row in others) for one in lacks)
 
 
 def _counts_marks(draft: Draft, above: Sequence[int], row: Row) -> bool:
@@ -158,6 +167,8 @@ def _is_last(rows: Sequence[Row], body: Sequence[int], place: int) -> bool:
 
 def _always_filled(draft: Draft, body: Sequence[int], clarities: dict[int, Clarity]) -> list[int]:
     """Columns that nearly all records fill: those above the first total, as the rows below may be its footer."""
+    several = [at for at in body if draft.rows[at].width > 1]
+    body = several if len(several) > 1 else body  # what a single cell leaves blank says nothing
     labelled = [n for n, at in enumerate(body) if clarities[at] >= Clarity.NAMED]
     above = body[: labelled[0]] if labelled and labelled[0] > 1 else [at for at in body if not clarities[at]]
     if len(above) < 2:  # words for totals are what names are made of here

@@ -73,6 +73,7 @@ AFTER: Final = (
     "general", "général", "geral", "generale", "complessivo", "amount", "sum", "all", "overall", "częściowa", "końcowa",
     "ogólna", "parziale", "partiel", "partielle", "parcial", "parciales", "intermédiaire", "intermedio", "intermedia",
 )  # fmt: skip
+_ENDINGS: Final = tuple(f" {word}" for word in AFTER)
 
 _EDGES: Final = " \t\u00a0:.;-–—=*()[]>"
 _WORDS: Final = frozenset((*TOTALS, *MEANS, *COUNTS, *BOUNDS, *SPREADS))
@@ -118,14 +119,16 @@ _MEAN: Final = re.compile(r"\b(?:media|median|mean)\b")
 
 def _core(bare: str) -> str:
     """The text without words that only qualify the total."""
-    for word in BEFORE:
-        rest = bare.removeprefix(word)
-        if rest != bare and rest.strip(" -") in _WORDS:
-            return rest.strip(" -")
-    for word in AFTER:
-        rest = bare.removesuffix(" " + word)
-        if rest != bare and rest in _WORDS:
-            return rest
+    if bare.startswith(BEFORE):  # one check for all: hardly any text does
+        for word in BEFORE:
+            rest = bare.removeprefix(word)
+            if rest != bare and rest.strip(" -") in _WORDS:
+                return rest.strip(" -")
+    if bare.endswith(_ENDINGS):
+        for ending in _ENDINGS:
+            rest = bare.removesuffix(ending)
+            if rest != bare and rest in _WORDS:
+                return rest
     return bare
 
 

@@ -89,6 +89,7 @@ class Converter:
             year_first=convention.year_first,
             pivot=convention.pivot,
             short_years=convention.short_years,
+            births=convention.births,
             epoch_1904=epoch_1904,
             numbers=convention.numbers,
         )
@@ -123,27 +124,31 @@ class Converter:
             takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
             values = [takes(v) if type(v) is Shown else v for v in values]
             kinds = set(map(type, values))
-        memo = self._memo
         if len(self.odd) > KEPT:
             self.odd.clear()
-            memo.forget()
+            self._memo.forget()
         if kinds <= TEXT_KINDS:
             if self.kind == "text" and not self._learnt:
                 return self._texts(values, kinds), []
-            if self._fine is not None and self._plain_strip:
-                fine = self._fine
-                out = [v if v is None or fine(v) else memo[v] for v in values]
-            else:
-                out = list(map(memo.__getitem__, values))
-            if not memo.bad:
+            out = self._parsed(values)
+            if not self._memo.bad:
                 return out, []
         else:
-            other, native = self._other, self._native
-            out = [v if type(v) in native else memo[v] if type(v) is str else other(v) for v in values]
+            out = self._mixed(values)
         bad = [i for i, v in enumerate(out) if v is BAD]
         for i in bad:
             out[i] = values[i]
         return out, bad
+
+    def _parsed(self, values: list[Any]) -> list[Any]:
+        memo, fine = self._memo, self._fine
+        if fine is not None and self._plain_strip:
+            return [v if v is None or fine(v) else memo[v] for v in values]
+        return list(map(memo.__getitem__, values))
+
+    def _mixed(self, values: list[Any]) -> list[Any]:
+        memo, other, native = self._memo, self._other, self._native
+        return [v if type(v) in native else memo[v] if type(v) is str else other(v) for v in values]
 
     def _shown(self, value: Shown) -> str:
         """The text that the cell shows; only its digits if those are the allowed value."""
@@ -151,16 +156,15 @@ class Converter:
         return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
     def _texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
-        if self._plain_strip:
-            if type(None) not in kinds:
-                out: list[Any] = list(map(str.strip, values))
-            else:
-                out = [v and v.strip() for v in values]
-            if not all(map(str.isascii, filter(None, out))):
-                out = [v and self._clean(v) for v in out]
-        else:
+        is_full = type(None) not in kinds
+        joined = "\n".join(values if is_full else filter(None, values))  # searched once for the whole chunk
+        if not self._plain_strip:
             out = self._clean_all(values)
-        if "E+" in "\n".join(filter(None, values)):
+        elif not joined.isascii():
+            out = [v and self._clean(v) for v in values]
+        else:
+            out = list(map(str.strip, values)) if is_full else [v and v.strip() for v in values]
+        if "E+" in joined:
             self.odd |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
         return [v or None for v in out] if "" in out else out
 
@@ -181,15 +185,12 @@ class Converter:
             "enum": lambda text: (text if text in self._spelled else self._allowed.get(fold(text), text)) or None,
         }.get(self.kind, lambda text: text or None)
         told = self._read.told
-        is_dated = self.kind in ("date", "datetime")
 
         def read(text: str) -> Any:
             value = parse(clean(text))
             if self._learnt and type(value) is str and (means := self._learnt.get(fold(value))) is not None:
                 self.odd[text] = ("spelling_learnt",)
                 return means
-            if is_dated and isinstance(value, date) and dates.is_another_day(text, value):
-                told.append("weekday_contradicts")
             if told:
                 if value is not BAD:  # a text that cannot be read is only a type error
                     self.odd[text] = tuple(told)

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from runner.engine.values.words import BAD, Bad
 
@@ -246,6 +246,7 @@ _COMPACT_YEARS: Final = range(1800, 2200)  # of whole numbers such as 20260131
 BUDDHIST: Final = range(2400, 2700)  # years that are far ahead, or counted by the Buddhist calendar
 PIVOT: Final = 69  # two-digit years from here on belong to the last century
 SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
+BIRTH_YEARS: Final = range(25, PIVOT)  # the same of births: people become a hundred
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
 _DATE = re.compile(
@@ -289,6 +290,64 @@ MAX_TEXT: Final = 60
 Numbers = Literal["days", "digits", "seconds"]  # what the numbers of a date column count, or that they count nothing
 
 
+class NumericDate(NamedTuple):
+    """A date of three numbers that begins with its day or with its month: 01/02/2025."""
+
+    first: int
+    second: int
+    sign: str
+    year: str
+    weekday: str | None
+
+    @property
+    def shows(self) -> Literal["day", "month", "open", ""]:
+        """Which comes first, by its numbers or by its weekday; open: either fits; empty: no matter, or neither fits."""
+        a, b = self.first, self.second
+        if a > 12 >= b:
+            return "day"
+        if b > 12 >= a:
+            return "month"
+        if a == b or not (1 <= a <= 12 and 1 <= b <= 12):
+            return ""
+        if self.weekday is not None and len(self.year) == 4:
+            fits = [self._falls_on_weekday(month, day) for month, day in ((b, a), (a, b))]
+            if fits[0] != fits[1]:
+                return "day" if fits[0] else "month"
+        return "open"
+
+    def _falls_on_weekday(self, month: int, day: int) -> bool:
+        found = _valid(int(self.year), month, day)
+        return found is not None and not is_another_day(self.weekday or "", found)
+
+
+def first_date(text: str) -> re.Match[str] | None:
+    """The date that a folded text begins with, for all who sample or convert; None if there is none or it runs on."""
+    found = _DATE.match(text)
+    if found is None or ((weekday := found["w"]) is not None and weekday not in WEEKDAYS):
+        return None
+    end = found.end()
+    return None if end < len(text) and _is_cut(text[end:]) else found
+
+
+def numeric_date(written: re.Match[str]) -> NumericDate | None:
+    """The numbers of a date that `first_date` found, if its order may be open."""
+    if written.lastgroup != "y2":
+        return None
+    first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
+    return NumericDate(int(first), int(second), sign, year, weekday)
+
+
+def _is_cut(rest: str) -> bool:
+    """Whether the digits of a date go on behind it, and not with a time of day."""
+    return rest[:1].isdigit() and not (rest.isdecimal() and len(rest) in _RUN_ON_CLOCKS)
+
+
+def names_zone(clock: str) -> bool | None:
+    """Whether a time of day has a time zone; None if the folded text is not a time of day."""
+    found = _clock(clock)
+    return None if found is None else found[1] is not None
+
+
 class DateReader:
     """Parses texts as dates and times by one column's conventions.
 
@@ -304,6 +363,7 @@ class DateReader:
         year_first: bool = False,
         pivot: int = PIVOT,
         short_years: bool = True,
+        births: bool = False,
         epoch_1904: bool = False,
         numbers: Numbers = "days",
     ) -> None:
@@ -313,6 +373,7 @@ class DateReader:
         self._year_first = year_first
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
+        self._either = BIRTH_YEARS if births else SHORT_YEARS
         self.epoch_1904 = epoch_1904
         self._numbers: Numbers = numbers
         self.told: list[str] = []
@@ -379,7 +440,10 @@ class DateReader:
         """The date and time as written, and how far it is ahead of UTC if it says so."""
         found = self._by_format(text)
         if not isinstance(found, str):
-            return (found, None) if isinstance(found, datetime) else found
+            if isinstance(found, datetime):
+                self._check_weekday(text, found)
+                return found, None
+            return found
         text = found
         if text.isascii() and _DIGIT.search(text) is None:
             return BAD
@@ -387,63 +451,61 @@ class DateReader:
             number = from_number(float(text), epoch_1904=self.epoch_1904, numbers=self._numbers)
             return BAD if isinstance(number, Bad) else (number, None)
         text = folded(text)
-        day, end = self._day(text)
+        if (written := first_date(text)) is not None:
+            day, rest = self._day(written), text[written.end() :]
+        else:
+            day, rest = _eastern(text)
         if day is None:
             return BAD
-        rest = text[end:]
-        if rest[:1] == "t" or (rest.isdecimal() and len(rest) in _RUN_ON_CLOCKS):
+        if written is not None and (weekday := written["w"]) is not None:
+            self._check_weekday(weekday, day)
+        if rest[:1] == "t" or rest[:1].isdigit():
             rest = _RUN_ON_TIME.sub(lambda found: f"{found[1]}:{found[2]}:{found[3] or '00'}", rest, count=1)
-        elif rest[:1].isdigit():
-            return BAD
         rest = _DOTTED_TIME.sub(r"\1:\2:\3", rest.lstrip(" t,\t"), count=1)
         clock = _clock(rest) if rest else (time(), None)
         return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
 
-    def _day(self, text: str) -> tuple[date | None, int]:
-        """The date at the start of a text, and its end."""
-        found = _DATE.match(text)
-        if found is None:
-            return _eastern(text)
-        part = found.groupdict()
-        if part["w"] is not None and part["w"] not in WEEKDAYS:
-            return None, 0
-        if part["a"] is not None:
-            return self._numeric(int(part["a"]), int(part["b"]), part["y2"], part["s2"]), found.end()
-        if part["y7"] is not None:
-            return _of_week(int(part["y7"]), int(part["m7"]), int(part["d7"])), found.end()
-        for n in "16":
-            if part["y" + n] is not None:
-                return _valid(int(part["y" + n]), int(part["m" + n]), int(part["d" + n])), found.end()
-        for n in "345":
-            if part["y" + n] is not None:
-                month = MONTHS.get(part["m" + n], 0)
-                return _valid(self._year(part["y" + n]), month, int(part["d" + n])), found.end()
-        return None, 0
+    def _check_weekday(self, text: str, day: date) -> None:
+        if is_another_day(text, day):
+            self.told.append("weekday_contradicts")
 
-    def _numeric(self, a: int, b: int, year: str, sign: str) -> date | None:
+    def _day(self, written: re.Match[str]) -> date | None:
+        if (numeric := numeric_date(written)) is not None:
+            return self._numeric(numeric)
+        form = (written.lastgroup or "")[-1:]  # the groups of one form end in its digit
+        year, month, day = written.group(f"y{form}", f"m{form}", f"d{form}")
+        if form == "7":
+            return _of_week(int(year), int(month), int(day))
+        if form in "16":
+            return _valid(int(year), int(month), int(day))
+        return _valid(self._year(year), MONTHS.get(month, 0), int(day))
+
+    def _numeric(self, written: NumericDate) -> date | None:
+        a, b, year = written.first, written.second, written.year
         if self._year_first and len(year) == 2:
             return _valid(self._year(f"{a:02}"), b, int(year))
-        order = self._dots_day_first if sign[0] == "." else self._day_first
-        first = sign[0] == "." if order is None else order
-        day, month = (a, b) if first else (b, a)
-        if order is None and not first and a != b and a <= 12 and b <= 12:
+        order = self._dots_day_first if written.sign[0] == "." else self._day_first
+        first = written.sign[0] == "." if order is None else order
+        shows = written.shows
+        if shows == "open" and order is None and not first:
             self.told.append("date_order_assumed")
-        if month > 12 >= day:
-            day, month = month, day
+        if shows in ("day", "month") and first != (shows == "day"):
+            first = not first
             if order is not None:
                 self.told.append("date_order_mixed")
+        day, month = (a, b) if first else (b, a)
         return _valid(self._year(year), month, day)
 
     def _year(self, text: str) -> int:
         text = text.lstrip("'")
         year = int(text)
-        if len(text) == 2 and not self._short_years and year in SHORT_YEARS:
+        if len(text) == 2 and not self._short_years and year in self._either:
             self.told.append("century_assumed")
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 
-def _eastern(text: str) -> tuple[date | None, int]:
-    """An East Asian date: 2026年3月1日, 令和8年3月1日, R8.3.1."""
+def _eastern(text: str) -> tuple[date | None, str]:
+    """An East Asian date (2026年3月1日, 令和8年3月1日, R8.3.1) and what follows it."""
     if found := _EAST.match(text):
         if found["y"]:
             year = int(found["y"])
@@ -455,8 +517,9 @@ def _eastern(text: str) -> tuple[date | None, int]:
         before, most = ERAS[ERAS_SHORT[found["e"]]]
         year = before + int(found["n"]) if 1 <= int(found["n"]) <= most else 0
     else:
-        return None, 0
-    return _valid(year, int(found["m"]), int(found["d"])), found.end()
+        return None, ""
+    rest = text[found.end() :]
+    return None if _is_cut(rest) else _valid(year, int(found["m"]), int(found["d"])), rest
 
 
 def _valid(year: int, month: int, day: int) -> date | None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.fields import NUMERIC, Field
-from runner.engine.values.dates import PIVOT, SHORT_YEARS, Numbers, day_first_in
+from runner.engine.values.dates import BIRTH_YEARS, PIVOT, SHORT_YEARS, Numbers, day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 from runner.engine.values.words import cleaner
 
@@ -47,6 +47,7 @@ class Convention(NamedTuple):
     year_first: bool = False  # 25/12/31
     pivot: int = PIVOT
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
+    births: bool = False  # its dates are of births
     in_percent: bool = False  # numbers without a percent sign are percent
     numbers: Numbers = "days"  # what the numbers in a date column are
     marks: Mapping[str, bool | None] = MappingProxyType({})  # that do not mean here what they mean by themselves
@@ -75,6 +76,7 @@ class Around(NamedTuple):
     delimiter: str | None = None
     dotted: bool = False  # other columns have dates such as 31.12.2025
     percent_header: bool = False
+    births: bool = False  # the column's names speak of births
     units: Mapping[str, int] = MappingProxyType(
         {}
     )  # what the number formats of the column's cells show beside the number
@@ -95,7 +97,7 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
             _digits_told(tally, field),
             _zones_told(tally, field),
         ]
-        convention = convention._replace(numbers=tally.numbers())
+        convention = convention._replace(numbers=tally.numbers(), births=around.births)
     else:
         convention, choices = _settle_numbers(field, tally, around)
     return convention, [c for c in choices if c is not None]
@@ -104,10 +106,10 @@ def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tupl
 def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Convention, list[ConventionChoice | None]]:
     given = field.day_first if field.day_first is not None else day_first_in(field.formats)
     if given is not None:
-        _, pivot, years = decide_years(tally, field.name)
+        _, pivot, years = decide_years(tally, field.name, births=around.births)
         short = bool(tally.short_years)
         return Convention(day_first=given, dots_day_first=given, pivot=pivot, short_years=short), [*years]
-    year_first, pivot, years = decide_years(tally, field.name)
+    year_first, pivot, years = decide_years(tally, field.name, births=around.births)
     if year_first:
         return Convention(year_first=True, short_years=True), [*years]
     slashed, choice = decide_order(tally.slashed, field.name, around)
@@ -409,11 +411,12 @@ def _zones_told(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[ConventionChoice]]:
+def decide_years(tally: DateTally, name: str, *, births: bool = False) -> tuple[bool, int, list[ConventionChoice]]:
     """Whether two-digit years come first, the pivot of their century, and the choices to record."""
-    years = tally.short_years
+    years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
+    latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
-        return False, PIVOT, []
+        return False, latest, []
     total = sum(years.values())
     leading = tally.short_first
     if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
@@ -431,8 +434,8 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Conventio
             values=total,
         )
         return year_first, PIVOT, [choice]
-    pivot = _pivot(set(years))
-    unclear = sum(count for year, count in years.items() if year in SHORT_YEARS)
+    pivot = min(_pivot(set(years), either), latest)
+    unclear = sum(count for year, count in years.items() if year in either)
     if not unclear:
         return False, pivot, []
     choice = ConventionChoice(
@@ -447,14 +450,14 @@ def decide_years(tally: DateTally, name: str) -> tuple[bool, int, list[Conventio
     return False, pivot, [choice]
 
 
-def _pivot(years: set[int]) -> int:
+def _pivot(years: set[int], either: range) -> int:
     """The first two-digit year of the last century: years stay together, and the widest gap is at the cut."""
-    unclear = sorted(year for year in years if year in SHORT_YEARS)
+    unclear = sorted(year for year in years if year in either)
     later = [year for year in years if year >= PIVOT]
     if not unclear or not later:
         return 50 if unclear and unclear[0] >= 50 else PIVOT
     ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
-    return max((b - a, b) for a, b in pairwise(ring) if b >= SHORT_YEARS[0])[1]
+    return max((b - a, b) for a, b in pairwise(ring) if b >= either[0])[1]
 
 
 def decide_unit(

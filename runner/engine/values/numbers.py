@@ -87,14 +87,7 @@ def take_apart(text: str) -> Written | None:
     text = text.strip()
     if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
-    if text.isascii():  # of the odd signs it can have tabs only
-        text = (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
-    else:
-        text = _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
-    outside = ""
-    negative = "(" in text and (bracketed := _BRACKETED.fullmatch(text)) is not None
-    if negative and bracketed is not None:
-        text, outside = bracketed[2].strip(), bracketed[1] + bracketed[3]
+    text, outside, is_bracketed = _without_brackets(_with_usual_signs(text))
     found = _AMOUNT.fullmatch(text)
     if found is None:
         return None
@@ -102,21 +95,29 @@ def take_apart(text: str) -> Written | None:
     if outside and (first or last):
         return None
     signs = before + inner + middle + after
-    if len(signs) > 1 or (negative and signs):
+    if len(signs) > (0 if is_bracketed else 1):
         return None
     digits, exponent = _split(body)
     if middle + after == "+" and digits.isdecimal():
         return None  # 5+ is five and more; 5.00+ is how some programs write it
-    minus = "-" if negative or signs == "-" else ""
-    point, comma = _plain(digits, "."), _plain(digits, ",")
+    minus = "-" if is_bracketed or signs == "-" else ""
+    point, comma = (_plain(digits, sign, minus, exponent) for sign in ".,")
     if point is None and comma is None:
         return None
-    return Written(
-        None if point is None else minus + point + exponent,
-        None if comma is None else minus + comma + exponent,
-        digits,
-        (last or first or outside).upper(),
-    )
+    return Written(point, comma, digits, (last or first or outside).upper())
+
+
+def _with_usual_signs(text: str) -> str:
+    """A text with ASCII digits and signs, and zeros in place of the dash of a whole amount."""
+    if text.isascii():  # of the odd signs it can have tabs only
+        return (_WHOLE.sub(r"\g<1>00", text).strip() if "-" in text else text).replace("\t", " ")
+    return _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
+
+
+def _without_brackets(text: str) -> tuple[str, str, bool]:
+    """What brackets around an amount hold, the currency outside them, and whether there are any: they mean minus."""
+    found = _BRACKETED.fullmatch(text) if "(" in text else None
+    return (text, "", False) if found is None else (found[2].strip(), found[1] + found[3], True)
 
 
 def _split(body: str) -> tuple[str, str]:
@@ -129,11 +130,9 @@ def _ascii_digits(text: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
-def _plain(body: str, decimal: str) -> str | None:
-    """`body` with a decimal point and without grouping; None if it is not a number with that decimal sign."""
-    if not _BODY[decimal].fullmatch(body):
-        return None
-    return body.translate(_DEGROUP[decimal])
+def _plain(body: str, decimal: str, minus: str, exponent: str) -> str | None:
+    """A number with a decimal point and without grouping; None if `body` is none with that decimal sign."""
+    return minus + body.translate(_DEGROUP[decimal]) + exponent if _BODY[decimal].fullmatch(body) else None
 
 
 def read(text: str, decimal: str | None = None, hint: str | None = None) -> tuple[str, bool] | Bad | None:

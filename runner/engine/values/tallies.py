@@ -10,18 +10,24 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Final
 
-from runner.engine.values.dates import COMPACT_DATES, FIRST_SERIAL, PLAUSIBLE_SERIALS, Numbers, folded, is_unix
+from runner.engine.values.dates import (
+    COMPACT_DATES,
+    FIRST_SERIAL,
+    PLAUSIBLE_SERIALS,
+    Numbers,
+    NumericDate,
+    first_date,
+    folded,
+    is_unix,
+    names_zone,
+    numeric_date,
+)
 from runner.engine.values.numbers import MAX_TEXT, take_apart, without_percent
 from runner.engine.values.words import BOOLEANS, HOLLOW, NOTHING
 
 _SEPARATOR: Final = "\x1f"
 _LEVELLED: Final = str.maketrans("23456789", "11111111")
 _HELD: Final = 20_000  # distinct shapes kept before they are counted
-_ORDER = re.compile(r"\s*([0-9]{1,2})(\. |[-/. ])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9])")
-_SHORT_YEAR = re.compile(r"\s*[0-9]{1,2}[-/. ]*[^\W\d_]{3,}[-/., ]*'?([0-9]{2})(?![0-9])")
-_YEAR_FIRST = re.compile(r"\s*[0-9]{4}[-/. ]([0-9]{1,2})[-/. ]([0-9]{1,2})(?![0-9])")
-_ZONED = re.compile(r"(?:[zZ]|(?<![AaPp])[A-Z]{3,4}|[-+][0-9]{2}(?::?[0-9]{2})?|(?:UTC|GMT)[-+][0-9]|\])\s*$")
-_WEEKDAY = re.compile(r"[^\W\d_]{2,14}(?:-feira)?\.?,?\s+(?=[0-9])")
 # Day numbers, dates without separators and Unix times: the whole text, as 12345.6 kg counts nothing.
 _COUNT = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
 
@@ -150,23 +156,24 @@ class OrderCount:
     """How often dates of one kind prove the day first, the month first, or neither."""
 
     def __init__(self) -> None:
-        self.day = 0  # 31/12/2025
-        self.month = 0  # 12/31/2025
+        self.day = 0  # 31/12/2025, Mon 05/01/2026
+        self.month = 0  # 12/31/2025, Mon 01/05/2026
         self.open = 0  # 01/02/2025
         self.dashed = 0  # of the open ones, those written 01-02-2025
         self.first: Counter[int] = Counter()
         self.second: Counter[int] = Counter()
 
-    def add(self, first: int, second: int, sign: str, count: int) -> None:
-        self.first[first] += count
-        self.second[second] += count
-        if first > 12 >= second:
+    def add(self, written: NumericDate, count: int) -> None:
+        self.first[written.first] += count
+        self.second[written.second] += count
+        shows = written.shows
+        if shows == "day":
             self.day += count
-        elif second > 12 >= first:
+        elif shows == "month":
             self.month += count
-        elif first != second and 1 <= first <= 12 and second:
+        elif shows == "open":
             self.open += count
-            self.dashed += count if sign == "-" else 0
+            self.dashed += count if written.sign == "-" else 0
 
 
 class DateTally:
@@ -251,37 +258,50 @@ class DateTally:
             self.settle()
 
     def settle(self) -> "DateTally":
-        """Count the dates seen so far by their beginnings, ignoring times of day."""
-        starts: dict[str, int] = {}
+        """Count the dates seen so far, and apart from them the times of day behind them."""
+        days: dict[str, int] = {}
+        clocks: Counter[str] = Counter()
         clean = self._clean
         for raw, count in self._texts.items():
             self._seen += count
             text = clean(raw).strip()
-            if len(text) <= MAX_TEXT and _COUNT.fullmatch(text):
+            if len(text) > MAX_TEXT:
+                continue
+            if _COUNT.fullmatch(text):
                 self._number(float(text), count)
                 continue
-            if ":" in text:
-                zoned = _ZONED.search(text) is not None
-                self.zoned += count if zoned else 0
-                self.unzoned += 0 if zoned else count
             if not text.isascii():
-                text = folded(text[:MAX_TEXT])
-            start = text[:12]
-            if start[:1].isalpha() and (weekday := _WEEKDAY.match(text[:MAX_TEXT])):
-                start = text[weekday.end() : weekday.end() + 12]
-            starts[start] = starts.get(start, 0) + count
+                text = folded(text)
+            if (at := text.find(":")) >= 0:
+                day = text[:at].rstrip("0123456789")
+                clock = text[len(day) :]
+                is_plain = "-" not in clock and "+" not in clock  # the digits of an offset matter
+                clocks[clock.translate(_LEVELLED) if is_plain else clock] += count
+                text = day
+            if text[-4:].isdecimal() and text[:1].isdecimal():  # without a weekday any year shows the same
+                text = text[:-4] + "2000"
+            days[text] = days.get(text, 0) + count
         self._texts.clear()
-        for start, count in starts.items():
-            if not start.lstrip()[:1].isdecimal():
-                continue
-            if found := _ORDER.match(start):
-                self._order(found, count)
-            elif found := _SHORT_YEAR.match(start):
-                self.short_years[int(found[1])] += count
-            elif found := _YEAR_FIRST.match(start):
-                self.year_day += count if int(found[1]) > 12 >= int(found[2]) else 0
-                self.year_open += count if int(found[1]) <= 12 >= int(found[2]) and found[1] != found[2] else 0
+        for text, count in days.items():
+            self._day(text.lower(), count)
+        for clock, count in clocks.items():
+            zoned = names_zone(clock.lower())
+            self.zoned += count if zoned else 0
+            self.unzoned += count if zoned is False else 0
         return self
+
+    def _day(self, text: str, count: int) -> None:
+        if (found := first_date(text)) is None:
+            return
+        if (numeric := numeric_date(found)) is not None:
+            self._order(numeric, count)
+        elif year := found["y3"] or found["y4"]:
+            if len(year := year.lstrip("'")) == 2:
+                self.short_years[int(year)] += count
+        elif found["y1"]:
+            month, day = int(found["m1"]), int(found["d1"])
+            self.year_day += count if month > 12 >= day else 0
+            self.year_open += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
         kinds = (self.slashed, self.dotted)
@@ -300,13 +320,12 @@ class DateTally:
         bare = not (proofs or unclear) and self._seen >= _UNIFORM
         return bare or (len(proofs) == 1 and proofs[0] >= _UNIFORM and not self.short_years)
 
-    def _order(self, found: re.Match[str], count: int) -> None:
-        first, sign, second, year = int(found[1]), found[2], int(found[3]), found[4]
-        (self.dotted if sign[0] == "." else self.slashed).add(first, second, sign, count)
-        if len(year) == 2:
-            self.short_years[int(year)] += count
-            self.short_first[first] += count
-            self.year_first = self.year_first and 1 <= int(year) <= 31 and 1 <= second <= 12
+    def _order(self, written: NumericDate, count: int) -> None:
+        (self.dotted if written.sign[0] == "." else self.slashed).add(written, count)
+        if len(written.year) == 2:
+            self.short_years[int(written.year)] += count
+            self.short_first[written.first] += count
+            self.year_first = self.year_first and 1 <= int(written.year) <= 31 and 1 <= written.second <= 12
 
 
 def _is_minute(number: int) -> bool:

@@ -4,7 +4,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 KEPT: Final = 50_000
 
@@ -234,9 +234,9 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
         return [v and clean(v) for v in values]
 
     def at_once(values: list[str | None]) -> list[str | None]:
-        if None in values or not all(map(str.isascii, values)):  # type: ignore[arg-type]
+        texts = cast("list[str]", values)
+        if None in values or not all(map(str.isascii, texts)):
             return one_by_one(values)
-        texts: list[str] = values  # type: ignore[assignment]
         for function in functions:
             texts = list(map(function, texts))
         return list(texts)

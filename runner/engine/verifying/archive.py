@@ -7,7 +7,7 @@ the listing.
 """
 
 from collections.abc import Iterator
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from isal import isal_zlib
 
@@ -18,6 +18,7 @@ MAX_LISTING: Final = 8 * 1024 * 1024
 MAX_TOTAL: Final = 4 * 1024 * 1024 * 1024  # uncompressed bytes of all members
 _PACKED: Final = 256 * 1024
 _BLOCK: Final = 1024 * 1024
+_UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call its error an instance
 _NO_WORKBOOK: Final = "normalized.xlsx was not written by the engine's writer"
 
 
@@ -97,7 +98,7 @@ class Archive:
                 crc = isal_zlib.crc32(piece, crc)
                 if piece:
                     yield piece
-        except (isal_zlib.error, OSError):  # type: ignore[misc]  # isal ships no types
+        except _UNPACKING_FAILED:
             raise BadOutput("normalized.xlsx has a part that cannot be decompressed") from None
         whole = unpack.eof and not unpack.unused_data and left == 0
         if not whole or size != member.size or crc != member.crc:

@@ -1,11 +1,12 @@
 """Checks the ledger of an artifact: every row read is in exactly one run, and all counts add up."""
 
-from typing import Any
+from collections.abc import Sequence
 
+from runner.engine.document_types import ArtifactDocument, RowRun, SharedRows, SheetFacts, TablePart
 from runner.engine.protocol import BadOutput
 
 
-def balance(artifact: dict[str, Any]) -> None:
+def balance(artifact: ArtifactDocument) -> None:
     """Check the counts of every sheet and table and of the summary; raises BadOutput if they do not balance."""
     left_out: dict[str, int] = {}
     rows_out = 0
@@ -24,9 +25,9 @@ def balance(artifact: dict[str, Any]) -> None:
     _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
 
 
-def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any]]]:
+def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
     """The runs of each table; under None those of no table."""
-    owners: dict[str | None, list[dict[str, Any]]] = {None: []}
+    owners: dict[str | None, list[RowRun]] = {None: []}
     owners |= {table["ref"]: [] for table in sheet["tables"]}
     if len(owners) != len(sheet["tables"]) + 1:
         raise BadOutput("artifact.json gives two tables of a sheet one name")
@@ -39,10 +40,11 @@ def _runs_by_table(sheet: dict[str, Any]) -> dict[str | None, list[dict[str, Any
     return owners
 
 
-def _add_up_sheet(sheet: dict[str, Any], owners: dict[str | None, list[dict[str, Any]]]) -> None:
+def _add_up_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> None:
     """Check that each row read is in one run, or in one run of each table that shares it."""
-    for runs in (*owners.values(), sheet["shared"]):
+    for runs in owners.values():
         _in_order(runs)
+    _in_order(sheet["shared"])
     _keep_apart(sheet["rows"])
     _really_shared(sheet)
     listed = sum(run["rows"] for run in sheet["rows"])
@@ -52,7 +54,7 @@ def _add_up_sheet(sheet: dict[str, Any], owners: dict[str | None, list[dict[str,
         raise BadOutput("artifact.json lists rows of a sheet that was not read")
 
 
-def _in_order(runs: list[dict[str, Any]]) -> None:
+def _in_order(runs: Sequence[RowRun | SharedRows]) -> None:
     end = 0
     for run in runs:
         if not end < run["from"] <= run["to"]:
@@ -62,7 +64,7 @@ def _in_order(runs: list[dict[str, Any]]) -> None:
         end = run["to"]
 
 
-def _keep_apart(runs: list[dict[str, Any]]) -> None:
+def _keep_apart(runs: list[RowRun]) -> None:
     """Check that rows of no table are in no table's run; tables side by side may share rows."""
     inside = outside = 0
     for run in sorted(runs, key=lambda run: int(run["from"])):
@@ -74,7 +76,7 @@ def _keep_apart(runs: list[dict[str, Any]]) -> None:
             outside = run["to"]
 
 
-def _really_shared(sheet: dict[str, Any]) -> None:
+def _really_shared(sheet: SheetFacts) -> None:
     """Check that rows declared as shared are in the runs of as many tables."""
     steps: dict[int, int] = {}
     for run in sheet["rows"] if sheet["shared"] else ():
@@ -95,7 +97,7 @@ def _really_shared(sheet: dict[str, Any]) -> None:
             raise BadOutput("artifact.json lists shared rows that the tables do not have")
 
 
-def _add_up_table(table: dict[str, Any], found: dict[str, int]) -> int:
+def _add_up_table(table: TablePart, found: dict[str, int]) -> int:
     """Check a table; returns its rows in the output."""
     rows_out = found.pop("data", 0)
     left_out = {kind: rows for kind, rows in found.items() if kind not in ("header", "title")}
@@ -107,7 +109,7 @@ def _add_up_table(table: dict[str, Any], found: dict[str, int]) -> int:
     return rows_out
 
 
-def _by_kind(runs: list[dict[str, Any]]) -> dict[str, int]:
+def _by_kind(runs: list[RowRun]) -> dict[str, int]:
     found: dict[str, int] = {}
     for run in runs:
         _count(found, {run["as"]: run["rows"]})

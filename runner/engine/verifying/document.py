@@ -9,19 +9,33 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from runner.engine.contract import Json, OutputName
+from runner.engine.document_types import ArtifactDocument, ReviewDocument
 from runner.engine.protocol import BadOutput
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_ELEMENTS: Final = 6_000_000  # commas and brackets: memory grows with them
-ARTIFACT, REVIEW = "artifact.json", "review.json"
-_SCHEMAS: Final = {
-    name: Path(__file__).parents[1] / name.replace(".json", ".schema.json") for name in (ARTIFACT, REVIEW)
+_SCHEMAS: Final[dict[str, Path]] = {
+    name: Path(__file__).parents[1] / name.replace(".json", ".schema.json")
+    for name in (OutputName.ARTIFACT, OutputName.REVIEW)
 }
 _NAME = re.compile(r'"([a-z_0-9]{1,40})":')
 _DEEP: Final = 8  # steps of a path shown in a message
 
 
-def read_document(raw: bytes, name: str = ARTIFACT) -> dict[str, Any]:
+def read_artifact(raw: bytes) -> ArtifactDocument:
+    """An artifact that matches its schema; raises BadOutput."""
+    artifact: ArtifactDocument = read_document(raw, OutputName.ARTIFACT)
+    return artifact
+
+
+def read_review(raw: bytes) -> ReviewDocument:
+    """A review that matches its schema; raises BadOutput."""
+    review: ReviewDocument = read_document(raw, OutputName.REVIEW)
+    return review
+
+
+def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> Any:
     """The document; raises BadOutput."""
     if len(raw) > MAX_BYTES:
         raise BadOutput(f"{name} is over {MAX_BYTES} bytes")
@@ -39,11 +53,11 @@ def read_document(raw: bytes, name: str = ARTIFACT) -> dict[str, Any]:
         validator(name).validate(found)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise BadOutput(f"{name} does not match its schema at {_place(error, name)}") from None
-    return dict(found)
+    return found
 
 
 @cache
-def validator(name: str = ARTIFACT) -> jsonschema_rs.Validator:
+def validator(name: OutputName = OutputName.ARTIFACT) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(json.loads(_SCHEMAS[name].read_text()))
 
 
@@ -70,7 +84,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_twins(pairs: list[tuple[str, object]]) -> Json:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError

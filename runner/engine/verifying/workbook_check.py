@@ -6,7 +6,7 @@ no list of dangerous things: a formula, a link, a prefix, a comment or a second 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Final, NamedTuple
 
 from runner.engine import a1
@@ -60,7 +60,7 @@ class WrittenSheet(NamedTuple):
     rows: int  # below the header
 
 
-def read_book(file: IO[bytes], *, title: str, formats: list[str]) -> list[WrittenSheet]:
+def read_book(file: IO[bytes], *, title: str, formats: Sequence[str]) -> list[WrittenSheet]:
     """The sheets of a workbook. `formats`: the number formats in the manifest."""
     archive = Archive(file)
     *sheets, book, rels, styles, core, app, root, types = _parts(archive)
@@ -116,7 +116,7 @@ def _names(text: str, filtered: list[str]) -> list[str]:
     return names
 
 
-def _check_styles(text: str, formats: list[str]) -> None:
+def _check_styles(text: str, formats: Sequence[str]) -> None:
     """Check that every number format is the engine's or the manifest's, and the rest as the engine writes it."""
     known = {attribute(one): one for one in (*FORMATS.values(), DURATION, *formats)}
     by_number = {str(number): one for one, number in BUILT_IN.items()}

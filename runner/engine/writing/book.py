@@ -13,6 +13,8 @@ from typing import IO, Any, Final
 from isal import isal_zlib
 
 from runner.engine import a1
+from runner.engine.contract import EndCode
+from runner.engine.document_types import ExtraSheet
 from runner.engine.fields import ANY
 from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import OutColumn
@@ -27,7 +29,6 @@ DATE_1980: Final = 0x21  # a fixed date: a job gives the same bytes whenever it 
 DEFLATED: Final = 8
 _LEVEL: Final = 1
 MAX_HEAD: Final = 0xFFFF
-MAX_ENTRY: Final = 0xFFFF_FFFF
 
 
 class ArchiveWriter:
@@ -281,7 +282,7 @@ class NormalizedBook:
         if len(columns) > MAX_COLUMNS:
             fields = sum(c.field is not None for c in columns)
             raise EngineStop(
-                "input_unreadable",
+                EndCode.INPUT_UNREADABLE,
                 f"the result would have {len(columns):,} columns ({fields:,} fields and {len(columns) - fields:,} "
                 f"unmapped columns); the limit of a sheet is {MAX_COLUMNS:,}",
                 reason="too_large",
@@ -289,7 +290,7 @@ class NormalizedBook:
             )
         self._book = BookWriter(file, title=title) if file else None
         self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
-        self.extra: list[dict[str, Any]] = []
+        self.extra: list[ExtraSheet] = []
 
     def sheets(self) -> list[tuple[str, int]]:
         """The data sheets, each with its number of rows."""

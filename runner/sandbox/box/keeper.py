@@ -10,15 +10,26 @@ import select
 import signal
 import socket
 import sys
-from typing import Any
+from typing import Any, TypedDict
 
 from runner.sandbox.box import kernel, limits
+
+
+class EngineRequest(TypedDict):
+    """How to start the engine as a program."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    limits: limits.KernelLimits
+    baseline: int  # bytes of address space that the job does not pay for
+    fds: dict[str, int]  # the numbers that descriptors have in the box, and here
 
 
 def main(control_fd: int) -> int:
     """Serve one request on the control socket."""
     control = socket.socket(fileno=control_fd)
-    request = json.loads(_line(control))
+    request: EngineRequest = json.loads(_line(control))
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.set_name("ade-keeper")
     keeper = os.getpid()
@@ -51,7 +62,7 @@ def _line(control: socket.socket) -> bytes:
         return lines.readline()
 
 
-def _become_box(request: dict[str, Any], keeper: int, tasks: int, failed: int) -> None:
+def _become_box(request: EngineRequest, keeper: int, tasks: int, failed: int) -> None:
     """Execute the engine's program; errors before that are written to `failed`."""
     try:
         os.setsid()

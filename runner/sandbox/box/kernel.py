@@ -7,7 +7,6 @@ import struct
 from contextlib import suppress
 
 PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
@@ -25,7 +24,7 @@ CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x1000, 0x4000, 1 << 18, 2, 4
 MNT_DETACH = 2
-RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8  # attributes of mount_setattr
+RDONLY, NOSUID, NODEV = 1, 2, 4  # attributes of mount_setattr
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

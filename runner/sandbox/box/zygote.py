@@ -10,7 +10,6 @@ what a box must not be able to do. Standard library only.
 import array
 import errno
 import gc
-import importlib
 import json
 import os
 import resource
@@ -22,9 +21,9 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, TypedDict
 
-from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp
+from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp, starting
 
 MAX_REQUEST = 128 * 1024
 MAX_FDS = 64
@@ -52,20 +51,46 @@ CA_BUNDLES = (
 _filters: dict[tuple[bool, bool], seccomp.Filter] = {}
 
 
+class WarmUp(TypedDict):
+    """A small job to warm the engine up with, and the verification of its outputs."""
+
+    text: str  # the content of its only input
+    source: dict[str, object]  # that input, as the order names it
+    order: dict[str, object]  # without the places of files
+    verify: dict[str, object]
+    outputs: list[str]
+    pages: list[str]  # that the verification writes
+
+
+class BoxRequest(TypedDict):
+    """What a box has to know before it learns its job."""
+
+    targets: list[int]  # the numbers of its descriptors
+    divided: bool  # it has a warden
+    kept: int  # descriptors of the warden
+    warden: limits.KernelLimits
+    channel: int
+    limits: limits.KernelLimits
+    canary: bool
+    layer: str | None  # a further import path
+    show: list[tuple[str, str]]
+    readable: list[str]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """What this zygote was asked to be. Travels as JSON."""
 
     module: str  # the engine's `job`
     package: str
-    paths: list[str]  # where to import them from, beside the usual places
+    paths: list[str]  # where to import them from
     namespaces: str  # "own", "given" (somebody has made them around us) or "none"
     landlock: bool
     seccomp: bool
     network: bool
     box_id: int | None  # user and group that boxes run as; None: ours
     root: str  # an empty folder to build a box's root on
-    rehearsal: dict[str, Any] | None  # an order of our own to warm the engine up with
+    rehearsal: WarmUp | None
 
 
 @dataclass(slots=True)
@@ -157,8 +182,7 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     else:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.set_name("ade-zygote")
-    sys.path += [path for path in plan.paths if path not in sys.path]
-    engine = importlib.import_module(plan.module)
+    engine = starting.import_engine(plan.module, plan.paths)
     if plan.network and (bundle := ca_bundle()):
         os.environ["SSL_CERT_FILE"] = bundle
     shown = shown_paths((plan.package, "runner.sandbox.box"), network=plan.network)
@@ -183,20 +207,19 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
     )
 
 
-def rehearse(engine: Any, order: dict[str, Any]) -> None:
+def rehearse(engine: Any, job: WarmUp) -> None:
     """Run the engine once on a few cells of our own and verify what came out: patterns get compiled and caches filled
     before the first fork."""
-    names = ["input", *order["outputs"], "report.html"]
-    fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in names}
+    fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in ("input", *job["outputs"], *job["pages"])}
+    source = {**job["source"], "path": _path(fds["input"])}
+    written = [{"name": name, "path": _path(fds[name])} for name in job["outputs"]]
     try:
-        os.write(fds["input"], order["text"].encode())
-        job = {name: value for name, value in order.items() if name not in ("text", "verify")}
-        inputs = [{**given, "path": _path(fds["input"])} for given in order["inputs"]]
-        written = [{"name": name, "path": _path(fds[name])} for name in order["outputs"]]
+        os.write(fds["input"], job["text"].encode())
         with open(os.devnull, "w", encoding="utf-8") as channel:  # noqa: PTH123 - pathlib is not worth its import here
-            engine.run({**job, "inputs": inputs, "outputs": {name: fds[name] for name in order["outputs"]}}, channel)
-            more = {"verify": order["verify"], "inputs": written, "outputs": {"report.html": fds["report.html"]}}
-            engine.run(job | more, channel)
+            outputs = {name: fds[name] for name in job["outputs"]}
+            engine.run({**job["order"], "inputs": [source], "outputs": outputs}, channel)
+            pages = {name: fds[name] for name in job["pages"]}
+            engine.run({**job["verify"], "inputs": written, "outputs": pages}, channel)
     finally:
         for fd in fds.values():
             os.close(fd)
@@ -215,7 +238,7 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     return message, list(fds)
 
 
-def _send(to: socket.socket, words: dict[str, Any], fd: int | None = None) -> None:
+def _send(to: socket.socket, words: dict[str, object], fd: int | None = None) -> None:
     ancillary = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
     try:
         to.sendmsg([json.dumps(words).encode() + b"\n"], ancillary)
@@ -232,7 +255,7 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
     status = CANNOT_START
     try:
         with os.fdopen(fds[2], "rb", closefd=False) as file:
-            request = json.load(file)
+            request: BoxRequest = json.load(file)
         order, gate = _take_descriptors(request, fds)
         engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
@@ -262,7 +285,7 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
         os._exit(status & 0xFF)
 
 
-def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int]:
+def _take_descriptors(request: BoxRequest, fds: list[int]) -> tuple[int, int]:
     """Arrange the descriptors (the job's, its order, the gate, the warden's) and close all others."""
     targets = [int(target) for target in request["targets"]]
     order, gate = max(targets) + 1, max(targets) + 2
@@ -271,7 +294,7 @@ def _take_descriptors(request: dict[str, Any], fds: list[int]) -> tuple[int, int
     return order, gate
 
 
-def _divide(zygote: Zygote, request: dict[str, Any], parent: int, gate: int) -> int:
+def _divide(zygote: Zygote, request: BoxRequest, parent: int, gate: int) -> int:
     """Drop every privilege. With a warden, return in it with the engine's pid, and in the engine with 0."""
     try:
         tasks = _lock_down(zygote, request, parent)
@@ -286,7 +309,7 @@ def _divide(zygote: Zygote, request: dict[str, Any], parent: int, gate: int) -> 
     return engine
 
 
-def _lock_down(zygote: Zygote, request: dict[str, Any], parent: int) -> int:
+def _lock_down(zygote: Zygote, request: BoxRequest, parent: int) -> int:
     """Drop what neither process of a box needs; returns how many tasks already count against their user."""
     plan = zygote.plan
     kernel.set_name("ade-box")
@@ -315,16 +338,17 @@ def _lock_down(zygote: Zygote, request: dict[str, Any], parent: int) -> int:
     return tasks
 
 
-def _seal_engine(zygote: Zygote, request: dict[str, Any], tasks: int) -> None:
+def _seal_engine(zygote: Zygote, request: BoxRequest, tasks: int) -> None:
     plan = zygote.plan
-    sys.path += request["path"]
+    if request["layer"] is not None:
+        starting.add_layer(request["layer"])
     limits.apply(request["limits"], baseline=zygote.baseline, tasks=tasks)
     if plan.seccomp:
         may_fork = plan.namespaces == "own" and request["limits"]["processes"] > 0
         _filters[may_fork, plan.network].install(os.getpid())
 
 
-def _seal_warden(zygote: Zygote, request: dict[str, Any]) -> None:
+def _seal_warden(zygote: Zygote, request: BoxRequest) -> None:
     """Allow no network and no fork; the only signal it may send goes to all other processes of its namespace."""
     limits.apply(request["warden"], baseline=zygote.baseline, tasks=limits.TASKS)
     if zygote.plan.seccomp:
@@ -363,7 +387,7 @@ def _others() -> bool:
     return True
 
 
-def _run(zygote: Zygote, request: dict[str, Any], order_fd: int) -> int:
+def _run(zygote: Zygote, request: BoxRequest, order_fd: int) -> int:
     with os.fdopen(order_fd, "rb") as file:
         order = json.load(file)
     run = run_canary if request["canary"] else zygote.engine.run
@@ -417,7 +441,7 @@ def _outermost(wanted: list[str]) -> list[str]:
 
 def run_canary(order: dict[str, Any], channel: TextIO) -> int:
     """Runs like an engine; the answers are the summary of the final event."""
-    answers: dict[str, Any] = {
+    answers: dict[str, object] = {
         "pid": os.getpid(),
         "uid": os.getuid(),
         "read_outside": _tried(lambda: os.close(os.open(order["forbidden"], os.O_RDONLY))),

@@ -1,11 +1,12 @@
 """The installer's entry point in the box: takes requirements and a wheelhouse, writes one archive of files."""
 
 import json
-import os
 import zipfile
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from runner.engine.contract import EndCode, EndError, FinalEvent, Json, Order
+from runner.engine.protocol import open_target
 from runner.sandbox.install.wheels import (
     ARCHIVE,
     RequirementRefused,
@@ -20,28 +21,28 @@ from runner.sandbox.install.wheels import (
 _BLOCK = 1024 * 1024
 
 
-def run(order: dict[str, Any], channel: TextIO) -> int:
-    """Carry out an order by the engine's contract (docs/engine-order.md)."""
+def run(order: Json, channel: TextIO) -> int:
+    """Carry out an order by the engine's contract (docs/reference/engine-order.md)."""
     try:
-        end = {"ok": True, "summary": _install(order)}
+        end = FinalEvent(_install(Order.decode(order)))
     except RequirementRefused as refused:
-        end = _failed("config_refused", str(refused))
+        end = _failed(EndCode.CONFIG_REFUSED, str(refused))
     except MemoryError:
-        end = _failed("out_of_memory", "the installation exceeded its memory limit")
+        end = _failed(EndCode.OUT_OF_MEMORY, "the installation exceeded its memory limit")
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
-        end = _failed("config_refused", f"a wheel cannot be read: {type(error).__name__}")
-    channel.write(json.dumps({"event": "end", **end}) + "\n")
+        end = _failed(EndCode.CONFIG_REFUSED, f"a wheel cannot be read: {type(error).__name__}")
+    channel.write(json.dumps(end.encode()) + "\n")
     return 0
 
 
-def _install(order: dict[str, Any]) -> dict[str, Any]:
-    text = Path(order["inputs"][0]["path"]).read_text(encoding="utf-8", errors="replace")
+def _install(order: Order) -> Json:
+    text = order.inputs[0].path.read_text(encoding="utf-8", errors="replace")
     wanted, strict = parse(text)
-    if not order["layer"]:
+    if not order.layer:
         raise RequirementRefused("there is no wheelhouse here; ask the operator to set ADE_WHEELHOUSE")
-    wheels = resolve(wanted, Wheelhouse(Path(order["layer"])), strict=strict)
+    wheels = resolve(wanted, Wheelhouse(Path(order.layer)), strict=strict)
     with (
-        os.fdopen(os.dup(order["outputs"][ARCHIVE]), "wb") as file,
+        open_target(order.outputs[ARCHIVE]) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
         files = sum(_copy(wheel, archive) for wheel in wheels)
@@ -60,5 +61,5 @@ def _copy(wheel: Wheel, archive: zipfile.ZipFile) -> int:
     return count
 
 
-def _failed(code: str, message: str) -> dict[str, Any]:
-    return {"ok": False, "error": {"code": code, "message": message, "where": {"file": "requirements.txt"}}}
+def _failed(code: EndCode, message: str) -> FinalEvent:
+    return FinalEvent(error=EndError(code, message, {"file": "requirements.txt"}))

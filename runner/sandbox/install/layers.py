@@ -13,8 +13,9 @@ import zipfile
 from pathlib import Path
 
 from core.errors import AdeError
-from core.ports import BoxLimits, BoxOrder, Killed, Sandbox
 from core.verdicts import Verdict
+from runner.boxes import BoxLimits, BoxOrder, Killed, Sandbox
+from runner.engine.contract import PRIMARY, InputFile, Order
 from runner.sandbox.install.wheels import ARCHIVE, safe_name
 
 MIB = 1024 * 1024
@@ -95,7 +96,9 @@ class Layers:
                 label=f"layer-{work.name}",
                 tenant=tenant,
                 scratch=work / "box",
-                job={"order": 1, "inputs": [{"role": "primary", "name": "requirements.txt", "path": "in/0"}]},
+                job=Order(
+                    manifest={}, inputs=(InputFile(role=PRIMARY, name="requirements.txt", path=Path("in", "0")),)
+                ),
                 outputs=(ARCHIVE,),
                 limits=LIMITS,
                 layer=self._wheelhouse,

@@ -135,7 +135,7 @@ def _parsed(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | 
 
 
 _T = TypeVar("_T")
-_FONT_MARKS = {"b": "bold", "i": "italic", "strike": "struck"}
+_FONT_MARKS = {"b": "bold", "strike": "struck"}
 
 
 class StylesReader:
@@ -145,7 +145,6 @@ class StylesReader:
         self._formats: dict[int, NumberFormat] = {}
         self._fonts: list[CellStyle] = []
         self._fills: list[bool] = []
-        self._borders: list[tuple[bool, bool]] = []
         self._section = ""
         self._path: list[str] = []
         self.styles = Styles()
@@ -173,8 +172,6 @@ class StylesReader:
             self._font(name, attributes, depth)
         elif self._section == "fills":
             self._fill(name, attributes, depth)
-        elif self._section == "borders":
-            self._border(name, attributes, depth)
         elif self._section == "cellXfs":
             self._format(name, attributes)
 
@@ -192,29 +189,12 @@ class StylesReader:
         elif name == "gradientFill" and self._fills:
             self._fills[-1] = True
 
-    def _border(self, name: str, attributes: Attributes, depth: int) -> None:
-        if depth == 3:
-            self._borders.append((False, False))
-        elif self._borders and attributes.get("style", "none") != "none":
-            top, bottom = self._borders[-1]
-            self._borders[-1] = (top or name == "top", bottom or name == "bottom")
-
     def _format(self, name: str, attributes: Attributes) -> None:
         if name == "xf":
             identity = number(attributes, "numFmtId")
             font = _at(self._fonts, number(attributes, "fontId"), CellStyle())
-            top, bottom = _at(self._borders, number(attributes, "borderId"), (False, False))
-            look = replace(
-                font,
-                filled=_at(self._fills, number(attributes, "fillId"), False),
-                border_top=top,
-                border_bottom=bottom,
-            )
+            look = replace(font, filled=_at(self._fills, number(attributes, "fillId"), False))
             self.styles.add(identity, self._formats, look)
-        elif name == "alignment" and self.styles.looks:
-            look = self.styles.looks[-1]
-            look.centred = attributes.get("horizontal") in ("center", "centerContinuous")
-            look.indented = number(attributes, "indent") > 0
 
 
 def _at(items: list[_T], index: int, otherwise: _T) -> _T:

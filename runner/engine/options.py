@@ -1,0 +1,192 @@
+"""What the engine uses of a manifest: parsed once, at its door. The manifest was validated, so defaults are the only
+thing to fill in: an order that people write by hand may lack parts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+from runner.engine.fields import Field
+
+THRESHOLD: Final = 0.7  # confidence from which a column is mapped
+UNSURE: Final = (0.3, 0.85)  # confidences between which a person is asked
+GROUP: Final = "group"  # the column that receives group captions
+SHEET: Final = "Normalized"
+
+
+class ReadingOptions(NamedTuple):
+    """How inputs are read."""
+
+    sheets: tuple[str, ...] = ("*",)
+    tables: tuple[str, ...] = ()  # those that hold the records; none: found out
+    hidden_sheets: str = "skip"
+    hidden_rows: str = "read"
+    hidden_columns: str = "read"
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    header: str = "auto"
+    header_rows: tuple[int, ...] = ()
+    group_rows: str = "drop"
+    group_column: str = GROUP
+    total_rows: str = "auto"
+    note_rows: str = "auto"
+
+    @property
+    def headless(self) -> bool:
+        """Whether the inputs have no header row."""
+        return self.header == "none"
+
+    @property
+    def fills_groups(self) -> bool:
+        """Whether group captions are repeated in the rows below them."""
+        return self.group_rows == "fill"
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        plain = {name: value for name in cls._fields if (value := raw.get(name)) is not None}
+        for name in ("sheets", "tables", "header_rows"):
+            if name in plain:
+                plain[name] = tuple(plain[name]) or cls._field_defaults[name]
+        return cls(**plain)
+
+
+AS_FOUND: Final = ReadingOptions()  # of a manifest that says nothing
+
+
+class MappingOptions(NamedTuple):
+    """How columns become fields."""
+
+    threshold: float = THRESHOLD
+    unmapped: str = "keep"
+    review: str = "never"  # when a person is asked
+    unsure: tuple[float, float] = UNSURE
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        low, high = raw.get("unsure") or UNSURE
+        threshold = raw.get("threshold")
+        return cls(
+            threshold=THRESHOLD if threshold is None else float(threshold),
+            unmapped=raw.get("unmapped") or "keep",
+            review=raw.get("review") or "never",
+            unsure=(float(low), float(high)),
+        )
+
+
+class OutputOptions(NamedTuple):
+    """What the workbook looks like."""
+
+    sheet: str = SHEET
+    findings_sheet: bool = False
+    use_labels: bool = False  # as headers, instead of names
+    provenance: bool = False
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(
+            sheet=raw.get("sheet") or SHEET,
+            findings_sheet=bool(raw.get("findings_sheet")),
+            use_labels=raw.get("header") == "label",
+            provenance=bool(raw.get("provenance")),
+        )
+
+
+class RowComparison(NamedTuple):
+    """A field, an operator, and a constant or another field."""
+
+    field: str
+    op: str
+    value: Any = None
+    other: str | None = None
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(raw["field"], raw["op"], raw.get("value"), raw.get("other"))
+
+
+class DeclaredRule(NamedTuple):
+    """A rule over several fields of one row: `then` is checked where `when` holds."""
+
+    name: str
+    then: RowComparison
+    when: RowComparison | None = None
+    message: str | None = None
+    severity: str = "error"
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        when = raw.get("when")
+        return cls(
+            name=raw["name"],
+            then=RowComparison.parse(raw["then"]),
+            when=RowComparison.parse(when) if when else None,
+            message=raw.get("message"),
+            severity=raw.get("severity") or "error",
+        )
+
+
+class JobOptions(NamedTuple):
+    """All that the engine uses of a manifest."""
+
+    name: str = ""
+    fields: tuple[Field, ...] = ()
+    rules: tuple[DeclaredRule, ...] = ()
+    reading: ReadingOptions = ReadingOptions()
+    mapping: MappingOptions = MappingOptions()
+    output: OutputOptions = OutputOptions()
+    stops_on_rule_error: bool = False
+    on_error: str = "keep"
+    min_rows: int = 1
+    max_error_rate: float | None = None
+    on_drift: str = "accept"  # if the columns differ from those of the sender's last drop
+    redact_headers: bool = False
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows with errors are split off."""
+        return self.on_error == "split"
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        min_rows = raw.get("min_rows")
+        return cls(
+            name=str(raw.get("name") or ""),
+            fields=tuple(map(Field, raw.get("fields") or ())),
+            rules=tuple(map(DeclaredRule.parse, raw.get("rules") or ())),
+            reading=ReadingOptions.parse(raw.get("reading") or {}),
+            mapping=MappingOptions.parse(raw.get("mapping") or {}),
+            output=OutputOptions.parse(raw.get("output") or {}),
+            stops_on_rule_error=raw.get("on_rule_error") == "fail",
+            on_error=raw.get("on_error") or "keep",
+            min_rows=1 if min_rows is None else int(min_rows),
+            max_error_rate=raw.get("max_error_rate"),
+            on_drift=_drift(raw),
+            redact_headers=bool(raw.get("redact_headers")),
+        )
+
+
+class VerifiedOptions(NamedTuple):
+    """What the outputs of a job are verified against; the runner reads it, so no pattern is compiled here."""
+
+    title: str
+    formats: tuple[str, ...]  # number formats
+    why: str  # why the job may ask a person; "never": it may not
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        fields: Sequence[Mapping[str, Any]] = raw.get("fields") or ()
+        formats = {field.get("number_format") for field in fields}
+        review = MappingOptions.parse(raw.get("mapping") or {}).review
+        return cls(
+            title=str(raw.get("name") or ""),
+            formats=tuple(sorted(f for f in formats if f)),
+            why=why_asked(review, _drift(raw)),
+        )
+
+
+def why_asked(review: str, on_drift: str) -> str:
+    """Why a job may ask a person, as review.json says it."""
+    return "drift" if review == "never" and on_drift == "review" else review
+
+
+def _drift(raw: Mapping[str, Any]) -> str:
+    return (raw.get("drift") or {}).get("columns") or "accept"
