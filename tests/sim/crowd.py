@@ -10,8 +10,9 @@ from typing import Any
 
 from core.fairness import QUANTUM_SECONDS, SlotShares
 from core.jobs import Job, State
-from core.ports import BoxOrder, BoxReport, Delivery, Killed, OnEvent, ignore_event
+from core.ports import Delivery
 from core.verdicts import Verdict
+from runner.boxes import BoxOrder, BoxReport, Killed, OnEvent, ignore_event
 from tests.sim.parts import SimQueue, SimStore
 from tests.sim.scheduler import Process
 from tests.sim.wires import Faults, WiredQueue
