@@ -69,9 +69,9 @@ class InFile:
         self._out.truncate()
         self._hasher, self._size = hashlib.sha256(), 0
 
-    def fetched(self) -> Fetched:
+    def fetched(self, version: str) -> Fetched:
         self._out.flush()
-        return Fetched(size=self._size, sha256=self._hasher.hexdigest())
+        return Fetched(size=self._size, sha256=self._hasher.hexdigest(), version=version)
 
 
 def read_to_end(
@@ -84,8 +84,8 @@ def read_to_end(
     limit: int,
     expect: Collection[str],
     answers: StoreAnswers,
-) -> None:
-    """Read an object at the version of `pin` (parameters of GetObject), or the newest.
+) -> Mapping[str, Any]:
+    """Read an object at the version of `pin` (parameters of GetObject), or the newest; returns what S3 said of it.
 
     Each call has its deadline; a call that read at least one block gets another.
     """
@@ -93,7 +93,8 @@ def read_to_end(
     while True:
         before = reading.received
         try:
-            return call(f"read {target['Key']}", reading.go_on, expect=expect)
+            call(f"read {target['Key']}", reading.go_on, expect=expect)
+            return reading.first
         except StoreUnavailable:
             if reading.received <= before:
                 raise
@@ -116,7 +117,7 @@ class _Reading:
         self._pin = pin
         self._limit = limit
         self._answers = answers
-        self._first: Mapping[str, Any] = {}  # the answer that began the version being read
+        self.first: Mapping[str, Any] = {}  # the answer that began the version being read
         self._same: dict[str, str] = {}  # pins the version being read
         self._md5 = hashlib.md5(usedforsecurity=False)
         self.received = 0
@@ -157,7 +158,7 @@ class _Reading:
         if answer["ContentLength"] > self._limit:
             size, key = answer["ContentLength"], self._target["Key"]
             raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {self._limit}")
-        self._first = answer
+        self.first = answer
         version = str(answer.get("VersionId") or "null")
         self._same = {"VersionId": version} if version != "null" else {"IfMatch": str(answer["ETag"])}
 
@@ -171,13 +172,13 @@ class _Reading:
 
     def _check_content(self, *, whole: bool) -> None:
         """`whole`: boto3 compared all of it with a checksum that the store keeps."""
-        key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self._first), None
+        key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self.first), None
         if stored_digest is None and not whole:
             at = {name: value for name, value in self._same.items() if name == "VersionId"}
             described = self._s3.head_object(**self._target, **at)
             self._answers.check_head(key, described)
             stored_size = int(described["ContentLength"])
-            if version_of(described) != version_of(self._first):
+            if version_of(described) != version_of(self.first):
                 raise AnswerDoubted(f"object {key} was replaced while it was read")
         check_read(
             key, size=self.received, digest=self._md5.hexdigest(), stored_size=stored_size, stored_digest=stored_digest
@@ -186,11 +187,11 @@ class _Reading:
     def _continues(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer continues the version being read; some servers ignore ranges or conditions."""
         said = str(answer.get("ContentRange", ""))
-        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self._first)
+        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self.first)
 
     def _restart(self) -> None:
         self._sink.restart()
-        self.received, self._same, self._first = 0, {}, {}
+        self.received, self._same, self.first = 0, {}, {}
         self._md5 = hashlib.md5(usedforsecurity=False)
 
 
