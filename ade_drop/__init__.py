@@ -1,7 +1,7 @@
 """The one name that ade-drop has in an environment.
 
 In a wheel its packages (core, handlers, infra, runner, console) are below this one, in a checkout beside it. Only our
-own processes import them, and put their folder first for that: docs/decisions/one-name.md.
+own processes import them, and put their folder first for that: docs/explanation/decisions/one-name.md.
 """
 
 import sys

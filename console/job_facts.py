@@ -1,4 +1,4 @@
-"""How jobs are shown to people, and their JSON shapes (docs/commands.md, docs/api.md)."""
+"""How jobs are shown to people, and their JSON shapes (docs/reference/commands.md, docs/reference/api.md)."""
 
 from datetime import UTC, datetime
 from typing import Any

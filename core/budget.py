@@ -2,8 +2,8 @@
 
 Manifests, memories, decisions, events and the bodies of requests are read by processes that serve everybody. A text is
 measured before it is parsed, and its validation ends with the twentieth mistake, so it costs what it weighs: at most a
-second and 50 MiB for each MB (docs/cost.md). What is wrong with it is given as a few short lines; no error of a parser
-outlives `read`, since such errors hold on to the whole text.
+second and 50 MiB for each MB (docs/explanation/cost.md). What is wrong with it is given as a few short lines; no error
+of a parser outlives `read`, since such errors hold on to the whole text.
 
 Theory of operation. pydantic collects every mistake of a document, several hundred bytes for each, and has no limit.
 So a document of many values, or of many mistakes, is validated by another validator, made of the same schema: whatever

@@ -2,9 +2,9 @@
 closed set of states.
 
 A record carries the version of its layout: the lowest that holds what it says, so that programs of the release before
-read whatever they can work on; docs/upgrading.md says when a version is raised. A record of a newer version is not read
-at all. Unknown fields in a record of a known version come from a newer program: they are kept and written back. Values
-equal to their default are not written, so a default never changes within a version.
+read whatever they can work on; docs/guides/upgrading.md says when a version is raised. A record of a newer version is
+not read at all. Unknown fields in a record of a known version come from a newer program: they are kept and written
+back. Values equal to their default are not written, so a default never changes within a version.
 """
 
 import hashlib

@@ -127,7 +127,7 @@ def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         key, words = _BOUNDS[kind]
         return Problem(path, given, words.format(context.get(key)))
     if kind == "value_error":
-        return Problem(path, str(context.get("error", error["msg"])), "see docs/manifest.md")
+        return Problem(path, str(context.get("error", error["msg"])), "see docs/reference/manifest.md")
     return Problem(path, given, _KINDS.get(kind, error["msg"]))
 
 

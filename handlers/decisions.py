@@ -107,7 +107,7 @@ class Decisions:
             return None
         except Exception as error:  # noqa: BLE001 - whatever a decision does to its parser, it does to nobody else
             what = f"cannot be read ({type(error).__name__})"
-            known = DecisionInvalid([Problem("$", what, "a decision as docs/review.md describes it")])
+            known = DecisionInvalid([Problem("$", what, "a decision as docs/guides/review.md describes it")])
         weight = weight_of(body) if isinstance(known, Decision) else weight_of_problems(known.problems)
         self._parsed.put((info.key, info.version), known, weight)
         return known

@@ -227,7 +227,7 @@ class Packages:
                 check_zip(self._store.read(at, version=found[0].version, limit=MAX_PACKAGE_BYTES))
             except (PackageRefused, ObjectTooLarge) as error:
                 raise ManifestInvalid(
-                    [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/rule-author.md")]
+                    [Problem("$.config", f"{at}: {error}", "a plain zip; see docs/guides/rule-author.md")]
                 ) from None
             except (ObjectMissing, ObjectChanged):
                 return Package((), 0.0, missing=at)
@@ -317,7 +317,7 @@ def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
         return ManifestInvalid(error.problems)  # without what its traceback holds on to
     except Exception as error:  # noqa: BLE001 - a manifest that breaks the parser must not break the scan
         problem = f"cannot be read ({type(error).__name__})"
-        return ManifestInvalid([Problem("$", problem, "a manifest as docs/manifest.md describes it")])
+        return ManifestInvalid([Problem("$", problem, "a manifest as docs/reference/manifest.md describes it")])
 
 
 def manifests_at(view: BucketView, at: str) -> list[ObjectInfo]:

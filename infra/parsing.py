@@ -26,7 +26,7 @@ _found: Final = BoundedCache[tuple[str, bytes], object](_CACHE_BYTES)
 
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
-    found = _read(Manifest, _manifest, body, "a manifest as docs/manifest.md describes it")
+    found = _read(Manifest, _manifest, body, "a manifest as docs/reference/manifest.md describes it")
     if isinstance(found, list):
         raise ManifestInvalid(found)
     return found
@@ -34,7 +34,7 @@ def read_manifest(body: bytes) -> Manifest:
 
 def read_decision(body: bytes) -> Decision:
     """Raises DecisionInvalid."""
-    found = _read(Decision, _decision, body, "a decision as docs/review.md describes it")
+    found = _read(Decision, _decision, body, "a decision as docs/guides/review.md describes it")
     if isinstance(found, list):
         raise DecisionInvalid(found)
     return found
@@ -42,7 +42,7 @@ def read_decision(body: bytes) -> Decision:
 
 def read_memory_text(body: bytes) -> Memory:
     """Raises MemoryInvalid."""
-    found = _read(Memory, _memory, body, "a memory as docs/memory.md describes it")
+    found = _read(Memory, _memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
     return found
@@ -50,7 +50,7 @@ def read_memory_text(body: bytes) -> Memory:
 
 def check_memory(body: bytes) -> None:
     """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
-    found = _read(bool, _valid_memory, body, "a memory as docs/memory.md describes it")
+    found = _read(bool, _valid_memory, body, "a memory as docs/explanation/mapping.md describes it")
     if isinstance(found, list):
         raise MemoryInvalid(found)
 

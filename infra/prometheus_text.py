@@ -1,4 +1,4 @@
-"""The text format of Prometheus (docs/decisions/own-prometheus-text.md says why no library writes it)."""
+"""The text format of Prometheus (docs/explanation/decisions/own-prometheus-text.md says why no library writes it)."""
 
 from collections.abc import Mapping, Sequence
 

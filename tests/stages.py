@@ -28,7 +28,7 @@ TESTS = Path(__file__).parent
 # In the order in which they start: the longest, which mostly waits, then those that are most often broken.
 STAGES = {
     "acceptance": ("acceptance",),
-    "unit": ("unit", "events", "bench", "../docs/scale"),
+    "unit": ("unit", "events", "bench", "../docs/explanation/scale"),
     "spine": ("spine", "sim", "power"),
     "contract": ("contract",),
     "truth": ("truth", "corpus"),

@@ -151,7 +151,7 @@ class ActBody(Given):
 
 
 class DecideBody(Given):
-    """Answers to the questions of a review; docs/review.md."""
+    """Answers to the questions of a review; docs/guides/review.md."""
 
     answers: list[dict[str, Any]] = Field(default=[], max_length=2000)
     accept: bool = Field(default=False, description="take the likeliest answer to whatever is not answered here")
@@ -201,7 +201,7 @@ class Shape(BaseModel):
 
 
 class JobRecord(Shape):
-    """The job record of docs/commands.md."""
+    """The job record of docs/reference/commands.md."""
 
     job_id: str
     tenant: str

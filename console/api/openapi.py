@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the operations and their models; docs/openapi.json is the same."""
+"""The OpenAPI document, made from the operations and their models; docs/reference/openapi.json is the same."""
 
 import json
 import re

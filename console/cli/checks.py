@@ -62,7 +62,9 @@ def check_settings() -> Iterator[Check]:
     except SettingsError as error:
         for line in str(error).splitlines():
             variable = line.partition("=")[0]
-            yield Check("settings", WRONG, line, f"correct or unset {variable}; docs/settings.md lists all of them")
+            yield Check(
+                "settings", WRONG, line, f"correct or unset {variable}; docs/reference/settings.md lists all of them"
+            )
     else:
         given = sorted(v for v in os.environ if v.startswith(PREFIX))
         yield Check(
@@ -73,7 +75,9 @@ def check_settings() -> Iterator[Check]:
     known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
     for variable in unknown_variables(os.environ):
         near = get_close_matches(variable, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "unset it, or check its spelling against docs/settings.md"
+        hint = (
+            f"did you mean {near[0]}?" if near else "unset it, or check its spelling against docs/reference/settings.md"
+        )
         yield Check("settings", WARNING, f"{variable} is not a setting of ade-drop", hint)
 
 
@@ -109,7 +113,9 @@ def check_folder(folder: Path) -> Iterator[Check]:
         yield Check(name, OK, f"{folder.absolute()} is writable")
         if folder.stat().st_mode & 0o007:
             message = f"{folder.absolute()} is open to every user of this machine, with all drops and results in it"
-            yield Check(name, WARNING, message, f"chmod o-rwx {folder}; docs/operator.md says how to share the inbox")
+            yield Check(
+                name, WARNING, message, f"chmod o-rwx {folder}; docs/guides/operator.md says how to share the inbox"
+            )
     yield _free_space(there)
 
 
@@ -177,7 +183,8 @@ def check_sandbox(isolation: Isolation, settings: Settings) -> Iterator[Check]:
     else:
         remedy = (
             f"configs with Python are refused here (ADE_SANDBOX_MIN_LEVEL={settings.sandbox_min_level}); "
-            f"see docs/sandbox.md for what a host must allow; if every config is trusted, set it to {isolation.level}"
+            f"see docs/explanation/sandbox.md for what a host must allow; "
+            f"if every config is trusted, set it to {isolation.level}"
         )
         yield Check("sandbox", WARNING, message, remedy)
     for gap in isolation.gaps:
@@ -241,7 +248,7 @@ def guarded(name: str, checks: Iterator[Check]) -> Iterator[Check]:
 
 _STORE_REMEDY = (
     "check the rights of this user; on Ceph and others `aws s3api delete-public-access-block --bucket BUCKET` may "
-    "help; if ETags are no MD5s, add etag=opaque to ADE_STORE_URL (docs/cloud.md)"
+    "help; if ETags are no MD5s, add etag=opaque to ADE_STORE_URL (docs/guides/cloud.md)"
 )
 _TABLE_REMEDY = "check the rights of this user; a DynamoDB must support transactions (TransactWriteItems)"
 _QUEUE_REMEDY = "check the rights of this user; an SQS queue must be a standard one, not FIFO"
@@ -368,7 +375,7 @@ def check_rows(stack: Stack) -> Iterator[Check]:
     damaged = stack.table.damaged(limit=_SHOWN)
     for why in damaged.values():
         if isinstance(why, RecordNewer):
-            yield Check("rows", WARNING, str(why), "upgrade this machine; see docs/upgrading.md")
+            yield Check("rows", WARNING, str(why), "upgrade this machine; see docs/guides/upgrading.md")
             continue
         yield Check("rows", WRONG, str(why), "repair or delete the row: the next sweep creates it again")
     if not damaged:

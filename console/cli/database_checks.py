@@ -32,7 +32,7 @@ def check_health(found: ServerHealth) -> Iterator[Check]:
         remedy = (
             "add target_session_attrs=read-write to the URL, and name every host in it"
             if found.standby
-            else f"GRANT {schema}_runner TO {found.user}; docs/postgres.md says which role is for whom"
+            else f"GRANT {schema}_runner TO {found.user}; docs/guides/postgres.md says which role is for whom"
         )
         yield Check("database", WRONG, f"{name} {why}", remedy)
     left = found.most_connections - found.connections

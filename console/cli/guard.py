@@ -1,4 +1,4 @@
-"""Runs one command and turns what it raises into a message and an exit code (docs/commands.md has the same table)."""
+"""Runs one command and turns what it raises into a message and an exit code (docs/reference/commands.md)."""
 
 import argparse
 import contextlib

@@ -18,7 +18,7 @@ examples:
   ade jobs --state FAILED
   ade doctor
 
-Settings are ADE_* variables (docs/settings.md). Exit codes and JSON shapes are in docs/commands.md.
+Settings are ADE_* variables (docs/reference/settings.md). Exit codes and JSON shapes are in docs/reference/commands.md.
 """
 
 
@@ -64,7 +64,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
                 add_json(child)
             return
     if "--json" not in parser._option_string_actions:  # noqa: SLF001
-        parser.add_argument("--json", action="store_true", help="print JSON (docs/commands.md)")
+        parser.add_argument("--json", action="store_true", help="print JSON (docs/reference/commands.md)")
 
 
 def main(words: Sequence[str] | None = None) -> int:

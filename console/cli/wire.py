@@ -54,7 +54,9 @@ def metrics_shown(stack: Stack, owner: str = "") -> Iterator[None]:
 def make_log(settings: Settings, *, stream: TextIO | None = None, level: str | None = None) -> Log:
     log = Log(level=level or settings.log_level, stream=stream)
     for variable in unknown_variables(os.environ):
-        log.warning("unknown_variable", variable=variable, remedy="check its spelling against docs/settings.md")
+        log.warning(
+            "unknown_variable", variable=variable, remedy="check its spelling against docs/reference/settings.md"
+        )
     return log
 
 

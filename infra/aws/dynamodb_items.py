@@ -113,7 +113,7 @@ def wake_partition(shard: int, *, resting: bool) -> str:
 
 
 def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shards: int) -> Item:
-    """The row of a job, laid out as in docs/rows.md.
+    """The row of a job, laid out as in docs/reference/rows.md.
 
     `writer` is unique to this write, which distinguishes a lost answer from a lost race.
     """
@@ -145,7 +145,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
 
 
 def _plain(job: Job) -> Item:
-    """Attributes for people who open the item in a console (docs/rows.md); programs read `lease_owner` alone."""
+    """Attributes for people who open the item in a console (docs/reference/rows.md); programs read `lease_owner`."""
     primaries = [i.ref.key for i in job.inputs if i.role == "primary"]
     item: Item = {"attempts": number(job.attempts_total), "inputs": number(len(primaries))}
     if primaries:

@@ -26,7 +26,7 @@ def md5_hex(body: bytes) -> str:
 
 
 class StoreAnswers:
-    """Checks the answers of one bucket. `opaque`: its ETags are never digests (docs/cloud.md)."""
+    """Checks the answers of one bucket. `opaque`: its ETags are never digests (docs/guides/cloud.md)."""
 
     def __init__(self, *, opaque: bool) -> None:
         self.opaque = opaque

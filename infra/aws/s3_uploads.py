@@ -2,7 +2,7 @@
 
 The object appears with the last call, which carries the condition; a failed upload leaves no parts behind. Each upload
 puts a unique name into the object's metadata: if the last call is refused, the name shows whether an earlier try of it
-succeeded. boto3's managed transfer does none of this (docs/decisions/own-uploads.md); large copies use it.
+succeeded. boto3's managed transfer does none of this (docs/explanation/decisions/own-uploads.md); large copies use it.
 """
 
 import base64

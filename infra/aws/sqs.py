@@ -26,7 +26,7 @@ from infra.aws.calls import Answered, Caller, client, timeouts
 
 N = TypeVar("N", int, float)
 
-VERSION = 1  # of the body; docs/upgrading.md
+VERSION = 1  # of the body; docs/guides/upgrading.md
 FOREIGN = "not a message of ade-drop"
 _MOVED = "received too often without being handled; moved here by SQS"
 _SHOWN = 2000  # characters of a foreign body that are shown

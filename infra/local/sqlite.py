@@ -97,7 +97,8 @@ TRIGGERS = {
 
 _FAULTS = " ".join(f"WHEN '{verdict}' THEN '{fault}'" for verdict, fault in FAULTS.items())
 _PRIMARIES = "FROM json_each(doc, '$.inputs') WHERE json_extract(value, '$.role') = 'primary'"
-# For people with a SQLite shell; nothing reads it. Columns: docs/rows.md. Records that are not JSON show as unreadable.
+# For people with a SQLite shell; nothing reads it. Columns: docs/reference/rows.md. Records that are not JSON show as
+# unreadable.
 JOBS_VIEW = f"""CREATE VIEW jobs_view AS
 SELECT job_id, tenant, workflow, state,
   json_extract(doc, '$.reason') AS reason,
@@ -138,7 +139,7 @@ class Database:
             if found > SCHEMA_VERSION:
                 raise StoreUnavailable(
                     f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
-                    "upgrade this process, or roll back as in docs/upgrading.md"
+                    "upgrade this process, or roll back as in docs/guides/upgrading.md"
                 )
             columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
             if columns and "resting" not in columns:  # an older program works without it, so the version stays

@@ -437,7 +437,7 @@ class Connections:
         if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
             said += f"; {_REMEDY}"
         elif isinstance(error, errors.InsufficientPrivilege):
-            said += "; docs/postgres.md says which role may do what"
+            said += "; docs/guides/postgres.md says which role may do what"
         raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from infra.postgres.connections import SCHEMA_VERSION, Connections
 
-RUNNER_CONNECTIONS = 13  # the most that one runner opens with the default pool; see docs/postgres.md
+RUNNER_CONNECTIONS = 13  # the most that one runner opens with the default pool; see docs/guides/postgres.md
 _DEAD_ROWS = 20_000  # of a table of any size
 _DEAD_SHARE = 0.25  # of a large one; its autovacuum settings start at a tenth of this
 

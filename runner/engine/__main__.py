@@ -1,4 +1,4 @@
-"""`python -I -B -m runner.engine ORDER [--channel FD]`: carry out an order (docs/engine-order.md)."""
+"""`python -I -B -m runner.engine ORDER [--channel FD]`: carry out an order (docs/reference/engine-order.md)."""
 
 import json
 import os

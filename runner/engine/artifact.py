@@ -85,29 +85,39 @@ class Artifact:
         return {**sender, "tables": found[:_SHAPES], **({"answers": said} if said else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
-        place, own, columns = table.place, table.table, table.table.columns
-        decided = {"decided": True} if answers.is_touched(table) else {}
-        sheet = {"sheet": source.label(place.sheet), "header_rows": list(own.header_rows)}
-        said = answers.skips(place.input, place.sheet)
+        place, rows = table.place, table.table.header_rows
+        decided: Json = {"decided": True} if answers.is_touched(table) else {}
+        sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
         left_out = table in source.skipped and bool(table.skipped)
-        if (left_out or said is not None) and not source.is_single:
+        if (left_out or answers.skips(place.input, place.sheet) is not None) and not source.is_single:
             yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
-        named = {"named": True} if answers.names_header(place.input, place.sheet, own.header_rows) else {}
-        mapped = self._tables.get(table.id)
         if left_out or self._redact:
             return
-        if not own.header_rows and mapped is not None and (named or own.shape is not None):
-            fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
-            known = {
-                "headers": [""] * len(columns),
-                "file": source.letters,
-                "fields": [fields.get(c.index) for c in columns],
-            }
-            yield {**sheet, **known, **named, **decided}
-        elif own.header_rows and (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
-            altered = {table.columns[n].index for n in table.altered}
-            headers = ["" if c.generated or c.index in altered else c.name for c in columns]
-            yield {**sheet, "headers": headers, **named, **decided}
+        named: Json = {"named": True} if answers.names_header(place.input, place.sheet, rows) else {}
+        headers = self._headers(table) if rows else self._headless(table, source, named=bool(named))
+        if headers:
+            yield {**sheet, **headers, **named, **decided}
+
+    def _headless(self, table: SourceTable, source: SurveyedInput, *, named: bool) -> Json:
+        """The fields of a table that is known to have no header; empty if it is only supposed to have none."""
+        mapped = self._tables.get(table.id)
+        if mapped is None or not (named or table.table.shape is not None):
+            return {}
+        fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
+        columns = table.table.columns
+        return {
+            "headers": [""] * len(columns),
+            "file": source.letters,
+            "fields": [fields.get(c.index) for c in columns],
+        }
+
+    def _headers(self, table: SourceTable) -> Json:
+        """The headers of a table, unless they may be something else."""
+        mapped = self._tables.get(table.id)
+        if not (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
+            return {}
+        altered = {table.columns[n].index for n in table.altered}
+        return {"headers": ["" if c.generated or c.index in altered else c.name for c in table.table.columns]}
 
     def withhold(self, why: str) -> None:
         """The job ends without an output after all."""

@@ -6,9 +6,11 @@ thirty million runs.
 """
 
 import operator
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from runner.engine.fields import Field, bound
@@ -60,6 +62,9 @@ class Origin:
             )  # fmt: skip
 
 
+Report = Callable[..., None]  # flags cells: their indexes, a code, what is wrong with them, and the rule that says so
+
+
 class FieldChecks:
     """Checks the chunks of one field across all tables of a job."""
 
@@ -71,41 +76,48 @@ class FieldChecks:
 
     def check(self, values: list[Any], bad: list[int], origin: Origin, column: int | None) -> None:
         """Report every cell that breaks a rule. `bad`: cells not of the type, to which only `required` applies."""
-        field = self.field
-        flag = origin.flag
-        where: dict[str, Any] = {"column": column, "field": field.name}
-        severity = field.severity
+        field, skip = self.field, set(bad)
+        report = partial(self._report, origin, column)
         if bad:
-            what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
-            what += " in the given formats" if field.formats else ""
-            untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
-            flag(untyped, "type_error", severity, what, rule=f"type:{field.type}", **where)
+            self._types(values, bad, report)
         if field.required and None in values:
-            blank = [i for i, v in enumerate(values) if v is None]
-            flag(blank, "required", severity, "is blank", rule="required", **where)
-        skip = set(bad)
+            report([i for i, v in enumerate(values) if v is None], "required", what="is blank")
         if field.pattern is not None:
-            match = field.pattern.fullmatch
-            off = [
-                i
-                for i, v in enumerate(values)
-                if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
-            ]
-            flag(off, "pattern", severity, f"does not match {field.pattern.pattern}", rule="pattern", **where)
+            self._patterns(field.pattern, values, skip, report)
         if field.min is not None or field.max is not None:
-            self._bounds(values, skip, origin, where)
+            self._bounds(values, skip, report)
         if field.min_length is not None or field.max_length is not None:
-            self._lengths(values, skip, origin, where)
+            self._lengths(values, skip, report)
         if self._allowed is not None:
-            self._members(values, skip, origin, where)
+            self._members(values, skip, report)
         if self._seen is not None:
-            present = (
-                [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)] if skip else values
-            )
-            again = self._seen.repeats(present)
-            flag(again, "duplicate", severity, "duplicates a value in an earlier row", rule="unique", **where)
+            again = self._seen.repeats(_without_errors(values, skip))
+            report(again, "duplicate", what="duplicates a value in an earlier row", rule="unique")
 
-    def _bounds(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
+    def _report(
+        self, origin: Origin, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
+    ) -> None:
+        """Flag cells of this field; a rule that is not named is called like the code."""
+        field = self.field
+        origin.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
+
+    def _types(self, values: list[Any], bad: list[int], report: Report) -> None:
+        field = self.field
+        what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
+        what += " in the given formats" if field.formats else ""
+        untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
+        report(untyped, "type_error", what=what, rule=f"type:{field.type}")
+
+    def _patterns(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
+        match = pattern.fullmatch
+        off = [
+            i
+            for i, v in enumerate(values)
+            if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
+        ]
+        report(off, "pattern", what=f"does not match {pattern.pattern}")
+
+    def _bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
         low, high = self.field.min, self.field.max
         present = values if not skip and None not in values else [
             v for i, v in enumerate(values) if v is not None and i not in skip
@@ -116,24 +128,20 @@ class FieldChecks:
             if limit is None or not _beyond(extreme(present), limit, name):
                 continue
             off = [i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, limit, name)]
-            what = f"is {'below' if name == 'min' else 'above'} {limit}"
-            origin.flag(off, name, self.field.severity, what, rule=name, **where)
+            report(off, name, what=f"is {'below' if name == 'min' else 'above'} {limit}")
 
-    def _lengths(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
-        field = self.field
-        low, high = field.min_length or 0, field.max_length
+    def _lengths(self, values: list[Any], skip: set[int], report: Report) -> None:
+        low, high = self.field.min_length or 0, self.field.max_length
         for i, v in enumerate(values):
             if v is None or i in skip:
                 continue
             size = len(v if type(v) is str else text_of(v))
             if size < low:
-                what = f"is shorter than {low} characters"
-                origin.flag([i], "min_length", field.severity, what, rule="min_length", **where)
+                report([i], "min_length", what=f"is shorter than {low} characters")
             elif high is not None and size > high:
-                what = f"is longer than {high} characters"
-                origin.flag([i], "max_length", field.severity, what, rule="max_length", **where)
+                report([i], "max_length", what=f"is longer than {high} characters")
 
-    def _members(self, values: list[Any], skip: set[int], origin: Origin, where: dict[str, Any]) -> None:
+    def _members(self, values: list[Any], skip: set[int], report: Report) -> None:
         try:
             strange = set(values) - self._known
         except TypeError:
@@ -151,7 +159,14 @@ class FieldChecks:
             what, rule = f"is not in column {lookup[1]} of {lookup[0]}", f"lookup:{lookup[0]}.{lookup[1]}"
         else:
             what, rule = "is not one of the allowed values", "allowed"
-        origin.flag(off, "not_allowed", self.field.severity, what, rule=rule, **where)
+        report(off, "not_allowed", what=what, rule=rule)
+
+
+def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
+    """The values, with cells of spreadsheet errors taken for blank."""
+    if not skip:
+        return values
+    return [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)]
 
 
 def _beyond(value: Any, bound: Any, name: str) -> bool:

@@ -1,8 +1,9 @@
 """The contract of the box: what goes in, what comes out, and the names and codes that both sides use.
 
-The runner makes an `Order` and encodes it; the engine decodes it in the box (docs/engine-order.md). The engine encodes
-its events; the runner decodes them, and trusts none of them. Each part has one `encode` and one `decode`, and checks
-itself whenever it is made: so the same conditions hold before writing and after reading, whichever side is wrong.
+The runner makes an `Order` and encodes it; the engine decodes it in the box (docs/reference/engine-order.md). The
+engine encodes its events; the runner decodes them, and trusts none of them. Each part has one `encode` and one
+`decode`, and checks itself whenever it is made: so the same conditions hold before writing and after reading, whichever
+side is wrong.
 
 Standard library only, and little of it: every box imports this module.
 """
@@ -152,13 +153,13 @@ class _Object:
 
     def texts(self, key: str) -> tuple[str, ...]:
         listed = self._value(key, list, [])
-        require(all(isinstance(one, str) for one in listed), f"{self._at}{key} is no list of texts")
+        require(all(isinstance(one, str) for one in listed), f"{self._at}{key} is not a list of texts")
         return tuple(listed)
 
     def counts(self, key: str) -> tuple[int, ...]:
         listed = self._value(key, list, [])
         good = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in listed)
-        require(good, f"{self._at}{key} is no list of counts")
+        require(good, f"{self._at}{key} is not a list of counts")
         return tuple(listed)
 
     def path(self, key: str = "path") -> Path:

@@ -104,7 +104,7 @@ class SheetHead(TypedDict):
     skipped: NotRequired[str]
 
 
-class SheetPart(SheetHead):
+class SheetFacts(SheetHead):
     input: str
     tables: list[TablePart]
     rows_read: int
@@ -300,7 +300,7 @@ class ArtifactDocument(TypedDict):
     decision: NotRequired[dict[str, str]]
     inputs: list[ReadInputPart]
     memories: NotRequired[list[dict[str, str]]]
-    sheets: list[SheetPart]
+    sheets: list[SheetFacts]
     readings: list[ReadingPart]
     mapping: list[MappingPart]
     transforms: list[TransformPart]

@@ -8,7 +8,7 @@ from runner.engine.document_types import (
     OutputPart,
     ReadingPart,
     RowRun,
-    SheetPart,
+    SheetFacts,
     TransformPart,
     ValidationPart,
 )
@@ -43,7 +43,7 @@ def _sheets(output: OutputPart) -> str:
     return f" on {len(parts)} sheets: {', '.join(parts[:_PLACES])}" + (" and more" if len(parts) > _PLACES else "")
 
 
-def left_out(sheet: SheetPart) -> list[str]:
+def left_out(sheet: SheetFacts) -> list[str]:
     """What a sheet's left-out parts are, with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
@@ -97,7 +97,7 @@ def evidence(made: ReadingPart) -> str:
     return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
 
 
-def _sheet(sheet: SheetPart) -> list[str]:
+def _sheet(sheet: SheetFacts) -> list[str]:
     name = f"{sheet['input']}, sheet {sheet['name']}"
     if sheet.get("skipped"):
         return [f"{name}: not read, {sheet['skipped']}."]

@@ -237,7 +237,9 @@ class EngineJob:
         clock = perf_counter()
         files = self.order.primary
         if not files:
-            raise EngineStop(EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/engine-order.md")
+            raise EngineStop(
+                EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/reference/engine-order.md"
+            )
         for file in self.order.corrections:
             self.mending.read(file)
         for name in self.order.lost:

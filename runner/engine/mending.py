@@ -196,7 +196,7 @@ class Mending:
         """Take the rows of a corrected file; files come from the oldest to the newest."""
         if file.corrects is None:
             raise EngineStop(
-                EndCode.ENGINE_ERROR, "a corrected input without its job", remedy="see docs/engine-order.md"
+                EndCode.ENGINE_ERROR, "a corrected input without its job", remedy="see docs/reference/engine-order.md"
             )
         given = CorrectedFile(self._files, frozenset(file.corrects.knows), file.corrects.earlier, file.corrects.key)
         self._files += 1

@@ -1,4 +1,4 @@
-"""The engine's protocol (docs/engine-order.md): orders in, events out, and early ends."""
+"""The engine's protocol (docs/reference/engine-order.md): orders in, events out, and early ends."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def _runner_at_fault() -> Iterator[None]:
         raise EngineStop(EndCode.ENGINE_ERROR, what, remedy="update ade") from None
     except ContractBroken as broken:
         what = f"the order lacks or misuses a key ({broken})"
-        raise EngineStop(EndCode.ENGINE_ERROR, what, remedy="see docs/engine-order.md") from None
+        raise EngineStop(EndCode.ENGINE_ERROR, what, remedy="see docs/reference/engine-order.md") from None
 
 
 class EventWriter:

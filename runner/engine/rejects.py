@@ -13,7 +13,7 @@ from itertools import chain, islice
 from math import isfinite
 from typing import IO, Any, Final
 
-from runner.engine.contract import EndCode
+from runner.engine.contract import EndCode, Json
 from runner.engine.fields import Field
 from runner.engine.looks import Look, SheetLooks, sheet_looks
 from runner.engine.options import JobOptions
@@ -151,33 +151,18 @@ class RejectsDescription:
             wanted = wanted | table.rejected
         heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
         heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
-        columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
-        if columns > MAX_COLUMNS:
-            raise EngineStop(
-                EndCode.INPUT_UNREADABLE,
-                f"a sheet with rows to reject has {columns:,} columns; rejects.xlsx has room for {MAX_COLUMNS:,}",
-                input=source.file.name, sheet=spool.name, reason="too_large",
-                remedy='leave out "output": {"rejects": true}, or split the input by columns',
-            )  # fmt: skip
+        columns = _width(spool, source)
         looks = self._sheet_looks(source, index, wanted, heads)
-        headless = not any(kind == "key" for kind in heads.values())
-        above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
-        frozen = (1 if headless else len(heads)) if above else 0
         layout, places = spool.layout(), self._errors.places(tables)
-        wrong = places[0] if places else range(columns + 1)
-        hidden = [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong]
         known = looks.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
+        wrong = places[0] if places else range(columns + 1)
         widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
         sheet = {
             "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-            "headless": headless, "frozen": frozen, "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
-            "hidden": hidden, "view": looks.view,
+            **_frozen(heads, wanted), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            "hidden": [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong], "view": looks.view,
         }  # fmt: skip
-        texts: set[int] = set()
-        if source.format in _TEXT_FORMATS:  # a program that takes an id for a number drops its zeros
-            texts = {*range(1, columns + 1)}.difference(
-                *(self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
-            )
+        texts = self._texts(source, tables, columns)
         merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
         for part in _parts(wanted):
             self._line(sheet)
@@ -185,6 +170,13 @@ class RejectsDescription:
                 blanks = [None] * (columns - len(values) if looks.rows or texts else 0)  # a table's grid goes on
                 self._row(row, heads.get(row, "row"), values + blanks, looks, tables, texts=texts)
             self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
+
+    def _texts(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
+        """The columns of a text file to write as texts: a program that takes an id for a number drops its zeros."""
+        if source.format not in _TEXT_FORMATS:
+            return set()
+        typed = (self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
+        return {*range(1, columns + 1)}.difference(*typed)
 
     def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
         if source.format not in ("xlsx", "xlsm"):
@@ -219,7 +211,7 @@ class RejectsDescription:
             if said is not None or (look is not None and (kind != "row" or not _SEEN.isdisjoint(look))):
                 style = None if look is None else self._style(look)
                 cells.append([column, said] if style is None else [column, said, style])
-        line: dict[str, Any] = {"row": row, "kind": kind, "cells": cells}
+        line: Json = {"row": row, "kind": kind, "cells": cells}
         if row in looks.heights:
             line["height"] = looks.heights[row]
         if kind == "row":
@@ -238,7 +230,7 @@ class RejectsDescription:
             self._known[id(look)] = look, self._styles.get(text)
         return self._known[id(look)][1]
 
-    def _line(self, line: dict[str, Any]) -> None:
+    def _line(self, line: Mapping[str, object]) -> None:
         if self._file is not None:
             said = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             self._file.write(said.encode(errors="replace") + b"\n")
@@ -273,6 +265,26 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     if most is not None and share > most:
         return EngineStop(EndCode.ROWS_REJECTED, f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
     return None
+
+
+def _width(spool: SpooledSheet, source: SurveyedInput) -> int:
+    """How many columns a sheet has; raises EngineStop if they are too many for rejects.xlsx."""
+    columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
+    if columns > MAX_COLUMNS:
+        raise EngineStop(
+            EndCode.INPUT_UNREADABLE,
+            f"a sheet with rows to reject has {columns:,} columns; rejects.xlsx has room for {MAX_COLUMNS:,}",
+            input=source.file.name, sheet=spool.name, reason="too_large",
+            remedy='leave out "output": {"rejects": true}, or split the input by columns',
+        )  # fmt: skip
+    return columns
+
+
+def _frozen(heads: Mapping[int, str], wanted: RowSet) -> Json:
+    """Whether a sheet has no header, and how many rows above its records stay in view."""
+    headless = "key" not in heads.values()
+    above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
+    return {"headless": headless, "frozen": (1 if headless else len(heads)) if above else 0}
 
 
 def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
@@ -325,23 +337,27 @@ def _as_json(value: Any, *, styled: bool) -> Any:
         return None
     if kind is str:
         return (cut(value, MAX_TEXT) if too_long(value) else value) or None
-    if kind is bool:
-        return value
-    if kind is Shown:
-        return int(value) if styled and holdable(int(value)) else value.shown
-    if kind is int and holdable(value):
+    if kind is bool or (kind is int and holdable(value)):
         return value
     if kind is float:
         return value if isfinite(value) else {"error": "#NUM!"}
+    if kind is Shown:
+        return int(value) if styled and holdable(int(value)) else value.shown
     if kind is CellError:
         return {"error": str.__str__(value)}
-    if kind in (date, datetime) and holdable(value):
-        return {kind.__name__: value.replace(tzinfo=None).isoformat() if kind is datetime else value.isoformat()}
+    return _as_time(value) or _cut(spelled(value), MAX_TEXT // 2)
+
+
+def _as_time(value: Any) -> Json | None:
+    """A date, a time or a duration as JSON; None for anything else, and for what a spreadsheet cannot hold."""
+    kind = type(value)
     if kind is time:
         return {"time": value.replace(tzinfo=None).isoformat()}
-    if kind is timedelta and holdable(value):
+    if kind not in (date, datetime, timedelta) or not holdable(value):
+        return None
+    if kind is timedelta:
         return {"seconds": value.total_seconds()}
-    return _cut(spelled(value), MAX_TEXT // 2)
+    return {kind.__name__: value.replace(tzinfo=None).isoformat() if kind is datetime else value.isoformat()}
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,7 +1,7 @@
 """Scans files without running a workflow, one JSON line per file: their tables, or their columns' fields as well.
 
 `python -m runner.engine.scan FILE…` finds tables; with `--map` an order without inputs and outputs is read from
-standard input (docs/engine-order.md) and every table's columns are mapped to its fields.
+standard input (docs/reference/engine-order.md) and every table's columns are mapped to its fields.
 """
 
 import json

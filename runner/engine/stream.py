@@ -62,21 +62,11 @@ class TableStream:
         self.table_id = table.source.id
         self.sources = plan.sources
         self._own = len(table.source.columns)  # columns beyond these are added, not from the source
-        self.converters: list[Converter | None] = []
         self._late: list[int] = []  # columns whose rule runs after all others have their values
-        for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True)):
-            rule = pipeline.package.transforms.get(out.field.name) if out.field else None
-            computed = index is None and rule is not None
-            if computed or (index is not None and rule is not None and rule.sees_others):
-                self._late.append(n)
-            converter = table.converter(out.field, index) if out.field and index is not None else None
-            if computed and out.field is not None:
-                converter = Converter(out.field)
-            if converter is not None and out.field is not None and out.field.name in allowed:
-                converter.use_allowed(allowed[out.field.name])
-            if converter is not None and out.field is not None and (learnt := pipeline.spellings.get(out.field.name)):
-                converter.use_spellings(learnt)
-            self.converters.append(converter)
+        self.converters = [
+            self._converter(n, out.field, index, allowed)
+            for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
+        ]
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
         self._reported: set[tuple[int, str]] = set()
@@ -89,6 +79,24 @@ class TableStream:
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
         used = set(plan.sources)
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
+
+    def _converter(
+        self, n: int, field: Field | None, index: int | None, allowed: Mapping[str, Sequence[Any]]
+    ) -> Converter | None:
+        """What converts an output column; notes whether its rule has to wait for the others."""
+        if field is None:
+            return None
+        rule = self._line.package.transforms.get(field.name)
+        if rule is not None and (index is None or rule.sees_others):
+            self._late.append(n)
+        if index is None and rule is None:
+            return None
+        converter = Converter(field) if index is None else self._table.converter(field, index)
+        if field.name in allowed:
+            converter.use_allowed(allowed[field.name])
+        if learnt := self._line.spellings.get(field.name):
+            converter.use_spellings(learnt)
+        return converter
 
     def feed(self, rows: Rows) -> None:
         line, count = self._line, len(rows.numbers)
@@ -190,13 +198,20 @@ class TableStream:
 
     def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
         """Report cells that a spreadsheet cannot hold unchanged."""
-        field = self._line.columns[n].field
-        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "write"}
         cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
-        origin.flag(cut, "text_cut", "warning", f"is longer than {MAX_TEXT} characters and was truncated", **where)
+        what = f"is longer than {MAX_TEXT} characters and was truncated"
+        self._flag(n, origin, cut, "text_cut", severity="warning", what=what, rule="write")
         kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
         what = "cannot be stored exactly in a spreadsheet and was written as text"
-        origin.flag(kept, "kept_as_text", "info", what, **where)
+        self._flag(n, origin, kept, "kept_as_text", severity="info", what=what, rule="write")
+
+    def _flag(
+        self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None
+    ) -> None:
+        """Flag cells of an output column where they are in the source."""
+        field = self._line.columns[n].field
+        name = field.name if field else None
+        origin.flag(cells, code, severity, what, column=self._column(n), field=name, rule=rule)
 
     def _column(self, n: int) -> int | None:
         """The column of the sheet (1-based) that an output column comes from."""
@@ -237,23 +252,20 @@ class TableStream:
         field = self._line.columns[n].field
         if field is not None and field.merged == "fill":
             return filling.filled(raw, covered)
-        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
-        origin.flag(list(covered), filling.CODE, "warning", filling.MESSAGE, **where)
+        self._flag(n, origin, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading")
         return raw
 
     def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
         """Report cells with a spreadsheet error, or with a formula that has no stored result."""
         kinds = set(map(type, raw))
-        field = self._line.columns[n].field
-        name = field.name if field else None
         if CellError in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is CellError]
             what = "contains a spreadsheet error such as #N/A"
-            origin.flag(at, "cell_error", "warning", what, column=self._column(n), field=name, rule=None)
+            self._flag(n, origin, at, "cell_error", severity="warning", what=what, rule=None)
         if NoCachedValue in kinds:
             at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
-            origin.flag(at, "no_cached_value", "warning", what, column=self._column(n), field=name, rule=None)
+            self._flag(n, origin, at, "no_cached_value", severity="warning", what=what, rule=None)
 
     def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
         field, converter = self._line.columns[n].field, self.converters[n]
@@ -293,8 +305,7 @@ class TableStream:
 
     def _report_readings(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
         """Report cells that another reader might have read differently."""
-        field, odd = self._line.columns[n].field, converter.odd
-        where: dict[str, Any] = {"column": self._column(n), "field": field.name if field else None, "rule": "reading"}
+        odd = converter.odd
         at: dict[str, list[int]] = {}
         for i, value in enumerate(raw):
             if value in odd:
@@ -304,7 +315,9 @@ class TableStream:
             severity, what = REMARKS[code]
             once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
-                origin.flag(indexes[:1] if once else indexes, code, severity, what, **where)
+                self._flag(
+                    n, origin, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading"
+                )
             self._reported.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
@@ -326,12 +339,12 @@ class TableStream:
     def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
         return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
 
-    def _given(self, origin: Origin) -> dict[str, Any]:
+    def _place_of(self, origin: Origin) -> dict[str, object]:
         place = origin.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
 
     def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
-        changes = self._line.hooks.replaced(self._by_field(out), count, **self._given(origin))
+        changes = self._line.hooks.replaced(self._by_field(out), count, **self._place_of(origin))
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
@@ -357,7 +370,7 @@ class TableStream:
         for row_rule in line.row_rules:
             row_rule.check(columns, count, origin, at.get(row_rule.then.field))
         if hooked:
-            given = {"columns": columns, **self._given(origin)}
+            given = {"columns": columns, **self._place_of(origin)}
             for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **given):
                 origin.flag(
                     [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,

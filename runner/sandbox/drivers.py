@@ -50,8 +50,8 @@ def require(isolation: Isolation, level: str) -> None:
         missing = ", ".join(name for name, holds in isolation.rungs.items() if not holds) or "isolation"
         raise SandboxUnavailable(
             f"untrusted rules need isolation of level {level!r}, but the {isolation.driver} driver reaches only "
-            f"{isolation.level!r} on this host (missing: {missing}); see docs/sandbox.md for what to install or allow; "
-            f"if every config is trusted, set ADE_SANDBOX_MIN_LEVEL={isolation.level}"
+            f"{isolation.level!r} on this host (missing: {missing}); see docs/explanation/sandbox.md for what to "
+            f"install or allow; if every config is trusted, set ADE_SANDBOX_MIN_LEVEL={isolation.level}"
         )
 
 

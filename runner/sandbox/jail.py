@@ -440,7 +440,8 @@ def strongest(builds: Sequence[Build], make: Callable[[Build], Jailer], run_dir:
         jailer.close()
         refused.append(f"{_name(build)}: {reason}")
     raise SandboxUnavailable(
-        f"no jail works on this host ({'; '.join(refused)}); see docs/sandbox.md for what to install or allow"
+        f"no jail works on this host ({'; '.join(refused)}); "
+        "see docs/explanation/sandbox.md for what to install or allow"
     )
 
 

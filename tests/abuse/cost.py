@@ -1,6 +1,6 @@
 """What whatever somebody sends costs at worst: CPU seconds and MiB for each MB, found by a small search.
 
-    python -m tests.abuse.cost            searches, prints the table of docs/cost.md
+    python -m tests.abuse.cost            searches, prints the table of docs/explanation/cost.md
     python -m tests.abuse.cost manifest   one kind of thing only, with the shapes that were worst
     TRIALS=1000 SEED=8 python -m …        a longer search, and another one
 

@@ -1,4 +1,4 @@
-"""What a request costs at worst, for every operation of the API and every page: the second table of docs/cost.md.
+"""What a request costs at worst, for every operation of the API and every page: the second table of docs/explanation/cost.md.
 
     python -m tests.abuse.cost_http           searches, prints the table
     python -m tests.abuse.cost_http /login    one path only

@@ -1,4 +1,4 @@
-"""Whatever somebody sends costs at most a second and 50 MiB for each MB: docs/cost.md has the table, this keeps it."""
+"""Whatever somebody sends costs at most a second and 50 MiB for each MB: docs/explanation/cost.md has the table, this keeps it."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.abuse.cost import ATTACKS, MOST_MIB, MOST_SECONDS, Attack, Genes, loaded, measure, search
 from tests.support.effort import examples
 
-DOC = Path(__file__).parents[2] / "docs" / "cost.md"
+DOC = Path(__file__).parents[2] / "docs" / "explanation" / "cost.md"
 # CPU time on a machine with other work to do is not what it is on a quiet one.
 GENEROUS = 3.0
 # What was worst before there was a budget, or while it was made; the place is the attack's own.

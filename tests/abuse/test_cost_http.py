@@ -1,4 +1,4 @@
-"""Whatever a request holds, an operation or a page costs at most a second and 50 MiB for each MB: docs/cost.md."""
+"""Whatever a request holds, an operation or a page costs at most a second and 50 MiB for each MB: docs/explanation/cost.md."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.abuse.cost import MOST_MIB, MOST_SECONDS, Attack
 from tests.abuse.cost_http import EXTRA, OPERATIONS, attacks, growth, site, worst
 from tests.support.effort import examples
 
-DOC = Path(__file__).parents[2] / "docs" / "cost.md"
+DOC = Path(__file__).parents[2] / "docs" / "explanation" / "cost.md"
 GENEROUS = 3.0  # CPU time on a machine with other work to do
 HTTP = attacks()
 

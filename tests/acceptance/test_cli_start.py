@@ -19,7 +19,7 @@ def ade(tmp_path: Path) -> Ade:
 def test_a_runner_refuses_to_start_below_the_level_that_was_asked_for(ade: Ade, words: tuple[str, ...]):
     job_id = ade.dropped()
     done = ade(*words, expect=5, ADE_SANDBOX_MIN_LEVEL="isolated")
-    for part in ("this runner does not start", "'isolated'", "'limits'", "docs/sandbox.md"):
+    for part in ("this runner does not start", "'isolated'", "'limits'", "docs/explanation/sandbox.md"):
         assert part in done.err
     job = ade("status", job_id, "--json").json
     assert (job["state"], job["attempts_total"]) == ("QUEUED", 0)

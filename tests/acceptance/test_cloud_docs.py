@@ -1,4 +1,4 @@
-"""The examples of docs/cloud.md, run as they stand: on a cloud of this machine, and with MiniStack in AWS's place."""
+"""The examples of docs/guides/cloud.md, run as they stand: on a cloud of this machine, and with MiniStack in AWS's place."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.support.strict_cloud import strict_ministack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-PAGE = Path(__file__).parents[2] / "docs" / "cloud.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "cloud.md"
 TRUSTED = {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits"}
 TENANTS = {"acme": "from-aws", "beta": "from-s5cmd", "gamma": "from-rclone"}
 

@@ -1,4 +1,4 @@
-"""The policies of infra/deploy/policies, for people: each may do what docs/roles.md says, on a server that enforces it."""
+"""The policies of infra/deploy/policies, for people: each may do what docs/guides/roles.md says, on a server that enforces it."""
 
 import json
 import tempfile

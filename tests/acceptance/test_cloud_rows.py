@@ -1,4 +1,4 @@
-"""docs/rows.md in a table that was used: every item is of a kind that stands there, and its examples run."""
+"""docs/reference/rows.md in a table that was used: every item is of a kind that stands there, and its examples run."""
 
 import os
 import re

@@ -16,7 +16,7 @@ import pytest
 
 from tests.acceptance.ade import ADE, Ade
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 pytestmark = pytest.mark.slow
 ANYWHERE = {"ADE_CONSOLE_LISTEN": "127.0.0.1:0"}
 

@@ -21,7 +21,7 @@ from core.jobs import State
 from tests.support.console import ApiRig, api_rig
 
 pytest_plugins = ["schemathesis.pytest.plugin"]
-PUBLISHED = Path(__file__).parents[2] / "docs" / "openapi.json"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -34,7 +34,7 @@ EXAMPLES = 6
 
 
 def test_the_published_document_is_what_the_operations_say():
-    """To renew it: python -m console.api.openapi > docs/openapi.json"""
+    """To renew it: python -m console.api.openapi > docs/reference/openapi.json"""
     assert json.loads(PUBLISHED.read_text()) == json.loads(json.dumps(document()))
 
 

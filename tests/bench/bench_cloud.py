@@ -26,7 +26,7 @@ from tests.bench.bench_spine import job as a_row
 from tests.bench.cloud_rig import TENANTS, Rig, rig
 
 VENVS = Path(__file__).parents[2] / ".venv-cloud"
-# What stands in the table of docs/cloud.md: a name, and which requests it covers.
+# What stands in the table of docs/guides/cloud.md: a name, and which requests it covers.
 ROWS: dict[str, tuple[str, ...]] = {
     "S3 PUT and COPY": ("S3 PutObject", "S3 CopyObject"),
     "S3 LIST": ("S3 ListObjectsV2",),
@@ -92,7 +92,7 @@ def per_job(made: Rig, jobs: int, *, first: int = 0) -> tuple[PerJob, float, lis
 
 
 def table(found: PerJob) -> list[str]:
-    """The table of docs/cloud.md, as it has to stand there."""
+    """The table of docs/guides/cloud.md, as it has to stand there."""
     units = sum(found.writes.values())
     lines = ["| per job | requests | $ per 1,000 jobs |", "| --- | --- | --- |"]
     for name in ROWS:

@@ -1,4 +1,4 @@
-"""Makes docs/scale/measurements.json: what the simulation has to know and this machine can measure.
+"""Makes docs/explanation/scale/measurements.json: what the simulation has to know and this machine can measure.
 
 python -m tests.bench.measure [--out FILE]
 
@@ -19,7 +19,7 @@ from tests.bench import prices
 from tests.bench.bench_cloud import per_job, server
 from tests.bench.cloud_rig import MANIFEST, Rig, rig
 
-FILE = Path(__file__).parents[2] / "docs" / "scale" / "measurements.json"
+FILE = Path(__file__).parents[2] / "docs" / "explanation" / "scale" / "measurements.json"
 PRICES = ("FARGATE_VCPU_HOUR", "FARGATE_GB_HOUR", "SQS_REQUEST", "DYNAMODB_READ", "LAMBDA_REQUEST", "LAMBDA_GB_SECOND")
 CLASSES = {50: 12, 1_000: 8, 10_000: 5, 50_000: 2}  # rows of a file: how many of them are run
 

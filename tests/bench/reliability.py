@@ -32,7 +32,7 @@ from runner.engine.protocol import EventWriter, read_order
 from runner.sandbox.box.zygote import rehearse
 from runner.sandbox.jail import rehearsal
 from runner.staging import SeenMemories
-from tests.bench.made_tables import CONCEPTS, Case, World, cases, values
+from tools.made_tables import CONCEPTS, Case, World, cases, values
 
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0001)
 KINDS = {"number": "house_number", "street": "street", "unit": "unit", "city": "place", "district": "district", "region": "region", "postcode": "postcode", "id": "identifier", "lat": "latitude", "lon": "longitude"}  # fmt: skip

@@ -34,7 +34,7 @@ def count() -> PerJob:
 
 
 def documented() -> dict[str, tuple[float, float]]:
-    text = (DOCS / "cloud.md").read_text()
+    text = (DOCS / "guides" / "cloud.md").read_text()
     table = text[text.index("<!-- counted by") : text.index("<!-- end -->")]
     rows = re.findall(r"^\| ([^|,]+)[^|]* \| ([\d.]+) \| ([\d.]+) \|$", table, re.MULTILINE)
     return {name.strip(): (float(requests), float(dollars)) for name, requests, dollars in rows}
@@ -69,8 +69,8 @@ def test_a_scan_after_an_event_makes_less_than_six_requests(counted: PerJob):
 
 @pytest.mark.slow
 def test_the_plan_counts_on_units_that_are_counted(counted: PerJob):
-    """The busiest index decides how many shards docs/scale/README.md asks for."""
-    text = (DOCS / "scale" / "README.md").read_text()
+    """The busiest index decides how many shards docs/explanation/scale/README.md asks for."""
+    text = (DOCS / "explanation" / "scale" / "README.md").read_text()
     told = dict(re.findall(r"^\| (DynamoDB table|index `by_wake`)[^|]* \| (\d+) \|", text, re.MULTILINE))
     assert float(told["index `by_wake`"]) == pytest.approx(counted.writes["by_wake"], abs=0.5)
     assert float(told["DynamoDB table"]) == pytest.approx(counted.writes["table"], abs=2)

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/console.md: `python -m tests.browser.pictures`. Needs chromium.
+"""Takes the pictures of docs/guides/console.md: `python -m tests.browser.pictures`. Needs chromium.
 
 A real `ade up` gets the drops of `ade demo`, a few more of the same sender, one that asks and one that fails.
 """

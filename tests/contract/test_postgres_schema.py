@@ -314,8 +314,8 @@ def test_the_view_for_people_shows_what_docs_say_and_survives_a_damaged_row():
 
 @pytest.mark.slow
 def test_the_commands_of_the_page_make_the_schema(tmp_path: Path):
-    """As docs/postgres.md says, with a server that is there."""
-    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text()
+    """As docs/guides/postgres.md says, with a server that is there."""
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "postgres.md").read_text()
     script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
     with fresh_schema("d") as url:
         script = script.replace("postgresql://ade@db.example.com/ade", f"'{url}'")

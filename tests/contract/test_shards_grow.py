@@ -1,4 +1,4 @@
-"""A table may be given more shards while it holds jobs: readers first, then writers (docs/scale/README.md)."""
+"""A table may be given more shards while it holds jobs: readers first, then writers (docs/explanation/scale/README.md)."""
 
 from contextlib import closing
 from secrets import token_hex

@@ -3,7 +3,7 @@
 ``python -m tests.corpus.real_files [--files N] [--seed S] [--list]`` reads the workbooks of ``../shared`` with openpyxl, xlrd
 and ``csv``, which share no code with the engine, and accounts for every row that holds something. A row is *out* if it is in the
 output with all of its cells, *proven* if it names columns, repeats a header, is a title above a table or a sum,
-*told* if a warning covers it, and *silent* otherwise. A cell of a row that is out must be in that row of the output, or told.
+*told* if a warning covers it, *labelled* if people who labelled the file say that it is no record, and *silent* otherwise. A cell of a row that is out must be in that row of the output, or told.
 Not everything silent is wrong (a remark below a table is left out with an info): ``--list`` names the places to read.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ BOOKS = (".xlsx", ".xlsm", ".xls")
 TEXTS = (".csv", ".CSV")
 MAX_BYTES, MAX_FIELDS, MAX_ROWS = 600_000, 60, 20_000
 PROVEN = {"header", "title", "repeated_header", "total", "hidden"}
+NO_RECORDS = {"notes", "group", "metadata", "header", "derived"}  # what people call them
 Cells = dict[int, list[str]]  # row, from 1 -> what its cells show, normalized
 
 
@@ -190,7 +192,7 @@ def compare(name: str, sheets: dict[str, Cells], outcome: Outcome) -> Account:
         ).items():
             got = out.get((sheet["name"], number))
             if got is None:
-                word = _fate(kinds.get(number, "unknown"), number in warned)
+                word = _fate(kinds.get(number, "unknown"), number in warned, _label(name, number))
                 rows[word] += 1
                 if word.startswith("silent"):
                     silent.append(f"{sheet['name']}!{number} {kinds.get(number, 'unknown')}")
@@ -218,10 +220,26 @@ def _missing(filled: list[str], got: Counter[str]) -> Counter[str]:
     return +missing
 
 
-def _fate(kind: str, warned: bool) -> str:
+def _fate(kind: str, warned: bool, label: str) -> str:
     if kind in PROVEN:
         return "proven"
-    return "told" if warned else f"silent {kind}"
+    if warned:
+        return "told"
+    return "labelled" if label in NO_RECORDS else f"silent {kind}"
+
+
+def _label(name: str, number: int) -> str:
+    """What people call a row of a file; empty if nobody did."""
+    labels = _labels().get(name.removeprefix("corpus/labelled/"), [])
+    return labels[number - 1] if number <= len(labels) else ""
+
+
+@cache
+def _labels() -> dict[str, list[str]]:
+    lines = [
+        line for path in (SHARED / "corpus/labelled/truth").glob("lines_*") for line in path.open(encoding="utf-8")
+    ]
+    return {one["file"]: one["line_labels"] for one in map(json.loads, lines)}
 
 
 def _rows_out(outcome: Outcome) -> dict[tuple[str, int], Counter[str]]:

@@ -1,7 +1,7 @@
 """The structure pass on labelled sheets of other people: what it reaches must not be lost.
 
 The weights were trained on these files, so the figures here are higher than on files never seen; those are what
-`tests/bench/train_structure.py` tells by cross-validation (docs/structure.md).
+`tools/train_structure.py` tells by cross-validation (docs/explanation/structure.md).
 """
 
 import json

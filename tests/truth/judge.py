@@ -16,7 +16,7 @@ from openpyxl.utils import get_column_letter as letters
 from tests.truth.cases import AnyOf, Case, Error, Formula, Row, Shown, Table, same
 from tests.truth.running import Outcome
 
-# What a finding may explain. Each code is documented in docs/findings.md.
+# What a finding may explain. Each code is documented in docs/reference/findings.md.
 UNREAD = {"type_error", "not_allowed"}  # at the cell: it stays as it was
 REWRITTEN = {"kept_as_text"}  # at the cell: the same value, as a text
 ROW_LEFT_OUT = {"total_assumed", "group_assumed", "header_assumed", "rows_outside"}

@@ -1,4 +1,4 @@
-"""Run a case through all passes of the engine, in this process, by the contract of docs/engine-order.md."""
+"""Run a case through all passes of the engine, in this process, by the contract of docs/reference/engine-order.md."""
 
 import io
 import json

@@ -181,5 +181,5 @@ def test_rows_are_paired_in_order_around_what_is_missing_and_extra():
 
 
 def test_every_code_that_explains_a_difference_is_documented():
-    said = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+    said = (Path(__file__).parents[2] / "docs" / "reference" / "findings.md").read_text()
     assert sorted(EXPLAINING - set(re.findall(r"`([a-z_]+)`", said))) == []

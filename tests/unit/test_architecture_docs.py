@@ -1,13 +1,10 @@
-"""The map in docs/architecture.md names files that exist, and the walk stays short."""
+"""The map in docs/explanation/architecture.md names files that exist, and the walk stays short."""
 
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-WALK = (ROOT / "docs" / "walk.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 FILES = re.findall(r"`((?:core|handlers|infra|runner|console)/[\w/]+\.py)`", PAGE)
 
 
@@ -22,27 +19,6 @@ def test_the_walk_of_one_drop_passes_at_most_thirty_five_steps_and_turns_back_on
     assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
     assert len(steps) <= 35
     assert len(modules) - len(set(modules)) == 1
-
-
-def walk(text: str, column: int) -> list[str]:
-    """The modules in one column of docs/walk.md's first table, and the counts that it states."""
-    table = text.split("In the cloud", maxsplit=1)[0]
-    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")]
-    return [word.strip("`") for row in rows[2:] for word in row[column].split()]
-
-
-@pytest.mark.parametrize(("column", "most"), [(1, 55), (2, 35)], ids=["before", "after"])
-def test_the_walk_counts_what_it_names(column: int, most: int):
-    *modules, core, adapters, rest, whole = walk(WALK, column)
-    rooms = [module.split("/")[0] for module in modules]
-    assert len(modules) == len(set(modules)) == int(whole)
-    assert (rooms.count("core"), rooms.count("infra")) == (int(core), int(adapters))
-    assert int(rest) == int(whole) - int(core) - int(adapters)
-    assert int(whole) <= most
-
-
-def test_every_module_of_the_walk_exists():
-    assert [name for name in re.findall(r"`([\w/]+\.py)`", WALK) if not (ROOT / name).is_file()] == []
 
 
 def test_no_two_modules_of_the_engine_share_a_name():

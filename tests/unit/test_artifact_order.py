@@ -79,7 +79,9 @@ def test_the_same_order_gives_the_same_workbook(place):
 def test_a_wrong_order_is_the_runners_mistake_and_says_so(wrong, place):
     done = run_order(order(**wrong), place)
     assert (done.code, done.error["code"]) == (0, "engine_error")
-    assert "docs/engine-order.md" in json.dumps(done.error["where"]) or "update" in json.dumps(done.error["where"])
+    assert "docs/reference/engine-order.md" in json.dumps(done.error["where"]) or "update" in json.dumps(
+        done.error["where"]
+    )
 
 
 def test_an_unreadable_input_is_the_inputs_fault(place):

@@ -9,7 +9,7 @@ from engine_jobs import run_job
 
 from runner.engine.explain import explain
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "artifact.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "artifact.schema.json").read_text())
 FIELDS = [
     {"name": "code", "required": True, "unique": True},
     {"name": "when", "type": "date"},

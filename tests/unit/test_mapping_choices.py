@@ -12,7 +12,7 @@ from runner.engine.fields import Field
 from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher, model, weighed
 from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
-from tests.bench.made_tables import cases
+from tools.made_tables import cases
 
 WORDS = ("agent", "attorney", "name", "city", "firm", "date", "start", "end", "amount", "email", "id", "2", "plan")
 VALUES = {

@@ -6,7 +6,7 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
-from tests.bench.made_tables import values
+from tools.made_tables import values
 
 OPPOSITES = (
     "billing shipping", "start end", "home work", "net gross", "planned actual", "minimum maximum", "sender recipient",

@@ -6,7 +6,7 @@ import pytest
 
 from runner.engine.fields import Field
 from runner.engine.mapping.score import ColumnIn, Sample, choose
-from tests.bench.made_tables import values
+from tools.made_tables import values
 
 # field -> its header in words, in another language, and its values
 COLUMNS = {

@@ -57,13 +57,19 @@ def product_files() -> list[Path]:
     ]
 
 
+def prose(path: Path) -> str:
+    """A file's text; of a page without what it quotes from a program."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"`[^`\n]+`", "``", text) if path.suffix == ".md" else text
+
+
 @pytest.mark.parametrize("phrase", BANNED)
 def test_no_phrase_that_was_weeded_out_comes_back(phrase: str):
     found = [
         f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, hit.start()) + 1}: {hit[0]!r}; write: {BANNED[phrase]}"
         for path in product_files()
         if path.exists()
-        for text in [path.read_text(encoding="utf-8")]
+        for text in [prose(path)]
         for hit in re.finditer(phrase, text)
     ]
     assert found == []

@@ -34,7 +34,7 @@ def listed(value: str | list[str]) -> list[str]:
 @pytest.mark.parametrize("path", POLICIES, ids=lambda p: p.stem)
 class TestEvery:
     def test_it_stands_on_the_page(self, path: Path):
-        assert f"| `{path.name}` |" in (ROOT / "docs" / "roles.md").read_text()
+        assert f"| `{path.name}` |" in (ROOT / "docs" / "guides" / "roles.md").read_text()
 
     def test_no_right_is_given_on_everything(self, path: Path):
         for statement in statements(path):
@@ -42,7 +42,7 @@ class TestEvery:
             assert not [action for action in listed(statement["Action"]) if "*" in action]
 
     def test_only_variables_that_the_page_names(self, path: Path):
-        told = set(re.findall(r"`([A-Z]+)`", (ROOT / "docs" / "roles.md").read_text()))
+        told = set(re.findall(r"`([A-Z]+)`", (ROOT / "docs" / "guides" / "roles.md").read_text()))
         assert set(re.findall(r"\$\{(\w+)\}", path.read_text())) <= told
 
     def test_nobody_changes_the_infrastructure(self, path: Path):

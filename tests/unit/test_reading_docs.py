@@ -1,4 +1,4 @@
-"""docs/reading.md: its example runs, its tables are complete."""
+"""docs/explanation/reading.md: its example runs, its tables are complete."""
 
 import re
 from dataclasses import fields
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from runner.engine.reading import ReadLimits, errors
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "reading.md"
 
 
 def blocks(language):

@@ -15,7 +15,7 @@ from infra.aws.sqs import decode, encode, newer
 from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[1] / "records"
-CHANGED = "what is written into records changed: docs/upgrading.md says when that takes a new RECORD_VERSION"
+CHANGED = "what is written into records changed: docs/guides/upgrading.md says when that takes a new RECORD_VERSION"
 PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "Mends", "Correction")
 
 

@@ -115,7 +115,9 @@ def test_what_changed_since_the_last_drop_is_listed_and_nothing_is_reported_to_b
 
 
 def documented_rules():
-    table = (Path(__file__).parents[2] / "docs/mapping.md").read_text().partition("| rule | what it is |")[2]
+    table = (
+        (Path(__file__).parents[2] / "docs/explanation/mapping.md").read_text().partition("| rule | what it is |")[2]
+    )
     names = [
         name
         for line in table.strip().split("\n\n")[0].splitlines()

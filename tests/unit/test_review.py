@@ -219,7 +219,7 @@ def test_an_answer_that_is_no_row_does_not_take_the_header_away(tmp_path, value)
 
 
 def test_review_json_keeps_its_published_schema(tmp_path):
-    schema = json.loads((SCHEMAS / "docs/review.schema.json").read_text())
+    schema = json.loads((SCHEMAS / "docs/reference/review.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     done = run_job(tmp_path, ROWS, **UNSURE)
     jsonschema.Draft202012Validator(schema).validate(json.loads((done.folder / "review.json").read_bytes()))

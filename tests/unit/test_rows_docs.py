@@ -1,4 +1,4 @@
-"""docs/rows.md and what is written: the same items, attributes and columns, and queries that run."""
+"""docs/reference/rows.md and what is written: the same items, attributes and columns, and queries that run."""
 
 import base64
 import random
@@ -19,7 +19,7 @@ from infra.local.sqlite_table import SqliteJobTable
 from tests.bench.meter import item_bytes
 from tests.contract.jobs import NOW, a_job
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rows.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "rows.md").read_text()
 WAKE = partial(wake_at, timings=Timings())
 ERROR = JobError(verdict=Verdict.RULE_ERROR, message="rule net: line 12 " + "x" * 500, where={"line": 12})
 SAMPLE = load_job((Path(__file__).parents[1] / "records" / "job-v1.json").read_text())

@@ -12,14 +12,14 @@ from core.fields import Clean, FieldSpec, FieldType, RowRule
 from core.manifests import Manifest, parse_manifest
 from runner.engine.rules.load import ARGUMENTS, HOOKS
 
-DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 EXAMPLE = re.compile(r"```(json|python)\n(.*?)```\n\n(\| .*?)(?:\n\n|\Z)", re.DOTALL)
 CELL = re.compile(r"`([^`]*)`")
 
 
 def examples(page):
     """(code, header, [(cell, becomes, finding)]) of each code block that a table follows."""
-    for _, code, table in EXAMPLE.findall((DOCS / page).read_text()):
+    for _, code, table in EXAMPLE.findall((REFERENCE / page).read_text()):
         lines = [[c.strip() for c in line.strip("| ").split(" | ")] for line in table.splitlines()]
         rows = []
         for before, after in lines[2:]:
@@ -71,27 +71,27 @@ def test_an_example_of_python_rules_md_holds(example, tmp_path):
 
 
 def test_the_row_rule_of_types_md_is_one():
-    text = (DOCS / "types.md").read_text().partition("## rules over a row")[2]
+    text = (REFERENCE / "types.md").read_text().partition("## rules over a row")[2]
     RowRule.model_validate_json(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
 
 
 def test_every_type_step_and_key_is_in_types_md():
-    text = (DOCS / "types.md").read_text()
+    text = (REFERENCE / "types.md").read_text()
     assert [t for t in FieldType if f"## {t}" not in text] == []
     assert [c for c in Clean if f"`{c}`" not in text] == []
-    pages = text + (DOCS / "manifest.md").read_text()
+    pages = text + (REFERENCE / "manifest.md").read_text()
     assert [k for k in FieldSpec.model_fields if k not in pages] == []
 
 
 def test_every_argument_and_hook_is_in_python_rules_md():
-    text = (DOCS / "python-rules.md").read_text()
+    text = (REFERENCE / "python-rules.md").read_text()
     named = {a for arguments in ARGUMENTS.values() for a in arguments}
     assert [a for a in sorted(named) if f"`{a}`" not in text] == []
     assert [h for h in HOOKS if f"`{h}`" not in text] == []
 
 
 def test_the_manifest_of_manifest_md_validates_and_names_every_key():
-    text = (DOCS / "manifest.md").read_text()
+    text = (REFERENCE / "manifest.md").read_text()
     raw = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
     parse_manifest(raw.encode())
     assert [k for k in Manifest.model_fields if f"`{k}" not in text] == []
@@ -100,9 +100,9 @@ def test_the_manifest_of_manifest_md_validates_and_names_every_key():
 
 def test_every_code_of_a_finding_is_in_findings_md():
     """Codes are literals in the first place of `add`, or in the second of `flag`."""
-    text = (DOCS / "findings.md").read_text()
+    text = (REFERENCE / "findings.md").read_text()
     calls = re.compile(r"(?:findings\.add\(|flag\([^()]*?,)\s*\"([a-z_]+)\"", re.DOTALL)
-    engine = DOCS.parent / "runner" / "engine"
+    engine = REFERENCE.parents[1] / "runner" / "engine"
     found = {code for path in engine.rglob("*.py") for code in calls.findall(path.read_text())}
     assert len(found) >= 14
     assert [code for code in sorted(found) if f"`{code}`" not in text] == []

@@ -1,4 +1,4 @@
-"""The walk of docs/rule-author.md, step by step: its files, its commands, its words."""
+"""The walk of docs/guides/rule-author.md, step by step: its files, its commands, its words."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from engine_jobs import run_order
 from core.manifests import parse_manifest
 from runner.engine.explain import explain
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rule-author.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "rule-author.md").read_text()
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

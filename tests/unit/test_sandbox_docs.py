@@ -8,7 +8,7 @@ from runner.sandbox.install.wheels import parse
 from runner.sandbox.session import OWN_ROOT
 from tests.abuse.cases import CASES
 
-PAGE = (OWN_ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+PAGE = (OWN_ROOT / "docs" / "explanation" / "sandbox.md").read_text(encoding="utf-8")
 
 
 def test_the_requirements_of_the_example_are_taken():

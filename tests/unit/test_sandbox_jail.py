@@ -216,7 +216,7 @@ def test_a_host_that_gives_no_jail_is_level_none_and_says_why(tmp_path):
     options = Options(builds=())
     sandbox = JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE, options=options)
     assert sandbox.isolation().level == "none"
-    assert "docs/sandbox.md" in sandbox.isolation().gaps[0]
+    assert "docs/explanation/sandbox.md" in sandbox.isolation().gaps[0]
 
 
 def test_a_build_whose_promise_does_not_hold_is_passed_over(tmp_path, monkeypatch):
@@ -290,7 +290,7 @@ def test_every_rung_that_is_missing_is_a_gap():
 
 def test_a_level_that_is_too_low_is_refused_with_the_remedy():
     isolation = Isolation(driver="jail", level="limits", rungs={"landlock": False, "rlimits": True}, gaps=())
-    with pytest.raises(SandboxUnavailable, match=r"missing: landlock.*docs/sandbox.md"):
+    with pytest.raises(SandboxUnavailable, match=r"missing: landlock.*docs/explanation/sandbox.md"):
         require(isolation, "confined")
 
 

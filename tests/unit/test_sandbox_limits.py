@@ -9,6 +9,7 @@ import pytest
 
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.boxes import BoxLimits
+from runner.engine.contract import EndCode, EndError, FinalEvent
 from runner.sandbox import session
 from runner.sandbox.box.zygote import ca_bundle
 from runner.sandbox.cgroups import Cgroups
@@ -17,11 +18,11 @@ from runner.sandbox.process import ProcessSandbox
 from runner.sandbox.session import Seen, judge
 from tests.abuse.boxes import ENGINE, LIMITS, never, order, result
 
-OK = {"event": "end", "ok": True, "summary": {}}
+OK = FinalEvent()
 
 
 def failed(code, message="m"):
-    return {"event": "end", "ok": False, "error": {"code": code, "message": message, "where": {}}}
+    return FinalEvent(error=EndError(EndCode(code), message))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The examples of docs/structure.md hold."""
+"""The examples of docs/explanation/structure.md hold."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ from runner.engine.structure.detection import KEPT
 from runner.engine.structure.features import names
 from runner.engine.structure.tables import NAMES
 
-PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/structure.md").read_text(encoding="utf-8")
+PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/explanation/structure.md").read_text(encoding="utf-8")
 
 
 def block(kind):

@@ -127,7 +127,7 @@ def test_without_the_extra_switching_it_on_names_the_remedy(monkeypatch):
 
 
 def test_the_docs_list_every_metric():
-    page = (ROOT / "docs" / "telemetry.md").read_text()
+    page = (ROOT / "docs" / "guides" / "telemetry.md").read_text()
     for metric in METRICS:
         labels = "".join(f"`{label}`" for label in metric.labels)
         assert f"| `{metric.prometheus}` |" in page, metric.prometheus

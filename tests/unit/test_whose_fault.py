@@ -127,7 +127,7 @@ def test_a_folder_zipped_with_a_folder_of_its_own_name_is_unwrapped(tmp_path):
         ("OSError: [Errno 28] No space left on device: '/srv/ade/run/x/in/0'", "OSError: [Errno 28] No space left on device: '…'"),
         ("the store did not answer: http://10.0.0.7:9000/bucket?x=1; is it up?", "the store did not answer: …; is it up?"),
         ("mount /srv/in on /srv/root/job/in: Permission denied", "mount … on … Permission denied"),
-        ("inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2", "inbox/acme/d/m.csv is gone; docs/sandbox.md says 1/2"),
+        ("inbox/acme/d/m.csv is gone; docs/explanation/sandbox.md says 1/2", "inbox/acme/d/m.csv is gone; docs/explanation/sandbox.md says 1/2"),
     ],
 )  # fmt: skip
 def test_a_tenant_sees_no_path_and_no_address_of_the_host(message, told):

@@ -104,7 +104,7 @@ def _plan(args: argparse.Namespace, out: Printer) -> int:
     out.line("outputs:")
     for name, about in plan.outputs.items():
         out.line(f"  {name:23} {about}")
-    out.line("Prices are list prices of us-east-1, November 2026; docs/cloud.md has what a job costs.")
+    out.line("Prices are list prices of us-east-1, November 2026; docs/guides/cloud.md has what a job costs.")
     out.line("to have AWS list the exact changes without making them:")
     out.line("  ade deploy template --to template.yaml")
     out.line(f"  {plan.review}")

@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--local-cloud",
         action="store_true",
-        help="use a real S3 store and local SQS and DynamoDB, started on 127.0.0.1 (docs/cloud.md)",
+        help="use a real S3 store and local SQS and DynamoDB, started on 127.0.0.1 (docs/guides/cloud.md)",
     )
 
 

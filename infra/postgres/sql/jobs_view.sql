@@ -1,4 +1,4 @@
--- Jobs for people with a SQL shell; no program reads it. Columns: docs/rows.md. `ade infra init` replaces it each
+-- Jobs for people with a SQL shell; no program reads it. Columns: docs/reference/rows.md. `ade infra init` replaces it each
 -- time, with the faults that this version knows in the place of FAULTS. People's own views on it stay, so a new column
 -- goes to the end.
 CREATE OR REPLACE VIEW ade.jobs_view AS

@@ -1,7 +1,7 @@
 """What speaks for each pair of column and field, in numbers that can be added: log-odds.
 
 Four sources: the header against the field's declared names, general knowledge of what headers mean, what was learnt,
-and the values. A small linear model (`matcher.json`, trained by tests/bench/train_mapping.py on made-up tables) weighs
+and the values. A small linear model (`matcher.json`, trained by tools/train_mapping.py on made-up tables) weighs
 them. The sum for a field against 0 for "no field" and against the sums of the other fields is a probability.
 Every pair gets its sum; what it is made of is put together only for the pairs that are asked for.
 """

@@ -1,8 +1,8 @@
 """What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values,
 and the shapes of tables for the structure pass.
 
-A memory is data from outside. A wrong one ends the job with words that name it (docs/mapping.md has the format,
-core/memories.py writes it).
+A memory is data from outside. A wrong one ends the job with words that name it (docs/explanation/mapping.md has the
+format, core/memories.py writes it).
 """
 
 import json

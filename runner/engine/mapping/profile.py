@@ -1,7 +1,7 @@
 """What a column's values look like, as numbers: kinds of signs, lengths, ranges, repetition, vocabulary.
 
 `chances` turns them into how likely each class of values is (a street, a place, a postcode, a date …) with a small
-linear model, trained by tests/bench/train_mapping.py on columns that it makes up, from `matcher.json`.
+linear model, trained by tools/train_mapping.py on columns that it makes up, from `matcher.json`.
 """
 
 import re

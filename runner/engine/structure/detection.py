@@ -1,4 +1,4 @@
-"""Finds the tables of a sheet while its rows stream by: the steps of docs/structure.md, in order.
+"""Finds the tables of a sheet while its rows stream by: the steps of docs/explanation/structure.md, in order.
 
 Theory of operation. The classifier takes half a millisecond per row, too much for a million similar rows. So the
 detector keeps only the rows that can matter (keeping.py): the first ones of the sheet, every row unlike the usual ones,

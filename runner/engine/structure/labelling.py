@@ -1,6 +1,6 @@
 """Step 3: the probability of each label for each row, then the most likely sequence of labels.
 
-Probabilities come from boosted trees (trained by tests/bench/train_structure.py, evaluated here without a library) and
+Probabilities come from boosted trees (trained by tools/train_structure.py, evaluated here without a library) and
 from built-in detectors, which add points just like the rules in `row_types/`. One point multiplies the odds by e.
 """
 
@@ -54,7 +54,7 @@ def load() -> Model:
     with Path(__file__).with_name("weights.json").open(encoding="utf-8") as file:
         raw = json.load(file)
     if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
-        raise RuntimeError("weights.json was trained for other labels or features: run tests/bench/train_structure.py")
+        raise RuntimeError("weights.json was trained for other labels or features: run tools/train_structure.py")
     return Model(
         classes=tuple(tuple(trees) for trees in raw["classes"]),
         start=tuple(raw["start"]),

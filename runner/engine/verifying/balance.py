@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runner.engine.document_types import ArtifactDocument, RowRun, SharedRows, SheetPart, TablePart
+from runner.engine.document_types import ArtifactDocument, RowRun, SharedRows, SheetFacts, TablePart
 from runner.engine.protocol import BadOutput
 
 
@@ -25,7 +25,7 @@ def balance(artifact: ArtifactDocument) -> None:
     _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
 
 
-def _runs_by_table(sheet: SheetPart) -> dict[str | None, list[RowRun]]:
+def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
     """The runs of each table; under None those of no table."""
     owners: dict[str | None, list[RowRun]] = {None: []}
     owners |= {table["ref"]: [] for table in sheet["tables"]}
@@ -40,7 +40,7 @@ def _runs_by_table(sheet: SheetPart) -> dict[str | None, list[RowRun]]:
     return owners
 
 
-def _add_up_sheet(sheet: SheetPart, owners: dict[str | None, list[RowRun]]) -> None:
+def _add_up_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> None:
     """Check that each row read is in one run, or in one run of each table that shares it."""
     for runs in owners.values():
         _in_order(runs)
@@ -76,7 +76,7 @@ def _keep_apart(runs: list[RowRun]) -> None:
             outside = run["to"]
 
 
-def _really_shared(sheet: SheetPart) -> None:
+def _really_shared(sheet: SheetFacts) -> None:
     """Check that rows declared as shared are in the runs of as many tables."""
     steps: dict[int, int] = {}
     for run in sheet["rows"] if sheet["shared"] else ():

@@ -22,7 +22,7 @@ _BLOCK = 1024 * 1024
 
 
 def run(order: Json, channel: TextIO) -> int:
-    """Carry out an order by the engine's contract (docs/engine-order.md)."""
+    """Carry out an order by the engine's contract (docs/reference/engine-order.md)."""
     try:
         end = FinalEvent(_install(Order.decode(order)))
     except RequirementRefused as refused:

@@ -20,7 +20,7 @@ from tests.truth.running import Outcome
 
 LOST, ADDED, CELL, COLUMN, MEANING = "row lost", "row added", "cell", "column", "not told"
 EVERYTHING = frozenset((LOST, ADDED, CELL, COLUMN, MEANING))
-# What the codes of docs/findings.md can be about; only warnings and errors are asked.
+# What the codes of docs/reference/findings.md can be about; only warnings and errors are asked.
 ABOUT: dict[str, frozenset[str]] = {
     **dict.fromkeys(("min", "max", "min_length", "max_length", "rule_issue", "rule_warning", "rule_error", "row_rule"), frozenset()),
     **dict.fromkeys(("memory_refused", "shape_ignored", "decision_unused", "output_split", "rules_unused"), frozenset()),
