@@ -1,6 +1,6 @@
 """What a neighbour notices of each attack of the cost table: p50 and p95 of a quiet tenant's drops and calls, alone and under it.
 
-    python -m tests.abuse.neighbours             prints the third table of docs/cost.md
+    python -m tests.abuse.neighbours             prints the third table of docs/explanation/cost.md
     python -m tests.abuse.neighbours sleeping    one attack only
     DROPS=60 python -m tests.abuse.neighbours    more drops for each number
 
