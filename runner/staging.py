@@ -41,7 +41,7 @@ from runner.engine.contract import (
     OutputName,
     StagedFile,
 )
-from runner.engine.mapping.confirmed import ConfirmedHeaders
+from runner.engine.memory.confirmed import ConfirmedHeaders
 
 
 class StagedSource(Protocol):

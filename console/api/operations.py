@@ -17,8 +17,9 @@ from console.api.access import Permission, Principal
 from console.api.bodies import LARGEST_IN_MEMORY
 from console.api.problems import ProblemError
 from console.api.spans import RequestSpan
-from core.budget import Budget, mistakes, parse, validate
+from core.budget import Budget, mistakes, validate
 from core.errors import Problem
+from infra.parsing import parse_body
 
 if TYPE_CHECKING:
     from console.api.context import ApiContext
@@ -124,7 +125,7 @@ async def read_json(model: type[Model], request: Request) -> Model:
 
 
 def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
-    found = parse(body, BUDGET, twins=True)
+    found = parse_body(body, BUDGET)
     return found if isinstance(found, list) else validate(model, found.raw, values=found.values, wording=_described)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from runner.engine import drawing
+from runner.engine.pages import drawing
 
 _PAGE = 100
 _NOTHING = Markup("")

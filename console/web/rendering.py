@@ -19,7 +19,7 @@ from console.api.access import LOCAL, Permission, Principal
 from console.api.operations import Call
 from console.job_facts import note, plural, size, span
 from core.jobs import ENDED, RETRIABLE, Job, State
-from runner.engine import drawing
+from runner.engine.pages import drawing
 
 STATIC = "/static/"
 _MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")

@@ -13,6 +13,7 @@ from core.jobs import Job, State
 from core.ports import Delivery
 from core.verdicts import Verdict
 from runner.boxes import BoxOrder, BoxReport, Killed, OnEvent, ignore_event
+from runner.engine.contract import VerifyOrder
 from tests.sim.parts import SimQueue, SimStore
 from tests.sim.scheduler import Process
 from tests.sim.wires import Faults, WiredQueue
@@ -67,7 +68,7 @@ class CrowdSandbox(SimSandbox):
     """Boxes of tenants that sleep take their whole time; counts the boxes of each process."""
 
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
-        if "verify" in order.job:
+        if isinstance(order.job, VerifyOrder):
             return super().run(order, killed=killed, on_event=on_event)
         world = self._w
         assert isinstance(world, Crowd)

@@ -10,7 +10,7 @@ from console.cli.memory_place import MemoryPlace, add_arguments, place_of
 from console.cli.output import Printer
 from core.errors import UsageError
 from core.memories import Memory, MemoryInvalid, forget, serialized
-from runner.engine.mapping.spelling import joined
+from runner.engine.common.spelling import joined
 
 EPILOG = """\
 examples:

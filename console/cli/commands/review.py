@@ -17,7 +17,7 @@ from core.verdicts import Verdict
 from handlers.intake import Intake
 from infra.reviews import DecisionBody, ListedQuestion, put_decision, read_questions
 from infra.wiring import Stack
-from runner.engine.drawing import in_words
+from runner.engine.pages.drawing import in_words
 
 _REASONS = 3
 _LAST_ROW = 1_048_576
