@@ -268,24 +268,19 @@ class Intake:
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
+        files = [
+            o
+            for o in inbox
+            if o.key not in claimed
+            and not is_manifest(basename(o.key))
+            and not any(w.selects(o.key) for w in unplanned)
+        ]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
-        unselected: list[ObjectInfo] = []
-        for info in inbox:
-            if info.key in claimed or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
-                continue
-            if is_unread(info.key, workflows):
-                folders[folder_of(info.key)].append(info.key)
-            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
-                unselected.append(info)
+        unselected = _unselected(files, workflows, folders)
         for at in range(0, len(unselected), _AT_ONCE):
             self._place(scan, unselected[at : at + _AT_ONCE])
             yield
-        for key, why in scan.view.unreadable.items():
-            folder = report_folder(key) if refusal(key) is not None else None
-            if folder is None:
-                scan.report.refused.append(f"{key!r}: {why}")
-            elif not is_ignored(basename(key)):
-                folders.setdefault(folder, []).append(key)
+        _add_unreadable(scan, folders)
         invalid, failed = {folder_of(key) for key in scan.report.rejected}, len(scan.report.failed)
         self._report_folders(scan, folders, invalid)
         emptied = self._rejections.reported(f"{INBOX}{tenant}/")
@@ -538,3 +533,26 @@ def _needs(job: Job) -> list[str]:
 def _is_outage(error: Exception) -> bool:
     """Whether the store, table or queue is down, rather than this one object unreadable."""
     return isinstance(error, StoreUnavailable | OSError) and not isinstance(error, ObjectRefused)
+
+
+def _unselected(
+    files: Iterable[ObjectInfo], workflows: list[Workflow], folders: dict[str, list[str]]
+) -> list[ObjectInfo]:
+    """The spreadsheets that no workflow uses; adds the files that no workflow can read to `folders`."""
+    found = []
+    for info in files:
+        if is_unread(info.key, workflows):
+            folders[folder_of(info.key)].append(info.key)
+        elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+            found.append(info)
+    return found
+
+
+def _add_unreadable(scan: Scan, folders: dict[str, list[str]]) -> None:
+    """Add what the store refuses to the folder where it is reported, or to the scan's own report."""
+    for key, why in scan.view.unreadable.items():
+        folder = report_folder(key) if refusal(key) is not None else None
+        if folder is None:
+            scan.report.refused.append(f"{key!r}: {why}")
+        elif not is_ignored(basename(key)):
+            folders.setdefault(folder, []).append(key)

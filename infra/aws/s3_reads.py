@@ -7,14 +7,13 @@ checksum that boto3 verifies, else with the size and version of a second request
 
 import contextlib
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from botocore.exceptions import ClientError, FlexibleChecksumError
 from botocore.httpchecksum import StreamingChecksumBody
 
+from core.caches import BoundedCache
 from core.errors import AnswerDoubted, ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
 from core.proofs import check_read
@@ -196,33 +195,14 @@ class _Reading:
 
 
 class Memo(Generic[F, V]):
-    """The latest value by key, valid while the `fact` it was stored with stays the same.
-
-    Made for scans over more keys than it holds: with plain LRU every key would be evicted before its turn comes again.
-    So when the cache is full, most new keys are the next to be evicted and the old ones stay; one in sixteen is kept,
-    so that in time the cache holds the keys in use.
-    """
+    """The latest value by key, valid while the `fact` it was stored with stays the same; made for scans."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the next to evict first
-        self._lock = threading.Lock()
-        self._pushed_out = 0
+        self._held = BoundedCache[str, tuple[F, V]](size, newcomers=_ONE_IN)
 
     def get(self, key: str, fact: F) -> V | None:
-        with self._lock:
-            held = self._held.get(key)
-            if held is None or held[0] != fact:
-                return None
-            self._held.move_to_end(key)
-            return held[1]
+        held = self._held.get(key)
+        return held[1] if held is not None and held[0] == fact else None
 
     def put(self, key: str, fact: F, value: V) -> None:
-        with self._lock:
-            stays = True
-            if key not in self._held and len(self._held) >= self._size:
-                self._held.popitem(last=False)
-                self._pushed_out += 1
-                stays = self._pushed_out % _ONE_IN == 0
-            self._held[key] = (fact, value)
-            self._held.move_to_end(key, last=stays)
+        self._held.put(key, (fact, value))
