@@ -82,8 +82,8 @@ def _read(kind: type[T], how: Callable[[bytes], T | list[Problem]], body: bytes,
         found = how(body) if len(body) <= SMALL else apart(how, body)
     except TooCostly as error:
         found = [Problem("$", f"cannot be read: {error}", allowed)]
-    taken = b"" if found is _VALID else body  # of the text, by what is kept
-    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    stored = b"" if found is _VALID else body  # of the text, by what is kept
+    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(stored))
     return found
 
 

@@ -199,7 +199,7 @@ class FleetActors:
 
     def _ready(self, delivery: Delivery, patient: bool, ran: float, killed: Killed) -> None:
         fleet, waited = self.fleet, 0.0
-        takes, given_back = fleet._shares.takes(ran), False
+        takes, given_back = fleet._shares.may_exceed(ran), False
         while fleet._shares.crowded and killed() is None:
             if waited >= (1.0 if patient else 0.0) and not given_back:
                 if not takes:
