@@ -238,16 +238,16 @@ class Intake:
         """
         place(f"{INBOX}{tenant}/x")
         unreadable: dict[str, str] = {}
-        found = list(shared)
+        files = list(shared)
         for prefix in (INBOX, CONFIGS):
             for info in self._store.objects(f"{prefix}{tenant}/", unreadable=unreadable):
                 report.objects += prefix == INBOX
-                found.append(info)
+                files.append(info)
                 see(info.key)
                 yield
         generations = Generations(self._table, all_report_marks(tenant))
         followups = FollowUps(self.telemetry.now())
-        scan = Scan(ListedView(found, unreadable), report, followups, generations, marks=self._marks)
+        scan = Scan(ListedView(files, unreadable), report, followups, generations, marks=self._marks)
         try:
             yield from self._scan_tenant(scan, tenant)
         except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
@@ -411,13 +411,13 @@ class Intake:
         `keys` need not be in the bucket yet; nor need `manifest`, which is about to be put.
         """
         view, keys = LiveView(self._store), list(keys)
-        found = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
+        readers = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
         if manifest is not None:
             chosen = [key for key in keys if manifest.selects(key)]
             there = (info.key for info in self._planner.inputs(view, manifest))
-            found |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
+            readers |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
         total = 0
-        for workflow in found.values():
+        for workflow in readers.values():
             total += workflow.manifest.combinations
             if total > most:
                 break
@@ -448,17 +448,17 @@ class Intake:
 
         # A file that may belong to a config package concerns manifests that did not change, so no cache is used.
         plain = is_spreadsheet(at.name) and "/config/" not in f"/{at.folder}"
-        found = workflows(scan.generations.of(at.tenant) if plain else None)
-        if not found and info is not None and plain:
-            found = workflows(None)
-        for workflow in found:
+        readers = workflows(scan.generations.of(at.tenant) if plain else None)
+        if not readers and info is not None and plain:
+            readers = workflows(None)
+        for workflow in readers:
             if workflow.uses(key):
                 self._planner.plan_workflow(scan, workflow)
             elif info is not None:
                 self._planner.plan_input(scan, workflow, info)
-        if is_unread(key, found):
+        if is_unread(key, readers):
             scan.folders.add(own)
-        elif is_spreadsheet(at.name) and not found and info is not None:
+        elif is_spreadsheet(at.name) and not readers and info is not None:
             self._place(scan, [info])
 
     def _place(self, scan: Scan, infos: list[ObjectInfo]) -> None:

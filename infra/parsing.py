@@ -22,7 +22,7 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of memory, for all kinds of text toget
 _VALID: Final = True
 SHOWN: Final = 50  # entries of each kind in a summary
 
-_KEPT_TEXTS: Final = 16 * 1024 * 1024
+_TEXT_BYTES: Final = 16 * 1024 * 1024
 _OF_CONTENT: Final = re.compile(r"(?:md5:)?([0-9a-f]{32}(?:[0-9a-f]{32})?)(?::\d+)?")
 
 T = TypeVar("T")
@@ -44,26 +44,26 @@ class KnownTexts:
 
     def __init__(self, store: Readable) -> None:
         self._store = store
-        self._kept = BoundedCache[tuple[str, str], bytes](_KEPT_TEXTS)
+        self._texts = BoundedCache[tuple[str, str], bytes](_TEXT_BYTES)
 
     def read(self, tenant: str, ref: ObjectRef, *, limit: int) -> bytes:
         """The text at its version; raises like ObjectStore.read unless it is known."""
-        known = self._kept.get((tenant, ref.digest))
+        known = self._texts.get((tenant, ref.digest))
         if known is not None and len(known) == ref.size <= limit:
             return known
         body = self._store.read(ref.key, version=ref.version, limit=limit)
         if len(body) == ref.size and _has_digest(body, ref.digest):
-            self._kept.put((tenant, ref.digest), body, len(body) + 200)
+            self._texts.put((tenant, ref.digest), body, len(body) + 200)
         return body
 
 
 def _has_digest(body: bytes, digest: str) -> bool:
     """Whether a digest is one of the content, and of this."""
-    said = _OF_CONTENT.fullmatch(digest)
-    if said is None:
+    match = _OF_CONTENT.fullmatch(digest)
+    if match is None:
         return False
-    made = hashlib.md5(body, usedforsecurity=False) if len(said[1]) == 32 else hashlib.sha256(body)
-    return made.hexdigest() == said[1]
+    made = hashlib.md5(body, usedforsecurity=False) if len(match[1]) == 32 else hashlib.sha256(body)
+    return made.hexdigest() == match[1]
 
 
 def read_manifest(body: bytes) -> Manifest:
