@@ -95,7 +95,7 @@ def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
 
 def _checked(change: Change) -> Change:
     """Checks types: JSON may have null or a number where text belongs."""
-    parts: dict[str, Any] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
+    parts: dict[str, object] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
     for name in ("bucket", "key"):
         if not isinstance(parts[name], str):
             raise UnknownEvent(f"an event whose {name} is not text")
@@ -161,10 +161,10 @@ def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
     return [_change(event["detail"], event["detail"]["object"]["key"], kind, version="version-id")]
 
 
-def _change(said: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
-    found = said["object"]
+def _change(record: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
+    found = record["object"]
     return Change(
-        bucket=said["bucket"]["name"],
+        bucket=record["bucket"]["name"],
         key=key,
         kind=kind,
         sequencer=found.get("sequencer", ""),
@@ -185,7 +185,7 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
             (event["key"], message.get("old_entry"), ChangeKind.REMOVED),
             (at, message["new_entry"], ChangeKind.CREATED),
         ]
-    found = []
+    changes = []
     for path, entry, what in moved:
         bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
         own = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
@@ -195,12 +195,12 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
         versioned = _WEED_VERSIONS.match(key)
         if versioned:
             # In a versioned bucket an object is a folder of its versions; the current one is announced last.
-            found.append(
+            changes.append(
                 Change(bucket=bucket, key=versioned[1], kind=ChangeKind.CREATED, sequencer=_weed_time(message))
             )
         elif not folder:
-            found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(message)))
-    return found
+            changes.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(message)))
+    return changes
 
 
 def _weed_time(message: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
@@ -24,11 +23,14 @@ from core.jobs import (
     RETRIABLE,
     UNSTARTED,
     WAITING,
+    InputRef,
     Job,
+    ObjectRef,
+    PinChanges,
     State,
     again,
     decided,
-    is_taken_back,
+    is_retracted,
     job_id,
     move,
     put_back,
@@ -39,6 +41,7 @@ from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
+_SHORT_DELAY = 10.0
 _MARKS = 1000  # to set in one go
 # A standing workflow that changes does not process again what an earlier version of it has processed.
 _HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
@@ -75,13 +78,22 @@ class FollowUps:
         self.trace = trace
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
+        self._added: set[str] = set()
         self._placeholders: dict[str, Job] = {}
         self._waiting: dict[str, Job] = {}
         self._marks: dict[str, LineMark] = {}
 
-    def send(self, job: Job, delay: float) -> None:
+    def send(self, job: Job, delay: float, *, added: bool = False) -> None:
+        """`added`: its row was added by this scan."""
         with self._lock:
             self._messages[job.job_id] = (job, delay)
+            if added:
+                self._added.add(job.job_id)
+
+    @property
+    def added(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._added)
 
     def drop(self, placeholders: Iterable[Job]) -> None:
         """Remove these placeholders, if they exist: the real job replaces them."""
@@ -105,11 +117,11 @@ class FollowUps:
         with self._lock:
             return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
+    def drain(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
+            pending = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
             self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
-        return taken
+        return pending
 
 
 @dataclass(eq=False, repr=False)
@@ -122,6 +134,7 @@ class Recorder:
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
     marks: Marks | None = None
+    unnoted: bool = False  # messages of jobs that were just added are not noted as sent (core.chores.Timings)
 
     def record(
         self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps
@@ -185,13 +198,13 @@ class Recorder:
         if job.state is State.QUEUED and (created or job.enqueued_at is None):
             done.queued.append(job)
         if not _is_sent(job):
-            followups.send(job, planned.delay)
+            followups.send(job, planned.delay, added=created)
         elif not _is_published(job):
             followups.send(job, 0.0)  # its receiver updates latest.json
 
     def _is_in_order(self, job: Job) -> bool:
         """Whether no step of a job is left to whoever plans it again."""
-        return _is_sent(job) and _is_published(job) and is_taken_back(job, self.clock.now())
+        return _is_sent(job) and _is_published(job) and is_retracted(job, self.clock.now())
 
     def _trace(self, root: Root, job: Job, began: float) -> None:
         now = self.telemetry.now()
@@ -200,12 +213,15 @@ class Recorder:
         if job.enqueued_at is not None:  # its message was sent with the row
             self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
 
-    def settle(self, followups: FollowUps) -> None:
+    def follow_up(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
-        messages, placeholders, waiting, marks = followups.take()
+        messages, placeholders, waiting, marks = followups.drain()
         if messages:
             began = self.telemetry.now()
-            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
+            # A message that is delayed may be late by far more than a note costs.
+            late = {job.job_id for job, delay in messages if delay > _SHORT_DELAY}
+            unnoted = followups.added - late if self.unnoted else frozenset()
+            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes, unnoted=unnoted)
             if self.telemetry.traces:
                 now = self.telemetry.now()
                 for job, delay in messages:
@@ -258,7 +274,7 @@ class Recorder:
 
     def _after(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job | None:
         now, newer = self.clock.now(), planned.stamp > job.stamp
-        fresh: dict[str, Any] = {
+        starts: _Starts = {
             "manifest": planned.manifest,
             "config": planned.config,
             "config_place": planned.config_place,
@@ -268,15 +284,16 @@ class Recorder:
             "memories": planned.memories,
             "decision": planned.decision,
             "decided_at": planned.decided_at,
+            "waiting_for": planned.waiting_for,
+            "announced": planned.announced,
+            "due_at": planned.due_at,
         }
-        waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
-        starts = fresh | waits | {"due_at": planned.due_at}
         if job.state is State.AWAITING and planned.state is State.AWAITING:
             if planned.waiting_for != job.waiting_for:
-                return replace(job, reason=planned.reason, **waits)
+                return replace(job, reason=planned.reason, waiting_for=planned.waiting_for, announced=planned.announced)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
-        elif not is_taken_back(job, now):
+        elif not is_retracted(job, now):
             return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
             (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and is_current())
@@ -306,6 +323,20 @@ class Recorder:
             ended = mutate(self.table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
                 done.superseded.append(ended)
+
+
+class _Starts(PinChanges):
+    """What a plan says about a job that it starts."""
+
+    manifest: ObjectRef | None
+    config: tuple[ObjectRef, ...]
+    config_place: str
+    inputs: tuple[InputRef, ...]
+    stamp: float
+    priority: int
+    waiting_for: tuple[str, ...]
+    announced: bool
+    due_at: float | None
 
 
 class _Line:

@@ -19,6 +19,7 @@ from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
 from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
+from infra.marks import ProcessMarks
 from infra.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Stack:
     callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
     telemetry: Telemetry = field(default_factory=Telemetry)
-    marks: Marks | None = None  # None: the table keeps none
+    marks: Marks | None = None  # None: every sweep plans everything
 
     def for_leases(self) -> Ports:
         """Table and queue for heartbeats: a call that hangs must not use up a lease."""
@@ -78,7 +79,7 @@ def open_stack(
 
     `patience`: for how many seconds a call is retried while its service does not answer.
     """
-    given, clock = clock, clock or SystemClock()
+    simulated, clock = clock, clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
@@ -102,18 +103,18 @@ def open_stack(
     with contextlib.ExitStack() as opened:
         store = _store(settings, call, opened)
         if is_postgres(settings.table_url):
-            table = _postgres_table(link(settings.table_url), wake, given)
+            table = _postgres_table(link(settings.table_url), wake, simulated)
         else:
             table = _table(settings, clock, wake, call, opened)
         if is_postgres(settings.queue_url):
-            queue = _postgres_queue(link(settings.queue_url), given)
+            queue = _postgres_queue(link(settings.queue_url), simulated)
         else:
             queue = _queue(settings, clock, call, opened)
 
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
 
-        marks = table if isinstance(table, SqliteJobTable) else None
+        marks = table if isinstance(table, SqliteJobTable) else ProcessMarks(table, clock)
         yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry(), marks)
 
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from core.caches import BoundedCache
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, is_for
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
-from core.jobs import InputRef, Job, ObjectRef
+from core.jobs import InputRef, Job, ObjectRef, PinChanges
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
@@ -29,8 +29,9 @@ from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.apart import SMALL, TooCostly, apart
-from infra.parsing import check_memory, read_decision, read_manifest
+from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest
 from runner.boxes import BoxLimits, BoxReport
+from runner.bundles import StoredProfile
 from runner.engine.contract import (
     ENGINE_FILES,
     PRIMARY,
@@ -58,7 +59,7 @@ MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
-_KEPT_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
+_CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -101,13 +102,18 @@ class Staged:
     config: Path | None
     requirements: Path | None
     pins: Pins | None = None
+    previous: StoredProfile | None = None  # of the sender's last drop
 
 
 def read_pinned(store: StagedSource, ref: ObjectRef, *, limit: int) -> bytes:
     """Read an object at its pinned version; raises like ObjectStore.read, and AnswerDoubted if it is not that."""
     body = store.read(ref.key, version=ref.version, limit=limit)
-    check_pinned(ref, size=len(body), sha256=hashlib.sha256(body).hexdigest())
+    _check_body(ref, body)
     return body
+
+
+def _check_body(ref: ObjectRef, body: bytes) -> None:
+    check_pinned(ref, size=len(body), sha256=hashlib.sha256(body).hexdigest())
 
 
 def fetch_pinned(store: StagedSource, ref: ObjectRef, to: Path, *, limit: int) -> Fetched:
@@ -131,12 +137,18 @@ def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
 
 
-def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
-    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused."""
+def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: KnownTexts | None = None) -> Staged:
+    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused.
+
+    `texts`: manifests that need not be fetched again.
+    """
+    texts = texts or KnownTexts(store)
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
-        manifest = read_manifest(read_pinned(store, job.manifest, limit=MAX_MANIFEST_BYTES))
+        body = texts.read(job.tenant, job.manifest, limit=MAX_MANIFEST_BYTES)
+        _check_body(job.manifest, body)
+        manifest = read_manifest(body)
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
@@ -151,10 +163,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
     pins = stage_pins(store, job, scratch, manifest.mapping.memory)
-    order = replace(
-        make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=_previous(store, job, scratch)
-    )
-    return Staged(manifest, order, config, _requirements(config), pins)
+    known, previous = _previous(store, job, scratch)
+    order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)
+    return Staged(manifest, order, config, _requirements(config), pins, known)
 
 
 def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:
@@ -169,17 +180,19 @@ def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:
     )
 
 
-def _previous(store: StagedSource, job: Job, scratch: Path) -> StagedFile | None:
-    """The profile of the sender's last drop; None if there is none. It is no reason for a job to fail."""
-    key = profile_key(job)
+def _previous(store: StagedSource, job: Job, scratch: Path) -> tuple[StoredProfile | None, StagedFile | None]:
+    """The profile of the sender's last drop, and how the order names it. It is no reason for a job to fail."""
+    key, path = profile_key(job), Path("in", "previous.json")
     if key is None:
-        return None
-    path = Path("in", "previous.json")
+        return None, None
     try:
         fetched = store.fetch(key, scratch / path, limit=MAX_PROFILE_BYTES)
+    except ObjectMissing:
+        return StoredProfile(None, None), None
     except _GONE:
-        return None
-    return StagedFile(path=path, key=key, sha256=fetched.sha256)
+        return None, None
+    known = StoredProfile(fetched.version, (scratch / path).read_bytes()) if fetched.version is not None else None
+    return known, StagedFile(path=path, key=key, sha256=fetched.sha256)
 
 
 def make_order(job: Job, manifest: Manifest, inputs: Sequence[InputFile], config: Path | None) -> Order:
@@ -328,7 +341,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_CACHE_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
@@ -353,11 +366,11 @@ def indexed(bodies: Sequence[bytes]) -> StagedMemories:
     return StagedMemories(tuple(json.dumps(memory, ensure_ascii=False).encode() for memory in memories), index)
 
 
-def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
+def repinned(store: ObjectStore, job: Job) -> PinChanges:
     """The newest memories and the decision that is there now, for a new round of a job."""
     keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
-    pinned: dict[str, Any] = {"memories": memories}
+    pinned: PinChanges = {"memories": memories}
     found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
     for info in sorted(found, key=lambda i: (i.modified, i.key)):  # the newest that fits
         if _read_decision(store, replace(job, decision=info.ref)) is not None:
@@ -408,7 +421,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
     return why
 
 
-def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+def corrected_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
     """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
     if report.verdict is not Verdict.MENDS:
         return None

@@ -18,7 +18,21 @@ from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.fairness import longest_run
-from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
+from core.jobs import (
+    CorrectionOf,
+    Job,
+    JobError,
+    PinChanges,
+    Retry,
+    Review,
+    State,
+    ask,
+    decide,
+    load_job,
+    move,
+    since,
+    start,
+)
 from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
@@ -30,9 +44,10 @@ from infra.queueing import enqueue, mutate, note_sent
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
+from runner.bundles import InHand
 from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.publish import Publisher, count_moved
+from runner.publish import BUNDLE_SECONDS, Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
 
 REFUSED_SECONDS = 1.0
@@ -57,6 +72,14 @@ _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.
 # Waits until a leased job may have a box, or is killed: gets the job's longest run so far, and what returns the verdict
 # that killed it.
 Ready = Callable[[float, Callable[[], Verdict | None]], None]
+
+
+class _Facts(PinChanges, total=False):
+    """What an attempt found out, whatever its end."""
+
+    summary: dict[str, Any]
+    sandbox: dict[str, Any]
+    mends: CorrectionOf | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +147,7 @@ class Worker:
         with self._lock:
             unwritten = self._unwritten.get(delivery.message.job_id)
         if unwritten is not None:
-            self._settle(replace(unwritten, delivery=delivery))
+            self._write_result(replace(unwritten, delivery=delivery))
             return None
         job_id, record = delivery.message.job_id, delivery.record
         job = self.table.get(job_id) if record is None else load_job(record, job_id)
@@ -160,12 +183,13 @@ class Worker:
         self.queue.ack(delivery.receipt)
         return True
 
-    def settle(self) -> None:
-        """Write results of attempts that could not be written before."""
+    def write_results(self) -> None:
+        """Write results of attempts that could not be written before, and delete what was staged for others."""
         with self._lock:
             unwritten = list(self._unwritten.values())
         for one in unwritten:
-            self._settle(one)
+            self._write_result(one)
+        self.publisher.tidy(BUNDLE_SECONDS)
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a lost runner; returns its current row, whoever moved it."""
@@ -176,7 +200,7 @@ class Worker:
         with self._lock:
             unwritten = self._unwritten.get(job.job_id)
         if unwritten is not None and unwritten.held.is_of(job):
-            self._settle(unwritten)
+            self._write_result(unwritten)
             return self.table.get(job.job_id)
         # This runner owns it, but no slot runs it: its start was written and the answer lost.
         astray = lease is not None and lease.owner == self.presence.owner and not self.beats.holds(job)
@@ -193,11 +217,11 @@ class Worker:
         self._follow(moved, None)
         return moved
 
-    def finish(self, job: Job) -> Job | None:
+    def finish(self, job: Job, in_hand: InHand | None = None) -> Job | None:
         """Complete what an ended job still needs: its publication, then a dead letter if the fault was ours."""
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
-            return self.publisher.finish(job)
+            return self.publisher.finish(job, in_hand=in_hand)
         return self.publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
 
     def _bury(self, message: Message, reason: str) -> None:
@@ -216,7 +240,8 @@ class Worker:
         self.telemetry.meters.add("ade.waits", scope=refused.scope)
         held = job.announced or self.clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
-            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held))
+            sent = job.enqueued_at or self.clock.now()  # its message is here, and is put back
+            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held, enqueued_at=sent))
             if updated is not None and held:
                 self.publisher.statuses.announce(updated)
         self.put_back(delivery)
@@ -249,7 +274,7 @@ class Worker:
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
-        self._settle(unwritten)
+        self._write_result(unwritten)
 
     def _blameless(self, held: Held, verdict: Verdict) -> bool:
         """Whether an outage ended an attempt: any other job would have failed too."""
@@ -258,19 +283,19 @@ class Worker:
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
-    def _settle(self, unwritten: Unwritten) -> None:
+    def _write_result(self, unwritten: Unwritten) -> None:
         """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
         log = self.log.bind(**job_fields(held.job), attempt=held.job.attempts_total)
-        kept = False
+        is_down = False
         try:
             moved = self._commit(held, lambda j: self._after(j, outcome))
         except (StoreUnavailable, OSError, sqlite3.Error):
-            kept = True
+            is_down = True
             raise
         finally:
-            if not kept:
+            if not is_down:
                 with self._lock:
                     self._unwritten.pop(job_id, None)
         _record_attempt(
@@ -283,7 +308,7 @@ class Worker:
         message = outcome.detail or outcome.message
         fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
         log.info("attempt_ended", verdict=str(outcome.verdict), fault=fault, state=str(moved.state), message=message)
-        self._follow(moved, unwritten.delivery)
+        self._follow(moved, unwritten.delivery, outcome.in_hand)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
         """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
@@ -326,12 +351,15 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
+        facts: _Facts = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories if verdict is Verdict.OK else outcome.pins.pinned
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
-            facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            facts |= {
+                "decision": applied,
+                "decided_at": outcome.decision_before_at if applied is not None else job.decided_at,
+            }
             check_published((file.name for file in outcome.files), succeeded=True)
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
@@ -354,10 +382,10 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
-    def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
+    def _asked(self, job: Job, outcome: Outcome, facts: _Facts) -> Job:
         """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
-        now, given = self.clock.now(), outcome.given
-        if job.decision is not None and (given is None or given.digest != job.decision.digest):
+        now, before = self.clock.now(), outcome.decision_before
+        if job.decision is not None and (before is None or before.digest != job.decision.digest):
             reason = f"decided by {job.decision.key} while it ran"
             return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
         terms, pins = outcome.terms or ReviewTerms(), outcome.pins
@@ -366,7 +394,7 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
         return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
 
-    def _follow(self, job: Job, delivery: Delivery | None) -> None:
+    def _follow(self, job: Job, delivery: Delivery | None, in_hand: InHand | None = None) -> None:
         """Carry out what the row now says. The janitor repairs a crash on any line here."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self.clock.now())
@@ -376,7 +404,7 @@ class Worker:
                 job = enqueue(self.table, self.queue, self.clock, job, delay=delay)
             self._announce(job)
             return
-        published = self.finish(job)
+        published = self.finish(job, in_hand)
         if published is not None and published.ended:
             self.log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
         if delivery is not None:

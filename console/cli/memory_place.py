@@ -41,7 +41,10 @@ class MemoryPlace:
         """Apply a change; what others write at the same time is kept."""
         if self._file is None:
             with wire.opened() as stack:
-                return change_memory(stack.store, self._key, change).memory
+                changed = change_memory(stack.store, self._key, change).memory
+                if "/" in self._key:
+                    stack.table.advance(self._key.split("/")[1])
+                return changed
         with _held(self._file):
             new = change(_read(self._file))
             body = serialized(new)
@@ -63,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, workflow: bool) -> None:
 
 def place_of(args: argparse.Namespace, workflow: str | None) -> MemoryPlace:
     """The memory that the arguments name."""
-    given = [name for name in ("memory", "tenant", "key") if getattr(args, name) is not None]
-    if len(given) != 1:
+    named = [name for name in ("memory", "tenant", "key") if getattr(args, name) is not None]
+    if len(named) != 1:
         raise UsageError("which memory? give one of --memory FILE, --tenant T (with its workflow) or --key KEY")
     if args.memory is not None:
         return MemoryPlace(file=args.memory)

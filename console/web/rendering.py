@@ -164,7 +164,7 @@ def bare_page(request: Request, template: str, *, status: int = 200, **facts: An
 
 
 def _shown(
-    request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, Any]
+    request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, object]
 ) -> HTMLResponse:
     path = request.url.path
     menu = [

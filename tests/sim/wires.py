@@ -269,7 +269,7 @@ class WiredStore:
             case "page":
                 came = PAGE
         proofs.check_read(
-            key, size=len(came), digest=hashlib.sha256(came).hexdigest(), said_size=None, said_digest=said
+            key, size=len(came), digest=hashlib.sha256(came).hexdigest(), stored_size=None, stored_digest=said
         )
         return came
 
@@ -278,7 +278,9 @@ class WiredStore:
             body = self._read(key, version, limit)
             with to.open("xb") as out:
                 out.write(body)
-            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
+            there = self._s._b.objects.get(key)
+            at = version if version is not None or there is None else there[0].version
+            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest(), version=at)
 
         return self._call("fetch", act, key)
 
@@ -290,10 +292,10 @@ class WiredStore:
             digest = hashlib.sha256(content).hexdigest()
             lie = self._n.lie(["refused", "answered"])
             if lie == "refused":
-                proofs.check_written(key, digest=digest, said_digest=None)
+                proofs.check_written(key, digest=digest, stored_digest=None)
                 return ObjectInfo(key=key, version=digest, digest=digest, size=len(content), modified=0.0)
             made = self._s.put(key, content, if_version=if_version, if_absent=if_absent, metadata=metadata)
-            proofs.check_written(key, digest=digest, said_digest=None if lie else made.digest)
+            proofs.check_written(key, digest=digest, stored_digest=None if lie else made.digest)
             return made
 
         return self._call("put", act, key)
@@ -306,7 +308,7 @@ class WiredStore:
             lie = self._n.lie(["uncopied"])
             if not lie:
                 self._s.copy(source, target)
-            proofs.check_written(target, digest=source, said_digest=None if lie else source)
+            proofs.check_written(target, digest=source, stored_digest=None if lie else source)
 
         self._call("copy", act, source, target)
 
@@ -374,8 +376,8 @@ class WiredTable:
     def let_go(self, name: str, owner: str) -> None:
         self._call("let_go", lambda: self._t.let_go(name, owner), name)
 
-    def generation(self, name: str) -> int:
-        return self._call("generation", lambda: self._t.generation(name), name)
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        return self._call("generations", lambda: self._t.generations(names), *names)
 
     def advance(self, name: str) -> None:
         self._call("advance", lambda: self._t.advance(name), name)
