@@ -147,7 +147,7 @@ class EngineJob:
         self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
         self.corrections = Corrections(self.findings)
         self.before: ProfileDocument | None = None  # the profile of the sender's last drop
-        self.compared: tuple[drift.StoredProfile, bool] | None = None  # the same, and whether of the same kind of file
+        self.compared: tuple[drift.EarlierProfile, bool] | None = None  # the same, and whether of the same kind of file
         self.column_changes: ColumnChanges | None = None  # from it to this drop; a review may ask about them
         self.reading, self.mapping, self.output = self.options.reading, self.options.mapping, self.options.output
         memories = order.memories

@@ -231,10 +231,10 @@ class Answers:
             pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
             shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
             for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
-                is_taken = field is not None and field in fields_decided
-                if (field is not None and field not in names) or (is_taken and not shared):
+                is_used_already = field is not None and field in fields_decided
+                if (field is not None and field not in names) or (is_used_already and not shared):
                     continue
-                wanted[position] = None if is_taken else field
+                wanted[position] = None if is_used_already else field
                 self._used.add(n)
                 self._note(answer, table, position, {"field": wanted[position]})
                 if field is not None:

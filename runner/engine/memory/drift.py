@@ -116,13 +116,13 @@ def shortened(header: str) -> str:
     return f"{header[: MAX_HEADER - 12]}…~{digest}"
 
 
-class StoredProfile(NamedTuple):
+class EarlierProfile(NamedTuple):
     profile: ProfileDocument
     job: str | None  # whose it is
     order: tuple[float, float, str]
 
 
-def read_profiles(body: bytes) -> list[StoredProfile]:
+def read_profiles(body: bytes) -> list[EarlierProfile]:
     """The kept profiles of a sender, the newest first; none where nothing can be read."""
     if len(body) > MAX_BYTES:
         return []
@@ -131,7 +131,7 @@ def read_profiles(body: bytes) -> list[StoredProfile]:
     for n, line in enumerate(lines):
         before = lines[n - 1] if n else b""
         if not line.startswith(b'{"kept"') and (one := read_profile(line)) is not None:
-            found.append(StoredProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
+            found.append(EarlierProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
     return sorted(found, key=lambda profiles: profiles.order, reverse=True)
 
 
@@ -150,7 +150,7 @@ def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
         return None, (0.0, 0.0, "")
 
 
-def most_like(profiles: Sequence[StoredProfile], now: ProfileDocument) -> tuple[StoredProfile, bool] | None:
+def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple[EarlierProfile, bool] | None:
     """The profile to compare a drop with, and whether it is one of the same kind of file; None if there is none.
 
     The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
