@@ -222,37 +222,37 @@ class Intake:
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(scan.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, scan.report.rejected)
-        taken: set[str] = set()
+        used: set[str] = set()
         planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(scan.report, workflow.info.key):
-                taken |= yield from self._planner.steps(scan, workflow)
+                used |= yield from self._planner.steps(scan, workflow)
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
-        unselected: list[ObjectInfo] = []
-        for info in inbox:
-            if info.key in taken or is_manifest(basename(info.key)) or any(w.selects(info.key) for w in unplanned):
-                continue
-            if is_unread(info.key, workflows):
-                folders[folder_of(info.key)].append(info.key)
-            elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
-                unselected.append(info)
+        files = [o for o in inbox if o.key not in used and not is_manifest(basename(o.key))]
+        unread, unselected = _unused([o for o in files if not any(w.selects(o.key) for w in unplanned)], workflows)
+        for key in unread:
+            folders[folder_of(key)].append(key)
         for at in range(0, len(unselected), _AT_ONCE):
             self._place(scan, unselected[at : at + _AT_ONCE])
             yield
+        self._add_unreadable(scan, folders)
+        invalid = {folder_of(key) for key in scan.report.rejected}
+        self._report_folders(scan, folders, invalid)
+        emptied = self._rejections.reported(f"{INBOX}{tenant}/")
+        self._report_folders(scan, {folder: [] for folder in emptied if folder not in folders}, set())
+        self._report_configs(scan, tenant)
+
+    def _add_unreadable(self, scan: Scan, folders: dict[str, list[str]]) -> None:
+        """Add keys that cannot be read to those that their folders report; without a folder the sweep reports them."""
         for key, why in scan.view.unreadable.items():
             folder = report_folder(key) if refusal(key) is not None else None
             if folder is None:
                 scan.report.refused.append(f"{key!r}: {why}")
             elif not is_ignored(basename(key)):
                 folders.setdefault(folder, []).append(key)
-        invalid = {folder_of(key) for key in scan.report.rejected}
-        self._report_folders(scan, folders, invalid)
-        emptied = self._rejections.reported(f"{INBOX}{tenant}/")
-        self._report_folders(scan, {folder: [] for folder in emptied if folder not in folders}, set())
-        self._report_configs(scan, tenant)
 
     def _report_folders(self, scan: Scan, folders: dict[str, list[str]], invalid: set[str]) -> None:
         """Report each folder's manifests and unread files; `invalid`: folders with an invalid manifest."""
@@ -473,3 +473,15 @@ class Intake:
 def _is_outage(error: Exception) -> bool:
     """Whether the store, table or queue is down, rather than this one object unreadable."""
     return isinstance(error, StoreUnavailable | OSError) and not isinstance(error, ObjectRefused)
+
+
+def _unused(files: Sequence[ObjectInfo], workflows: Sequence[Workflow]) -> tuple[list[str], list[ObjectInfo]]:
+    """The keys of files that no job will ever read, and the spreadsheets that wait for a manifest to select them."""
+    unread: list[str] = []
+    unselected: list[ObjectInfo] = []
+    for info in files:
+        if is_unread(info.key, workflows):
+            unread.append(info.key)
+        elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
+            unselected.append(info)
+    return unread, unselected

@@ -1,6 +1,6 @@
 """How alike a header and a field's names are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -129,19 +129,26 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
     Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
-    if common and ((qualifiers_of(frozenset(left)) and any(_weight(w) == 1 for w in right)) or "without" in left):
+    if not common:
+        return None
+    if "without" in left or (qualifiers_of(frozenset(left)) and _is_specific(right)):
         return "replaced"
-    if common and not left and not right:
+    if not left and not right:
         slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
         return "nearly_same" if slips else "similar_words"
-    if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
+    if not _is_specific(left | right) and _is_specific(common):
         return "generic_differs"
-    if len(common) < 2 or bool(left) == bool(right):
+    if len(common) < 2 or (left and right):
         return None
     if left:
         return "covers"
     distinct = sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items())
     return "inside" if distinct >= TELLING else None
+
+
+def _is_specific(words: Iterable[str]) -> bool:
+    """Whether one of the words is not generic."""
+    return any(_weight(word) == 1 for word in words)
 
 
 def are_numbered_alike(header: str, other: str) -> bool:
