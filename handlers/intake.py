@@ -13,7 +13,7 @@ import contextlib
 import functools
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from posixpath import basename
 
 from core.drops import Workflow, is_placeholder

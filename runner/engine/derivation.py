@@ -254,7 +254,7 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
     keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
     if not keys or not table.is_comparable or not others[0].is_comparable:
         return False, False
-    is_short = 1 < table.rows and table.rows * 2 <= sum(t.rows for t in others)
+    is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
     every = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
     some = False
     for key in keys:
