@@ -49,8 +49,7 @@ def decide(
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
             table.beside = table.source.texts_beside()
-        others = [w for n, w in enumerate(witnesses) if n != at]
-        elsewhere = _votes([v for w in others for v in w.values()])
+        elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         for field_name, index in table.fields.items():
             field = by_name[field_name]
             if index not in tallies:

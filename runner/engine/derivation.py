@@ -197,12 +197,13 @@ class GroupSums:
             return False
         totals = [*self._totals, float(self._rows)]
         whole = {key for key in table.numeric if _is_total(table.totals[key], totals)}
-        named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
-        keys = [key for key in self._shared if whole or (named and key in table.columns)]
+        is_named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
+        named = set(table.columns) if is_named else set()
+        keys = [key for key in self._shared if whole or key in named]
         found = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
             columns = {k: numbers for k, numbers in found.items() if k != key}
-            labels = list(_flat(table, key)) if named and key in table.columns else []
+            labels = list(_flat(table, key)) if key in named else []
             if self._are_grouped_in(columns, whole, key, labels):
                 return True
         return False
@@ -255,16 +256,20 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
     if not keys or not table.is_comparable or not others[0].is_comparable:
         return False, False
     is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
-    every = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
-    some = False
-    for key in keys:
-        values = [_plain(v) for v in _flat(table, key) if v is not None]
-        mine = set(values)
-        theirs = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
-        once = len(mine) == len(values) and others[0].repeats_values(key)
-        some = some or (once and len(theirs) >= _FEW and theirs <= mine)
-        every = every and (theirs >= mine or theirs <= mine)
-    return every and any(others[0].repeats_values(key) for key in keys), some
+    is_like = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
+    compared = [_compared(table, others, key) for key in keys]
+    every = is_like and all(is_nested for is_nested, _ in compared)
+    return every and any(others[0].repeats_values(key) for key in keys), any(lists_all for _, lists_all in compared)
+
+
+def _compared(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
+    """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
+    each once, where the others repeat them."""
+    values = [_plain(v) for v in _flat(table, key) if v is not None]
+    mine = set(values)
+    theirs = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    is_once = len(mine) == len(values) and others[0].repeats_values(key)
+    return theirs >= mine or theirs <= mine, is_once and len(theirs) >= _FEW and theirs <= mine
 
 
 def _flat(table: TableContents, key: str) -> Iterator[Any]:

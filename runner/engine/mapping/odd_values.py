@@ -49,7 +49,7 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
     tokens = normalized(field.name).split()
     name = words(field.name)
     last = understood(field.name).words[-1:]
-    if last and last[0] in _CODES and _are_people(seen):
+    if not _CODES.isdisjoint(last) and _are_people(seen):
         return "names of people"
     is_name = not name.isdisjoint(_NAME_SAID) and "user" not in name
     if is_name and not classes and tokens[-1].endswith(_NAME_ENDS):
@@ -61,9 +61,14 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
         return ""
     if seen["decimal"] >= _PLAIN and not name.isdisjoint(_GOODS):
         return "amounts"
-    is_amount = kind == "words" and is_known and classes <= _AMOUNTS
-    is_never = classes <= _NEVER.get(kind, frozenset())
-    return kind if classes and (is_amount or is_never) else ""
+    return kind if classes and _never_has(classes, kind, is_known=is_known) else ""
+
+
+def _never_has(classes: frozenset[str], kind: str, *, is_known: bool) -> bool:
+    """Whether a field of these classes never has values of this kind."""
+    if kind == "words" and is_known and classes <= _AMOUNTS:
+        return True
+    return classes <= _NEVER.get(kind, frozenset())
 
 
 def _are_whole_words(tokens: Sequence[str]) -> bool:

@@ -117,11 +117,11 @@ class _Column:
     def points(self) -> dict[int, float]:
         if not self.full:
             return {}
-        pattern = self._pattern()
         texts = {n: self._text(n) for n in self.places}
         times = Counter(texts.values())
         known = {n for n, text in texts.items() if self.profile.has(text)}
-        mixed = 2.0 if known or self._has_lone_keys(texts.values()) else 0.0
+        pattern = self._pattern()
+        mixed = 2.0 * (bool(known) or self._has_lone_keys(texts.values()))
         out = {n: self._own(n) + pattern - mixed - 2.0 * (times[text] > 1) for n, text in texts.items()}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}

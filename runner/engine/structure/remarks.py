@@ -233,9 +233,7 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     if hints.notes != "keep":
         _judge_last_block(draft, hints)
     records = RecordRows(draft, hints)
-    for at in _above(draft):
-        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
-        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
+    _leave_out_titles(draft, records)
     comments = _comments(draft, records, hints)
     if len(comments) < len(draft.band.body):
         draft.band.body = [at for at in draft.band.body if at not in comments]
@@ -253,6 +251,13 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
             draft.left_out[row.number] = LeftRow(RowKind.NOTE, _proof(verdict, row, hints))
             missed.append(verdict)
     draft.band.body.sort()
+
+
+def _leave_out_titles(draft: Draft, records: RecordRows) -> None:
+    """Leave out the rows above the header; those that are like records lack the proof."""
+    for at in _above(draft):
+        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
+        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
 
 
 def _comments(draft: Draft, records: RecordRows, hints: Hints) -> set[int]:

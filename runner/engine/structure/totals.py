@@ -446,9 +446,13 @@ class TotalsCheck:
         level = max(range(len(matches)), key=lambda n: _worth(matches[n]))
         suspect.match = max(matches[level], footer, key=_worth)
         self._close(last=False)
-        if not (suspect.is_total or suspect.is_bare_sum):
+        if suspect.is_total or suspect.is_bare_sum:
+            self._end_sums(suspect, matches, footer, level)
+        else:
             self._add_suspect(suspect)
-            return
+
+    def _end_sums(self, suspect: Suspect, matches: Sequence[Match], footer: Match, level: int) -> None:
+        """End the sums that a row adds up; `matches`: with the levels, the block and all rows, `level`: the best."""
         if footer.hits and not any(one.hits for one in matches[:LEVELS]):
             self._beside |= dict.fromkeys(self._few_loose(), False)
         self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
