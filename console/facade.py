@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from core.budget import Budget, plain, weight_of
 from core.caches import BoundedCache
@@ -22,7 +22,7 @@ from runner.engine.contract import printable
 
 LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
-_KEPT_BYTES = 128 * 1024 * 1024
+_DOCUMENT_BYTES = 128 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
@@ -62,6 +62,39 @@ class OverviewFacts:
     recent: Recent
 
 
+class JobMoment(TypedDict):
+    """Something that happened to a job."""
+
+    at: float
+    what: str  # a state, "uploaded", "pass …" or "error"
+    seconds: NotRequired[float]  # of a pass
+    verdict: NotRequired[str]  # of an error, as the next two
+    fault: NotRequired[str]
+    message: NotRequired[str]
+
+
+class DropFacts(TypedDict):
+    """How one drop of a sender went."""
+
+    job_id: str
+    subject: str
+    state: str
+    at: float
+    rows: int | None
+    errors: int | None
+    drift: int
+
+
+class SenderFacts(TypedDict):
+    """The newest drops of a tenant's workflow."""
+
+    tenant: str
+    workflow: str
+    states: dict[str, int]
+    drops: list[DropFacts]
+    last: DropFacts
+
+
 class Facade:
     """Safe to share between threads."""
 
@@ -72,9 +105,9 @@ class Facade:
         self._queue = Fresh(stack.queue.stats, stack.clock.steady)
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
-        self._senders: dict[str | None, Fresh[list[dict[str, Any]]]] = {}
+        self._senders: dict[str | None, Fresh[list[SenderFacts]]] = {}
         self._lock = threading.Lock()
-        self._documents = BoundedCache[tuple[str, str], dict[str, Any]](_KEPT_BYTES)
+        self._documents = BoundedCache[tuple[str, str], dict[str, object]](_DOCUMENT_BYTES)
 
     # Jobs
 
@@ -94,9 +127,9 @@ class Facade:
         """What a job has published so far."""
         return list(self._stack.store.objects(job_folder(job)))
 
-    def timeline(self, job: Job) -> list[dict[str, Any]]:
+    def timeline(self, job: Job) -> list[JobMoment]:
         """States, passes and failures of a job in the order in which they happened."""
-        found: list[dict[str, Any]] = []
+        found: list[JobMoment] = []
         if job.stamp:
             found.append({"at": job.stamp, "what": "uploaded"})
         found += [{"at": at, "what": state} for state, at in job.history]
@@ -108,17 +141,24 @@ class Facade:
                     found.append({"at": at, "what": f"pass {name}", "seconds": seconds})
                     at += seconds
         if job.error is not None:
-            error = {"verdict": str(job.error.verdict), "fault": str(job.error.fault), "message": job.error.message}
-            found.append({"at": job.ended_at or job.updated_at, "what": "error", **error})
-        return sorted(found, key=lambda entry: float(entry["at"]))
+            found.append(
+                {
+                    "at": job.ended_at or job.updated_at,
+                    "what": "error",
+                    "verdict": str(job.error.verdict),
+                    "fault": str(job.error.fault),
+                    "message": job.error.message,
+                }
+            )
+        return sorted(found, key=lambda entry: entry["at"])
 
     # Documents of a job
 
-    def artifact(self, job: Job) -> dict[str, Any] | None:
+    def artifact(self, job: Job) -> dict[str, object] | None:
         """The published audit: structure, mapping, findings. None: there is none (yet)."""
         return self.document(f"{job_folder(job)}artifact.json")
 
-    def review(self, job: Job) -> dict[str, Any] | None:
+    def review(self, job: Job) -> dict[str, object] | None:
         """The questions of a job in REVIEW."""
         return self.document(f"{job_folder(job)}review.json")
 
@@ -127,7 +167,7 @@ class Facade:
         info = self._stack.store.head(key)
         return 0 if info is None else info.size
 
-    def document(self, key: str) -> dict[str, Any] | None:
+    def document(self, key: str) -> dict[str, object] | None:
         """A JSON object of the bucket, unless it is too large to show; the last few are kept by their versions."""
         info = self._stack.store.head(key)
         if info is None:
@@ -216,7 +256,7 @@ class Facade:
         """Rates, times and causes from the newest jobs that ended."""
         return self._of_tenant(self._recent, tenant, self._summarize).get()
 
-    def senders(self, tenant: str | None = None) -> list[dict[str, Any]]:
+    def senders(self, tenant: str | None = None) -> list[SenderFacts]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""
         return self._of_tenant(self._senders, tenant, self._list_senders).get()
 
@@ -234,18 +274,13 @@ class Facade:
                 known.clear()
             return known.setdefault(tenant, Fresh(lambda: ask(tenant), self._stack.clock.steady, aside=aside))
 
-    def _list_senders(self, tenant: str | None) -> list[dict[str, Any]]:
+    def _list_senders(self, tenant: str | None) -> list[SenderFacts]:
         names = [tenant] if tenant is not None else sorted(self.tally().tenants)
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+        found: dict[tuple[str, str], list[Job]] = {}
         for name in names[:_RECENT]:
             for job in self._stack.table.page(JobQuery(tenant=name), limit=100).jobs:
-                one = found.setdefault(
-                    (job.tenant, job.workflow),
-                    {"tenant": job.tenant, "workflow": job.workflow, "states": Counter(), "drops": []},
-                )
-                one["states"][str(job.state)] += 1
-                one["drops"].append(_drop_facts(job))
-        return [one | {"states": dict(one["states"]), "last": one["drops"][0]} for one in found.values()]
+                found.setdefault((job.tenant, job.workflow), []).append(job)
+        return [_sender_facts(jobs) for jobs in found.values()]
 
     def memories(self, tenant: str | None = None, *, after: str = "") -> Iterator[tuple[ObjectInfo, str, str]]:
         """The memories of one tenant or of all after a key: object, tenant, workflow; in the order of their keys.
@@ -292,7 +327,9 @@ class Facade:
         )
 
 
-def findings(artifact: dict[str, Any], *, severity: str | None = None, code: str | None = None) -> list[dict[str, Any]]:
+def findings(
+    artifact: dict[str, object], *, severity: str | None = None, code: str | None = None
+) -> list[dict[str, object]]:
     """The findings of an artifact that fit, in its order."""
     listed = artifact.get("findings")
     return [
@@ -309,7 +346,19 @@ def log_text(raw: bytes, *, whole: bool) -> tuple[str, int]:
     return "\n".join(printable(line) for line in lines), end
 
 
-def _drop_facts(job: Job) -> dict[str, Any]:
+def _sender_facts(jobs: list[Job]) -> SenderFacts:
+    """`jobs`: of one tenant's workflow, the newest first."""
+    drops = [_drop_facts(job) for job in jobs]
+    return {
+        "tenant": jobs[0].tenant,
+        "workflow": jobs[0].workflow,
+        "states": dict(Counter(str(job.state) for job in jobs)),
+        "drops": drops,
+        "last": drops[0],
+    }
+
+
+def _drop_facts(job: Job) -> DropFacts:
     rows, found, drift = (job.summary.get(name) for name in ("rows_out", "findings", "drift"))
     return {
         "job_id": job.job_id,
@@ -350,7 +399,7 @@ class Fresh(Generic[T]):
         known, now = self._known, self._steady()
         if known is not None and now < known.until:
             return known.answer
-        if known is not None and self._aside and known.took > _ASIDE_SECONDS:
+        if known is not None and self._aside and known.seconds > _ASIDE_SECONDS:
             if self._asking.acquire(blocking=False):
                 threading.Thread(target=self._ask_aside, name="count", daemon=True).start()
             return known.answer
@@ -383,13 +432,13 @@ class Fresh(Generic[T]):
             answer = self._ask()
         except AdeError as error:
             now = self._steady()
-            self._failed = _Known(error, at=now, took=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
+            self._failed = _Known(error, at=now, seconds=now - began, until=now + min(now - began, _LONGEST_TROUBLE))
             raise
         now = self._steady()
         self._failed = None
         most = _MOST_FRESH_ASIDE if self._aside else _MOST_FRESH
         fresh = min(max(_LEAST_FRESH, _WORTH * (now - began)), most)
-        self._known = _Known(answer, at=now, took=now - began, until=now + fresh)
+        self._known = _Known(answer, at=now, seconds=now - began, until=now + fresh)
         return answer
 
     def _ask_aside(self) -> None:
@@ -404,7 +453,7 @@ class Fresh(Generic[T]):
 class _Known(Generic[T]):
     answer: T
     at: float
-    took: float
+    seconds: float
     until: float  # when it stops being fresh
 
 

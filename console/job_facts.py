@@ -1,25 +1,24 @@
 """How jobs are shown to people, and their JSON shapes (docs/reference/commands.md, docs/reference/api.md)."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 from core.jobs import Job, State, job_dict
 from core.keys import job_folder, result_key
 from core.ports import NewerRow, Pause
 
 
-def job_shape(job: Job) -> dict[str, Any]:
+def job_shape(job: Job) -> dict[str, object]:
     """A job as every command shows it: its whole record, and where its outputs are."""
     return {**job_dict(job), "outputs": job_folder(job), "result": result_key(job)}
 
 
-def newer_shape(row: NewerRow) -> dict[str, Any]:
+def newer_shape(row: NewerRow) -> dict[str, object]:
     """The known part of a row that a newer program wrote."""
     known = {name: getattr(row, name) for name in ("job_id", "tenant", "workflow", "state", "created_at")}
     return {**known, "newer": {"version": row.why.version, "message": str(row.why)}}
 
 
-def pause_shape(pause: Pause) -> dict[str, Any]:
+def pause_shape(pause: Pause) -> dict[str, object]:
     return {"tenant": pause.tenant, "workflow": pause.workflow, "since": pause.since, "by": pause.by}
 
 

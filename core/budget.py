@@ -35,9 +35,9 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 Model = TypeVar("Model", bound=BaseModel)
-Tell = Callable[[ErrorDetails], Problem]  # words one mistake
+Wording = Callable[[ErrorDetails], Problem]  # words one mistake
 # Looks at a document before it is validated: what is wrong with it as a whole.
-Check = Callable[[dict[str, Any]], list[Problem]]
+Check = Callable[[dict[str, object]], list[Problem]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +86,7 @@ def read(
 
 
 class Parsed(NamedTuple):
-    raw: dict[str, Any]
+    raw: dict[str, object]
     values: int
 
 
@@ -113,8 +113,8 @@ def plain(body: bytes, budget: Budget) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        said = str(error)
-    raise ValueError(f"it is not JSON: {said}")
+        why = str(error)
+    raise ValueError(f"it is not JSON: {why}")
 
 
 def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[Problem]:
@@ -138,19 +138,21 @@ def parse(body: bytes, budget: Budget, *, twins: bool = False) -> Parsed | list[
     return Parsed(raw, weight.values)
 
 
-def validate(kind: type[Model], raw: dict[str, Any], *, values: int, tell: Tell | None = None) -> Model | list[Problem]:
+def validate(
+    kind: type[Model], raw: dict[str, object], *, values: int, wording: Wording | None = None
+) -> Model | list[Problem]:
     """A model of a document, or the first mistakes in it. `values`: how many it holds."""
     try:
         if values <= _FEW:
             return kind.model_validate(raw)
     except ValidationError as error:
         if error.error_count() <= MAX_MISTAKES:
-            return mistakes(error, kind, tell=tell)
+            return mistakes(error, kind, wording=wording)
     counted = _Mistakes()
     try:
         made: Model = _counting(kind).validate_python(raw, context=counted)
     except ValidationError as error:
-        return mistakes(error, kind, tell=tell, more=counted.more)
+        return mistakes(error, kind, wording=wording, more=counted.more)
     # Nothing is left out of a document without enough mistakes to refuse it: this is to be sure.
     return kind.model_validate(raw) if counted.more else made
 
@@ -159,12 +161,12 @@ def mistakes(
     error: ValidationError,
     kind: type[BaseModel],
     *,
-    tell: Tell | None = None,
+    wording: Wording | None = None,
     more: bool = False,
 ) -> list[Problem]:
     """The first mistakes that an error names, and whether there are more."""
     found = error.errors(include_url=False)
-    problems = [problem_of(one, kind) if tell is None else tell(one) for one in found[:MAX_MISTAKES]]
+    problems = [problem_of(one, kind) if wording is None else wording(one) for one in found[:MAX_MISTAKES]]
     if more or len(found) > MAX_MISTAKES:
         problems.append(Problem("$", "has more problems", f"none; these are the first {MAX_MISTAKES}"))
     return problems

@@ -90,8 +90,8 @@ def _due_at(job: Job, timings: Timings) -> float | None:
                 skipped = job.state is State.SKIPPED
                 return job.updated_at + (0.0 if skipped else timings.grace_seconds)
             expires = (job.ended_at or job.updated_at) + timings.retention_seconds
-            told = pending(job)
-            return expires if told is None else min(told, expires)
+            due = pending(job)
+            return expires if due is None else min(due, expires)
 
 
 def chore(job: Job, now: float, timings: Timings) -> Chore | None:
@@ -99,8 +99,8 @@ def chore(job: Job, now: float, timings: Timings) -> Chore | None:
     at = wake_at(job, timings)
     if at is None or at > now:
         return None
-    told = pending(job)
-    if told is not None and told <= now and (job.ended or job.state in (State.REVIEW, State.AWAITING)):
+    due = pending(job)
+    if due is not None and due <= now and (job.ended or job.state in (State.REVIEW, State.AWAITING)):
         return Chore.NOTIFY
     match job.state:
         case State.AWAITING:

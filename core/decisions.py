@@ -1,12 +1,12 @@
 """Decision v1: a person's answers to a review, `<file>.decision.json` beside the input.
 
 It is written by hand, by `ade review` and by the API, and comes from outside like a manifest: bounded, validated, and
-refused with one line per mistake. What it says is applied by the engine (runner/engine/review.py).
+refused with one line per mistake. What it says is applied by the engine (runner/engine/deciding/review.py).
 """
 
 from collections.abc import Iterable
 from posixpath import basename
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,7 +20,7 @@ from core.wording import shown, wrong
 MAX_DECISION_BYTES = 256 * 1024
 MAX_ANSWERS = 2000
 BUDGET = Budget(bytes=MAX_DECISION_BYTES, values=20_000)
-_SAYS = ("field", "reading", "header_rows", "value", "skip")
+_KINDS = ("field", "reading", "header_rows", "value", "skip")
 
 Label = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -49,17 +49,17 @@ class Answer(Strict):
     skip: Annotated[bool, Field(strict=True)] | None = None  # whether the sheet is left out
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
-        given = [name for name in _SAYS if name in self.model_fields_set]
-        if len(given) != 1:
-            said = f"says {', '.join(given)}" if given else "says nothing"
-            raise wrong(said, f"one of {', '.join(_SAYS)} in each answer")
-        says = given[0]
-        if says == "value" and self.id is None:
+    def _is_of_one_kind(self) -> Self:
+        stated = [name for name in _KINDS if name in self.model_fields_set]
+        if len(stated) != 1:
+            problem = f"says {', '.join(stated)}" if stated else "says nothing"
+            raise wrong(problem, f"one of {', '.join(_KINDS)} in each answer")
+        kind = stated[0]
+        if kind == "value" and self.id is None:
             raise wrong("has a value and no id", "the id of a question in review.json, with the value chosen", "value")
-        if says == "skip" and (self.sheet is None or self.skip is None):
+        if kind == "skip" and (self.sheet is None or self.skip is None):
             raise wrong("leaves out no sheet", '{"sheet": "Notes", "skip": true}', "skip")
-        if says in ("field", "reading") and self.id is None and self.header is None and self.column is None:
+        if kind in ("field", "reading") and self.id is None and self.header is None and self.column is None:
             raise wrong("names no column", "a header, a column's letters, or a question's id")
         return self
 
@@ -95,7 +95,7 @@ def parse_decision(body: bytes) -> Decision:
     return found
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     answers = raw.get("answers")
     if isinstance(answers, list) and len(answers) > MAX_ANSWERS:
         return [Problem("$.answers", f"is a list of {len(answers)}", f"at most {MAX_ANSWERS} items")]
@@ -124,9 +124,9 @@ def misfits(decision: Decision, *, workflows: dict[str, frozenset[str] | None]) 
     if not chosen or any(fields is None for fields in chosen):
         return []
     known_fields = frozenset[str]().union(*(fields or frozenset() for fields in chosen))
-    said = f"a declared field: {', '.join(sorted(known_fields)[:100])}"
+    declared = f"a declared field: {', '.join(sorted(known_fields)[:100])}"
     return [
-        Problem(f"$.answers[{n}].field", f"is {shown(answer.field)}", said)
+        Problem(f"$.answers[{n}].field", f"is {shown(answer.field)}", declared)
         for n, answer in enumerate(decision.answers)
         if answer.field is not None and answer.field not in known_fields
     ][:MAX_MISTAKES]
@@ -142,7 +142,7 @@ def fields_of(manifest: Manifest, config: Iterable[str]) -> frozenset[str] | Non
     return frozenset(f.name for f in manifest.fields) | {basename(key).removesuffix(".py") for key in rules}
 
 
-def decision_schema() -> dict[str, Any]:
+def decision_schema() -> dict[str, object]:
     """The JSON Schema of decision v1, for editors; exported to docs/."""
     schema = Decision.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "ade-drop decision v1"}

@@ -175,8 +175,8 @@ def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
             problems.append(Problem(f"$.inputs.auxiliary[{n}].path", str(error), f"a key below {own[0]}"))
             continue
         if not key.startswith(own):
-            said = f"{aux.path} is outside tenant {tenant}"
-            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", said, f"keys below {', '.join(own)}"))
+            problem = f"{aux.path} is outside tenant {tenant}"
+            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", problem, f"keys below {', '.join(own)}"))
     if problems:
         raise ManifestInvalid(problems)
     return workflow
@@ -197,9 +197,9 @@ def find_package(workflow: Workflow, objects: list[ObjectInfo]) -> Package:
     if not files and workflow.manifest.config is not None:
         return Package((), 0.0, missing=workflow.config_place)
     if len(files) > MAX_PACKAGE_FILES or sum(f.size for f in files) > MAX_PACKAGE_BYTES:
-        said = f"{workflow.config_place} holds {len(files)} files, {sum(f.size for f in files)} bytes"
+        problem = f"{workflow.config_place} holds {len(files)} files, {sum(f.size for f in files)} bytes"
         raise ManifestInvalid(
-            [Problem("$.config", said, f"at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes")]
+            [Problem("$.config", problem, f"at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes")]
         )
     return Package(tuple(f.ref for f in files), max((f.modified for f in files), default=0.0))
 
@@ -304,8 +304,8 @@ def data_time(manifest: Manifest, primaries: list[ObjectInfo]) -> float:
     """The data's own time: from the manifest, else the object's metadata, else its upload."""
     if manifest.data_time is not None:
         return manifest.data_time.timestamp()
-    given = [t for t in (_metadata_time(p) for p in primaries) if t is not None]
-    return min(given) if given else min(p.modified for p in primaries)
+    times = [t for t in (_metadata_time(p) for p in primaries) if t is not None]
+    return min(times) if times else min(p.modified for p in primaries)
 
 
 def _metadata_time(info: ObjectInfo) -> float | None:

@@ -134,7 +134,7 @@ class SlotShares:
         mean = sum(used.values()) / len(used) if used else 0.0
         return frozenset(tenant for tenant, n in used.items() if n > max(mean, QUANTUM_SECONDS))
 
-    def takes(self, job_ran: float) -> bool:
+    def may_exceed(self, job_ran: float) -> bool:
         """Whether a job may start beyond the slots, by its longest run so far: one long job never replaces another."""
         crowd = max(Counter(one.tenant for one in self.occupants).values(), default=0) > 1
         return self.slots == 1 or crowd or job_ran < QUANTUM_SECONDS

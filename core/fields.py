@@ -217,10 +217,10 @@ class Comparison(Strict):
     @model_validator(mode="after")
     def _one_side(self) -> Self:
         unary = self.op in ("empty", "present")
-        given = (self.value is not None) + (self.other is not None)
-        if given != (0 if unary else 1):
+        operands = (self.value is not None) + (self.other is not None)
+        if operands != (0 if unary else 1):
             wants = "nothing beside field" if unary else "exactly one of value and other beside field"
-            raise wrong(f"has {given} of value and other with operator {self.op}", wants)
+            raise wrong(f"has {operands} of value and other with operator {self.op}", wants)
         if self.op in ("in", "not in") and not isinstance(self.value, list):
             raise wrong(f"is {shown(self.value)}", f"a list of values: operator {self.op} takes one", "value")
         return self
@@ -238,18 +238,18 @@ def problem_with(pattern: str) -> str | None:
     """
     try:
         parsed = _parser.parse(pattern)
-        return "look-behind requires fixed-width pattern" if _loose_look_behind(parsed) else None
+        return "look-behind requires fixed-width pattern" if _loose_lookbehind(parsed) else None
     except (re.error, RecursionError, OverflowError) as error:
         return str(error) or type(error).__name__
 
 
-def _loose_look_behind(parsed: Any) -> bool:
+def _loose_lookbehind(parsed: Any) -> bool:
     for op, argument in parsed:
         if op in (_constants.ASSERT, _constants.ASSERT_NOT) and argument[0] < 0:
             low, high = argument[1].getwidth()
             if low != high:
                 return True
-        if any(_loose_look_behind(inner) for inner in _inside(argument)):
+        if any(_loose_lookbehind(inner) for inner in _inside(argument)):
             return True
     return False
 

@@ -10,10 +10,11 @@ back. Values equal to their default are not written, so a default never changes 
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
@@ -22,8 +23,8 @@ from core.errors import IllegalTransition, RecordNewer, RowUnreadable
 from core.verdicts import FAULTS, Fault, Verdict
 
 NO_WORKFLOW = "-"
-HISTORY_KEPT = 24
-NOTICES_KEPT = 40
+MAX_HISTORY = 24
+MAX_NOTICES = 40
 
 
 class State(StrEnum):
@@ -114,7 +115,7 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mends:
+class CorrectionOf:
     """Which of a job's inputs are corrected rejects, and the first drop that its result completes."""
 
     files: tuple[tuple[str, str], ...]  # key of an input, and the job whose rejects it corrects
@@ -182,7 +183,7 @@ class Job:
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
     config_digest: str = ""
     inputs: tuple[InputRef, ...] = ()
-    mends: Mends | None = None  # set by the attempt that found keys of rejects.xlsx in an input
+    mends: CorrectionOf | None = None  # set by the attempt that found keys of rejects.xlsx in an input
     corrections: tuple[Correction, ...] = ()  # jobs that correct the rejects of this one
     memories: tuple[ObjectRef, ...] = ()  # what was learnt before, most specific last; not part of its identity
     decision: ObjectRef | None = None  # a person's answer, for the next attempt or that of the last one
@@ -231,20 +232,69 @@ class Job:
         return self.state in ENDED
 
 
-def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
-    """The job after a transition; raises IllegalTransition if TRANSITIONS does not allow it."""
+class PinChanges(TypedDict, total=False):
+    """What the next attempt of a job is given beside its inputs."""
+
+    memories: tuple[ObjectRef, ...]
+    decision: ObjectRef | None
+    decided_at: float | None
+
+
+class JobChanges(PinChanges, total=False):
+    """The fields of a row that may change with its state."""
+
+    waiting_for: tuple[str, ...]
+    manifest: ObjectRef | None
+    config: tuple[ObjectRef, ...]
+    config_place: str
+    inputs: tuple[InputRef, ...]
+    mends: CorrectionOf | None
+    stamp: float
+    priority: int
+    due_at: float | None
+    attempt: int
+    attempts_total: int
+    fence: int
+    lease: Lease | None
+    cancel_requested_at: float | None
+    error: JobError | None
+    files: tuple[OutputFile, ...]
+    unpublished: bool
+    announced: bool
+    summary: dict[str, Any]
+    sandbox: dict[str, Any]
+    updated_at: float
+    started_at: float | None
+    ended_at: float | None
+    enqueued_at: float | None
+    notices: tuple[Notice, ...]
+    deferred_until: float | None
+    history: tuple[tuple[str, float], ...]
+
+
+def move(
+    job: Job,
+    to: State,
+    *,
+    now: float,
+    reason: str = "",
+    review: Review | None = None,
+    **changes: Unpack[JobChanges],
+) -> Job:
+    """The job after a transition; raises IllegalTransition if TRANSITIONS does not allow it.
+
+    `review`: None: it stays.
+    """
     if to not in TRANSITIONS[job.state]:
         raise IllegalTransition(
             f"job {job.job_id} is {job.state} and cannot become {to}; "
             f"from there it may go to {', '.join(sorted(TRANSITIONS[job.state]))}"
         )
-    base: dict[str, Any] = {
-        "state": to,
-        "reason": "",
+    base: JobChanges = {
         "waiting_for": (),
         "updated_at": now,
         "deferred_until": None,
-        "history": (*job.history, (str(to), now))[-HISTORY_KEPT:],
+        "history": (*job.history, (str(to), now))[-MAX_HISTORY:],
     }
     if to in ENDED:
         base |= {"lease": None, "ended_at": now, "unpublished": to is not S.SUCCEEDED}
@@ -256,7 +306,7 @@ def move(job: Job, to: State, *, now: float, **changes: Any) -> Job:
         base |= {"lease": None, "enqueued_at": None, "due_at": None, "ended_at": None, "unpublished": False}
     if job.notify or job.notices:
         base["notices"] = _notices_after(job, to, now)
-    return replace(job, **(base | changes))
+    return replace(job, state=to, reason=reason, review=review or job.review, **(base | changes))
 
 
 NOTICE_KINDS: dict[State, str] = {
@@ -273,7 +323,7 @@ def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
     if to is S.EXPIRED:
         return ()
     kind = NOTICE_KINDS.get(to)
-    return left if kind is None else (*left, *new_notices(job, kind, now))[-NOTICES_KEPT:]
+    return left if kind is None else (*left, *new_notices(job, kind, now))[-MAX_NOTICES:]
 
 
 def new_notices(job: Job, kind: str, now: float) -> tuple[Notice, ...]:
@@ -329,33 +379,31 @@ def beat(job: Job, *, now: float, lease_seconds: float) -> Job:
     return replace(job, lease=replace(job.lease, expires=now + lease_seconds), updated_at=now)
 
 
-TAKEN_BACK_SECONDS = 60.0  # longer than any single call to a store
+RETRACTED_SECONDS = 60.0  # longer than any single call to a store
 
 
-def is_taken_back(job: Job, now: float) -> bool:
+def is_retracted(job: Job, now: float) -> bool:
     """Whether an expired job's outputs are certain to be gone; until then it may not run again.
 
     Deletes are unconditional: one still on its way would hit the outputs of the next run.
     """
-    return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < TAKEN_BACK_SECONDS)
+    return job.state is not S.EXPIRED or not (job.unpublished or now - job.updated_at < RETRACTED_SECONDS)
 
 
-def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Any) -> Job:
+def again(job: Job, *, now: float, reason: str, to: State = S.QUEUED, **changes: Unpack[JobChanges]) -> Job:
     """Start a new round for an ended job: retry, reset or re-drop."""
-    fresh: dict[str, Any] = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
-    if job.review is not None:
-        fresh["review"] = replace(job.review, accepted=False)
-    return move(job, to, now=now, reason=reason, **(fresh | changes))
+    fresh: JobChanges = {"attempt": 0, "error": None, "cancel_requested_at": None, "summary": {}}
+    review = replace(job.review, accepted=False) if job.review is not None else None
+    return move(job, to, now=now, reason=reason, review=review, **(fresh | changes))
 
 
-def ask(job: Job, *, now: float, review: Review, expires: float, key: str, **changes: Any) -> Job:
+def ask(job: Job, *, now: float, review: Review, expires: float, key: str, **changes: Unpack[JobChanges]) -> Job:
     """Let a running job wait for a person's decision, at `key`, for `expires` seconds."""
     count = f"{review.questions} question{'' if review.questions == 1 else 's'}"
     left = " that the decision leaves open" if job.decision is not None else ""
-    return move(
-        job, S.REVIEW, now=now, review=review, due_at=now + expires, waiting_for=(key,), attempt=0,
-        reason=f"waiting for a decision on {count}{left}; see review.html", **changes,
-    )  # fmt: skip
+    waits: JobChanges = {"due_at": now + expires, "waiting_for": (key,), "attempt": 0}
+    reason = f"waiting for a decision on {count}{left}; see review.html"
+    return move(job, S.REVIEW, now=now, reason=reason, review=review, **(waits | changes))
 
 
 def is_new_decision(job: Job, decision: ObjectRef | None) -> bool:
@@ -371,7 +419,7 @@ def decided(job: Job, decision: ObjectRef, *, now: float, at: float) -> Job | No
     """
     if not is_new_decision(job, decision):
         return None
-    facts: dict[str, Any] = {"decision": decision, "decided_at": at}
+    facts: PinChanges = {"decision": decision, "decided_at": at}
     if job.state is S.REVIEW:
         return move(job, S.QUEUED, now=now, reason=f"decided by {decision.key}", files=(), **facts)
     if job.state is S.FAILED and job.error is not None and job.error.verdict is Verdict.REVIEW_EXPIRED:
@@ -406,7 +454,7 @@ LENGTHS = (8, 13, 26)  # the next one is used if another job has the shorter id
 
 
 def identity(
-    *, tenant: str, workflow: str, subject: str, config_digest: str, inputs: list[str], params: dict[str, Any]
+    *, tenant: str, workflow: str, subject: str, config_digest: str, inputs: list[str], params: Mapping[str, object]
 ) -> str:
     """The full hash of what a job is: the same for every event that leads to it, so duplicates meet in one row."""
     facts = [tenant, workflow, subject, config_digest, sorted(inputs), params]
@@ -512,7 +560,7 @@ def record_version(job: Job) -> int:
 
 
 def dump_job(job: Job) -> str:
-    record: dict[str, Any] = {"v": record_version(job)}
+    record: dict[str, object] = {"v": record_version(job)}
     record |= _CODEC.dump_python(job, mode="json", exclude_defaults=True, exclude={"unknown"})
     return to_json(record | job.unknown, inf_nan_mode="null").decode()
 

@@ -60,13 +60,13 @@ class Place:
 
         `north/2026-11/` and `north/2026/12/` are both of `north/`; empty at the tenant's top.
         """
-        kept: list[str] = []
+        parts: list[str] = []
         below_period = False
         for part in self.folder.split("/")[:-1]:
             below_period = bool(_PERIOD.fullmatch(part) or (below_period and _PERIOD_PART.fullmatch(part)))
             if not below_period:
-                kept.append(part)
-        return "".join(f"{part}/" for part in kept)
+                parts.append(part)
+        return "".join(f"{part}/" for part in parts)
 
 
 def check_key(key: str) -> str:
@@ -215,7 +215,7 @@ def latest_key(job: Job) -> str:
     return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
 
 
-def mended_latest_key(job: Job) -> str | None:
+def corrected_latest_key(job: Job) -> str | None:
     """Where the first drop's latest.json is, for a job that completes another drop than its own."""
     if job.mends is None or job.mends.subject == job.subject:
         return None

@@ -147,7 +147,7 @@ class Reading(Strict):
         return sign
 
     @model_validator(mode="after")
-    def _settled_once(self) -> Self:
+    def _is_consistent(self) -> Self:
         if self.header == "none" and self.header_rows:
             raise wrong("names rows, but reading.header is none", "header_rows, or header: none", "header_rows")
         if list(self.header_rows) != sorted(set(self.header_rows)):
@@ -331,8 +331,8 @@ class Manifest(Strict):
         if one > MAX_PARAM_BYTES:
             raise wrong(f"has {one} bytes", f"at most {MAX_PARAM_BYTES} for one job; put tables in files", "params")
         if one * self.combinations > MAX_SWEEP_BYTES:
-            said = f"makes {self.combinations} jobs per input with {one} bytes of parameters each"
-            raise wrong(said, f"at most {MAX_SWEEP_BYTES} bytes for all of them", "sweep")
+            problem = f"makes {self.combinations} jobs per input with {one} bytes of parameters each"
+            raise wrong(problem, f"at most {MAX_SWEEP_BYTES} bytes for all of them", "sweep")
 
     def _check_lookups(self) -> None:
         aux = [a.name for a in self.inputs.auxiliary]
@@ -387,12 +387,12 @@ def parse_manifest(body: bytes) -> Manifest:
     return found
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     """What would take long to validate, before it is validated."""
     for name, most in (("fields", MAX_FIELDS), ("rules", MAX_RULES)):
-        if isinstance(given := raw.get(name), list) and len(given) > most:
-            return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
-    fields = given if isinstance(given := raw.get("fields"), list) else []
+        if isinstance(listed := raw.get(name), list) and len(listed) > most:
+            return [Problem(f"$.{name}", f"is a list of {len(listed)}", f"at most {most} items")]
+    fields = listed if isinstance(listed := raw.get("fields"), list) else []
     patterns = (one.get("pattern") for one in fields if isinstance(one, dict))
     if sum(len(pattern) for pattern in patterns if isinstance(pattern, str)) > MAX_PATTERN_CHARACTERS:
         allowed = f"{MAX_PATTERN_CHARACTERS} characters"
@@ -400,7 +400,7 @@ def _bounded(raw: dict[str, Any]) -> list[Problem]:
     return []
 
 
-def manifest_schema() -> dict[str, Any]:
+def manifest_schema() -> dict[str, object]:
     """The JSON Schema of manifest v1, for editors; exported to docs/."""
     schema = Manifest.model_json_schema()
     return {

@@ -79,9 +79,9 @@ class Learnt(Strict):
     def _written(cls, at: object) -> object:
         """Parsed as the engine parses it, so that both know the same instant; a number is no time."""
         try:
-            given = datetime.fromisoformat(at) if isinstance(at, str) and at[4:5] == "-" else at
-            if given is None or isinstance(given, datetime):
-                return None if given is None else (zoned(given) or given).astimezone(UTC)
+            moment = datetime.fromisoformat(at) if isinstance(at, str) and at[4:5] == "-" else at
+            if moment is None or isinstance(moment, datetime):
+                return None if moment is None else (zoned(moment) or moment).astimezone(UTC)
         except (ValueError, OverflowError):
             pass
         raise wrong(f"is {shown(at)}", "a time such as 2026-01-31T12:00:00Z")
@@ -141,7 +141,7 @@ class ReadingEntry(Learnt):
         return (self.sender, folded(self.header), _READ[self.reading])
 
 
-Told = TypeVar("Told", ShapeEntry, ReadingEntry)
+Dated = TypeVar("Dated", ShapeEntry, ReadingEntry)
 # What two headers that are one have in common.
 Spelled = Callable[[str], str]
 
@@ -155,7 +155,7 @@ class Memory(Strict):
     shapes: Annotated[tuple[ShapeEntry, ...], Field(max_length=MAX_SHAPES)] = ()
     readings: Annotated[tuple[ReadingEntry, ...], Field(max_length=MAX_READINGS)] = ()
 
-    def settled(self, spelled: "Spelled | None" = None) -> dict[str, HeaderEntry]:
+    def deciding_headers(self, spelled: "Spelled | None" = None) -> dict[str, HeaderEntry]:
         """Header (as `spelled`) -> the entry that counts: the newest person's word, else the most frequent one."""
         spelled = spelled or folded
         best: dict[str, HeaderEntry] = {}
@@ -234,13 +234,13 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
     for table in tables if isinstance(tables, list) else ():
         if not isinstance(table, dict) or (decided and table.get("decided") is not True):
             continue
-        given = {
+        values = {
             name: table[name]
             for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
             if name in table
         }
-        given |= {"left_out": table.get("left_out") is True, "sender": sender, "at": datetime.now(UTC), "by": by}
-        entry = validate(ShapeEntry, given, values=_MANY)
+        values |= {"left_out": table.get("left_out") is True, "sender": sender, "at": datetime.now(UTC), "by": by}
+        entry = validate(ShapeEntry, values, values=_MANY)
         if isinstance(entry, list):
             continue
         if any(entry.headers) or not entry.header_rows:
@@ -263,12 +263,12 @@ def answers_in(profile: object, *, sender: str, by: str) -> list[HeaderFact | Re
                 read = ReadingEntry(header=answer["header"], reading=answer["reading"], sender=sender, at=now)
                 readings.append(ReadingFact(sender, read.header, read.reading, by))
             else:
-                said = HeaderEntry(header=answer["header"], field=answer["field"], at=now)
-                known = fields.setdefault(folded(said.header), (said.header, set()))[1]
-                known |= set() if said.field is None else {said.field}
+                entry = HeaderEntry(header=answer["header"], field=answer["field"], at=now)
+                known = fields.setdefault(folded(entry.header), (entry.header, set()))[1]
+                known |= set() if entry.field is None else {entry.field}
         except (ValidationError, TypeError, KeyError):
             continue  # two plain texts: a mistake in each at most
-    agreed = [(header, next(iter(said), None)) for header, said in fields.values() if len(said) < 2]
+    agreed = [(header, next(iter(names), None)) for header, names in fields.values() if len(names) < 2]
     return [*(HeaderFact(header, field, by, sender) for header, field in agreed), *readings]
 
 
@@ -303,10 +303,10 @@ def parse_memory(body: bytes) -> Memory:
     return _ordered(found)
 
 
-def _bounded(raw: dict[str, Any]) -> list[Problem]:
+def _bounded(raw: dict[str, object]) -> list[Problem]:
     for name, most in _LIMITS:
-        if isinstance(given := raw.get(name), list) and len(given) > most:
-            return [Problem(f"$.{name}", f"is a list of {len(given)}", f"at most {most} items")]
+        if isinstance(listed := raw.get(name), list) and len(listed) > most:
+            return [Problem(f"$.{name}", f"is a list of {len(listed)}", f"at most {most} items")]
     return []
 
 
@@ -330,8 +330,8 @@ def summary(body: bytes, most: int) -> MemorySummary | None:
     }  # fmt: skip
     counts, newest = dict[str, int](), dict[str, list[Any]]()
     for name, kind in kinds.items():
-        given = found.raw.get(name)
-        entries = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+        listed = found.raw.get(name)
+        entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         entries.sort(key=lambda one: str(one.get("at") or ""), reverse=True)
         read = (validate(kind, one, values=found.values) for one in entries[:most])
         counts[name], newest[name] = len(entries), [one for one in read if isinstance(one, Learnt)]
@@ -353,22 +353,22 @@ def learn(memory: Memory, facts: Iterable[Fact], *, at: datetime) -> Memory:
     headers, values = _by_key(memory.headers, _add), _by_key(memory.values, _add)
     shapes, readings = _by_key(memory.shapes, _newest), _by_key(memory.readings, _newest)
     for fact in facts:
-        said: dict[str, Any] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
+        stamp: dict[str, object] = {"at": at, "by": fact.by, "said_at": at if fact.by else None}
         if isinstance(fact, ReadingFact):
             entry = _made(
-                ReadingEntry, sender=fact.sender, header=" ".join(fact.header.split()), reading=fact.reading, **said
+                ReadingEntry, sender=fact.sender, header=" ".join(fact.header.split()), reading=fact.reading, **stamp
             )
             _newest(readings, entry)
             continue
         if isinstance(fact, ShapeFact):
-            given = fact._asdict() | {"headers": tuple(" ".join(header.split()) for header in fact.headers)}
-            _newest(shapes, _made(ShapeEntry, **given | said))
+            shape = fact._asdict() | {"headers": tuple(" ".join(header.split()) for header in fact.headers)}
+            _newest(shapes, _made(ShapeEntry, **shape | stamp))
             continue
-        said |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
+        stamp |= {"count": fact.times, "senders": (fact.sender,) if fact.sender else ()}
         if isinstance(fact, HeaderFact):
-            _add(headers, _made(HeaderEntry, header=" ".join(fact.header.split()), field=fact.field, **said))
+            _add(headers, _made(HeaderEntry, header=" ".join(fact.header.split()), field=fact.field, **stamp))
         else:
-            _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **said))
+            _add(values, _made(SpellingEntry, field=fact.field, value=fact.value, means=fact.means, **stamp))
     return _ordered(_built(headers.values(), values.values(), shapes.values(), readings.values()))
 
 
@@ -417,9 +417,9 @@ def _size(memory: Memory) -> int:
     return len(memory.headers) + len(memory.values) + len(memory.shapes) + len(memory.readings)
 
 
-def _made(kind: Callable[..., Entry], **given: Any) -> Entry:
+def _made(kind: Callable[..., Entry], **values: Any) -> Entry:
     try:
-        return kind(**given)
+        return kind(**values)
     except ValidationError as error:
         problems = mistakes(error, Memory)
     raise MemoryInvalid(problems)
@@ -453,7 +453,7 @@ def _add(known: dict[tuple[str, ...], Entry], entry: Entry) -> None:
     )
 
 
-def _newest(known: dict[tuple[str, ...], Told], entry: Told) -> None:
+def _newest(known: dict[tuple[str, ...], Dated], entry: Dated) -> None:
     """Of what was said about one thing of a sender the newest counts: of a person's words, if there are any."""
     old = known.get(entry.key)
     if old is None:
@@ -477,15 +477,15 @@ def _built(
     readings: Iterable[ReadingEntry],
 ) -> Memory:
     """A memory of these entries, as far as they fit: at most so many of each kind, and so many bytes."""
-    kept: dict[str, list[Learnt]] = {
+    lists: dict[str, list[Learnt]] = {
         "headers": _fitting(list(headers), MAX_HEADERS),
         "values": _fitting(list(values), MAX_SPELLINGS),
         "shapes": _within(_fitting(list(shapes), MAX_SHAPES), MAX_SHAPE_BYTES),
         "readings": _fitting(list(readings), MAX_READINGS),
     }
-    left = {id(e) for e in _within([e for entries in kept.values() for e in entries], MAX_MEMORY_BYTES - _FRAME)}
-    kept = {name: [e for e in entries if id(e) in left] for name, entries in kept.items()}
-    return Memory.model_validate({name: tuple(entries) for name, entries in kept.items()})
+    left = {id(e) for e in _within([e for entries in lists.values() for e in entries], MAX_MEMORY_BYTES - _FRAME)}
+    lists = {name: [e for e in entries if id(e) in left] for name, entries in lists.items()}
+    return Memory.model_validate({name: tuple(entries) for name, entries in lists.items()})
 
 
 def _fitting(entries: Sequence[Learnt], most: int) -> list[Learnt]:
@@ -520,8 +520,8 @@ def _weight(entry: Learnt) -> tuple[bool, datetime, int, datetime]:
 
 def _authority(entry: HeaderEntry) -> tuple[bool, datetime, int]:
     """Which of a header's entries counts: the newest word of a person, whatever was counted; else the count."""
-    said, never = entry.said_at, datetime.min.replace(tzinfo=UTC)
-    return (said is not None, said or never, entry.count if said is None else 0)
+    confirmed_at, never = entry.said_at, datetime.min.replace(tzinfo=UTC)
+    return (confirmed_at is not None, confirmed_at or never, entry.count if confirmed_at is None else 0)
 
 
 def _ordered(memory: Memory) -> Memory:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from core.jobs import Job, Notice, State, stamp_text
@@ -56,7 +56,7 @@ def body(job: Job, notice: Notice) -> bytes:
     folder = output_folder(job.tenant, job.subject, job.workflow, job.job_id)
     ended = notice.kind in ("succeeded", "failed")
     error = job.error if notice.kind == "failed" else None
-    told: dict[str, Any] = {
+    body: dict[str, object] = {
         "notice": 1,
         "id": notice.id,
         "kind": notice.kind,
@@ -72,7 +72,7 @@ def body(job: Job, notice: Notice) -> bytes:
         "expected": job.params.get("expected") if notice.kind == "missing" else None,
         "counts": {name: n for name in _COUNTS if isinstance(n := job.summary.get(name), int)},
     }
-    return json.dumps(told, ensure_ascii=False).encode()
+    return json.dumps(body, ensure_ascii=False).encode()
 
 
 def key_of(secret: str, host: str) -> str:

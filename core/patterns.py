@@ -28,7 +28,7 @@ class Pattern:
     steps: tuple[_Step, ...]
     _regex: re.Pattern[str] | None = None
     _stars: dict[int, int] = field(default_factory=dict)  # kind: bits of its steps
-    _takes: dict[str, int] = field(default_factory=dict)  # character: bits of the steps that match it
+    _steps: dict[str, int] = field(default_factory=dict)  # character: bits of the steps that match it
 
     def __post_init__(self) -> None:
         if stars(self.steps) <= _REGEX_STARS:
@@ -44,10 +44,10 @@ class Pattern:
         every = star | anything | folders
         now, inside = _skip(1, every), 0  # steps that may come next; `**/` steps in the middle of a folder name
         for character in path:
-            takes = self._takes.get(character)
-            if takes is None:
-                takes = self._takes[character] = self._taking(character)
-            following = (now & takes) << 1 | now & anything
+            steps = self._steps.get(character)
+            if steps is None:
+                steps = self._steps[character] = self._steps_of(character)
+            following = (now & steps) << 1 | now & anything
             if character == "/":
                 following |= inside
                 inside = 0
@@ -59,7 +59,7 @@ class Pattern:
                 return False
         return bool(now >> len(self.steps) & 1)
 
-    def _taking(self, character: str) -> int:
+    def _steps_of(self, character: str) -> int:
         return sum(
             1 << n
             for n, step in enumerate(self.steps)

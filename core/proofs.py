@@ -15,11 +15,11 @@ _EMPTY = frozenset(hash_of(b"", usedforsecurity=False).hexdigest() for hash_of i
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_read(key: str, *, size: int, digest: str, said_size: int | None, said_digest: str | None) -> None:
+def check_read(key: str, *, size: int, digest: str, stored_size: int | None, stored_digest: str | None) -> None:
     """`size` and `digest` of the bytes that came; what the store said they are (None: it did not say)."""
-    if said_size is not None and said_size != size:
-        raise AnswerDoubted(f"object {key}: {size} bytes came, and the store holds {said_size}")
-    if said_digest is not None and said_digest != digest:
+    if stored_size is not None and stored_size != size:
+        raise AnswerDoubted(f"object {key}: {size} bytes came, and the store holds {stored_size}")
+    if stored_digest is not None and stored_digest != digest:
         raise AnswerDoubted(f"object {key}: the {size} bytes that came are not those that its digest is of")
 
 
@@ -31,15 +31,15 @@ def check_described(key: str, *, size: int, digest: str | None, listed_size: int
         raise AnswerDoubted(f"object {key} is described with {size} bytes, which is not what its digest is of")
 
 
-def check_written(key: str, *, digest: str, said_digest: str | None) -> None:
+def check_written(key: str, *, digest: str, stored_digest: str | None) -> None:
     """`digest`: of the bytes that were sent; what the store answered it has (None: no proof at all)."""
-    if said_digest is None:
+    if stored_digest is None:
         raise AnswerDoubted(f"object {key} was answered as written, without a proof that it was")
-    if said_digest != digest:
+    if stored_digest != digest:
         raise AnswerDoubted(f"object {key} was answered as written, with other content than was sent")
 
 
 def check_pinned(ref: ObjectRef, *, size: int, sha256: str) -> None:
     """Whether content is what a job was made for. A digest of another kind is the adapter's to check."""
-    said_digest = ref.digest if _SHA256.fullmatch(ref.digest) else None
-    check_read(ref.key, size=size, digest=sha256, said_size=ref.size, said_digest=said_digest)
+    stored_digest = ref.digest if _SHA256.fullmatch(ref.digest) else None
+    check_read(ref.key, size=size, digest=sha256, stored_size=ref.size, stored_digest=stored_digest)

@@ -116,29 +116,29 @@ def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         return Problem(path, "is missing", "this key is required")
     if kind == "extra_forbidden":
         return _unknown(path, str(loc[-1]), _keys(model, loc[:-1]))
-    given = f"is {shown(error['input'])}"
+    problem = f"is {shown(error['input'])}"
     if kind in ("literal_error", "enum"):
         expected = str(context.get("expected", "")).replace("'", "")
-        return Problem(path, given + _guess(error["input"], expected.replace(" or ", ", ").split(", ")), expected)
+        return Problem(path, problem + _guess(error["input"], expected.replace(" or ", ", ").split(", ")), expected)
     if kind == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
-        return Problem(path, given, _PATTERNS.get(pattern, pattern))
+        return Problem(path, problem, _PATTERNS.get(pattern, pattern))
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
-        return Problem(path, given, words.format(context.get(key)))
+        return Problem(path, problem, words.format(context.get(key)))
     if kind == "value_error":
         return Problem(path, str(context.get("error", error["msg"])), "see docs/reference/manifest.md")
-    return Problem(path, given, _KINDS.get(kind, error["msg"]))
+    return Problem(path, problem, _KINDS.get(kind, error["msg"]))
 
 
 def _unknown(path: str, key: str, known: list[str]) -> Problem:
     return Problem(path, "is not a known key" + _guess(key, known), f"known keys here: {', '.join(known)}")
 
 
-def _guess(given: object, known: Iterable[str]) -> str:
-    if len(str(given)) > _SHOWN:
+def _guess(key: object, known: Iterable[str]) -> str:
+    if len(str(key)) > _SHOWN:
         return ""
-    known, word = list(known), str(given).strip().casefold()
+    known, word = list(known), str(key).strip().casefold()
     meant = [name for name in _ELSEWHERE.get(word, ()) if name in known]
     near = meant or get_close_matches(word, known, n=1, cutoff=0.66)
     return f"; did you mean {near[0]}?" if near else ""
@@ -178,7 +178,7 @@ def no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     """For `json.loads`: a key that an object has twice is refused."""
     seen = dict(pairs)
     if len(seen) != len(pairs):

@@ -95,7 +95,7 @@ def _decode(body: str | bytes | Mapping[str, Any], depth: int) -> list[Change]:
 
 def _checked(change: Change) -> Change:
     """Checks types: JSON may have null or a number where text belongs."""
-    parts: dict[str, Any] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
+    parts: dict[str, object] = {name: getattr(change, name) for name in ("bucket", "key", "sequencer", "version")}
     for name in ("bucket", "key"):
         if not isinstance(parts[name], str):
             raise UnknownEvent(f"an event whose {name} is not text")
@@ -161,10 +161,10 @@ def _from_bridge(event: Mapping[str, Any]) -> list[Change]:
     return [_change(event["detail"], event["detail"]["object"]["key"], kind, version="version-id")]
 
 
-def _change(said: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
-    found = said["object"]
+def _change(record: Mapping[str, Any], key: str, kind: ChangeKind, *, version: str) -> Change:
+    found = record["object"]
     return Change(
-        bucket=said["bucket"]["name"],
+        bucket=record["bucket"]["name"],
         key=key,
         kind=kind,
         sequencer=found.get("sequencer", ""),

@@ -96,13 +96,13 @@ class Intake:
     def over(cls, stack: Stack) -> "Intake":
         """An intake over a process's ports; parallel where every answer comes over a network."""
         lanes = _REMOTE_LANES if stack.settings.store_url else 1
-        settle = stack.settings.settle_seconds
+        seconds = stack.settings.settle_seconds
         return cls(
             stack.store,
             stack.table,
             stack.queue,
             stack.clock,
-            settle_seconds=settle,
+            settle_seconds=seconds,
             lanes=lanes,
             telemetry=stack.telemetry,
             marks=stack.marks,
@@ -129,9 +129,9 @@ class Intake:
         try:
             self._folders.each(lambda scan: self._scan_keys(*scan), scans)
         except Exception:
-            self._recorder.settle(followups)  # so that the other folders' jobs need not wait for the janitor
+            self._recorder.follow_up(followups)  # so that the other folders' jobs need not wait for the janitor
             raise
-        self._recorder.settle(followups)
+        self._recorder.follow_up(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
             self._forget_vanished(tenant, report)
 
@@ -213,25 +213,25 @@ class Intake:
         try:
             yield from self._scan_tenant(scan, tenant)
         except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
-            self._recorder.settle(scan.followups)
+            self._recorder.follow_up(scan.followups)
             raise
-        self._recorder.settle(scan.followups)  # so that recorded jobs need not wait for the janitor
+        self._recorder.follow_up(scan.followups)  # so that recorded jobs need not wait for the janitor
 
     def _scan_tenant(self, scan: Scan, tenant: str) -> Iterator[None]:
         inbox = scan.view.below(f"{INBOX}{tenant}/")
         local = [o for o in inbox if is_manifest(basename(o.key))]
         manifests = [*local, *manifests_at(scan.view, f"{CONFIGS}{tenant}/")]
         workflows = self._workflows.valid(manifests, scan.report.rejected)
-        used: set[str] = set()
+        claimed: set[str] = set()
         planned: set[str] = set()
         for workflow in workflows:
             with self._guarded(scan.report, workflow.info.key):
-                used |= yield from self._planner.steps(scan, workflow)
+                claimed |= yield from self._planner.steps(scan, workflow)
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
-        files = [o for o in inbox if o.key not in used and not is_manifest(basename(o.key))]
+        files = [o for o in inbox if o.key not in claimed and not is_manifest(basename(o.key))]
         unread, unselected = _unused([o for o in files if not any(w.selects(o.key) for w in unplanned)], workflows)
         for key in unread:
             folders[folder_of(key)].append(key)

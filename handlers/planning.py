@@ -145,7 +145,7 @@ class Planner:
         """Record a placeholder."""
         self.recorder.place(placeholder, scan.report.recorded, scan.followups, planned_from)
         if scan.followups.full:
-            self.recorder.settle(scan.followups)
+            self.recorder.follow_up(scan.followups)
 
     def inputs(self, view: BucketView, workflow: Workflow) -> Iterator[ObjectInfo]:
         """What a workflow selects of what is there."""
@@ -223,7 +223,7 @@ class Planner:
         if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
-            self.recorder.settle(scan.followups)
+            self.recorder.follow_up(scan.followups)
 
     def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
         first = jobs[0]

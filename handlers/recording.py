@@ -15,7 +15,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
 
 from core.drops import is_placeholder
 from core.errors import IllegalTransition, RowUnreadable
@@ -24,11 +23,14 @@ from core.jobs import (
     RETRIABLE,
     UNSTARTED,
     WAITING,
+    InputRef,
     Job,
+    ObjectRef,
+    PinChanges,
     State,
     again,
     decided,
-    is_taken_back,
+    is_retracted,
     job_id,
     move,
     put_back,
@@ -105,11 +107,11 @@ class FollowUps:
         with self._lock:
             return len(self._messages) >= _BATCH or len(self._marks) >= _MARKS
 
-    def take(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
+    def drain(self) -> tuple[list[tuple[Job, float]], dict[str, Job], list[Job], dict[str, LineMark]]:
         with self._lock:
-            taken = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
+            pending = list(self._messages.values()), self._placeholders, list(self._waiting.values()), self._marks
             self._messages, self._placeholders, self._waiting, self._marks = {}, {}, {}, {}
-        return taken
+        return pending
 
 
 @dataclass(eq=False, repr=False)
@@ -191,7 +193,7 @@ class Recorder:
 
     def _is_in_order(self, job: Job) -> bool:
         """Whether no step of a job is left to whoever plans it again."""
-        return _is_sent(job) and _is_published(job) and is_taken_back(job, self.clock.now())
+        return _is_sent(job) and _is_published(job) and is_retracted(job, self.clock.now())
 
     def _trace(self, root: Root, job: Job, began: float) -> None:
         now = self.telemetry.now()
@@ -200,9 +202,9 @@ class Recorder:
         if job.enqueued_at is not None:  # its message was sent with the row
             self.telemetry.span("enqueue", job.trace, start=began, end=now, kind="producer")
 
-    def settle(self, followups: FollowUps) -> None:
+    def follow_up(self, followups: FollowUps) -> None:
         """Send messages and note them as sent, then the rest. A crash in between sends them twice, harmlessly."""
-        messages, placeholders, waiting, marks = followups.take()
+        messages, placeholders, waiting, marks = followups.drain()
         if messages:
             began = self.telemetry.now()
             enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
@@ -258,7 +260,7 @@ class Recorder:
 
     def _after(self, job: Job, planned: Job, line: "_Line", is_current: Callable[[], bool]) -> Job | None:
         now, newer = self.clock.now(), planned.stamp > job.stamp
-        fresh: dict[str, Any] = {
+        starts: _Starts = {
             "manifest": planned.manifest,
             "config": planned.config,
             "config_place": planned.config_place,
@@ -268,15 +270,16 @@ class Recorder:
             "memories": planned.memories,
             "decision": planned.decision,
             "decided_at": planned.decided_at,
+            "waiting_for": planned.waiting_for,
+            "announced": planned.announced,
+            "due_at": planned.due_at,
         }
-        waits: dict[str, Any] = {"waiting_for": planned.waiting_for, "announced": planned.announced}
-        starts = fresh | waits | {"due_at": planned.due_at}
         if job.state is State.AWAITING and planned.state is State.AWAITING:
             if planned.waiting_for != job.waiting_for:
-                return replace(job, reason=planned.reason, **waits)
+                return replace(job, reason=planned.reason, waiting_for=planned.waiting_for, announced=planned.announced)
         elif job.state is State.AWAITING:
             return move(job, planned.state, now=now, reason=planned.reason, **starts)
-        elif not is_taken_back(job, now):
+        elif not is_retracted(job, now):
             return None  # the next sweep finds it
         elif planned.state in UNSTARTED and (
             (job.state in RETRIABLE | {State.SKIPPED} and newer) or (job.state is State.SKIPPED and is_current())
@@ -306,6 +309,20 @@ class Recorder:
             ended = mutate(self.table, older.job_id, lambda j: _superseded(j, line.planned, now), known=older)
             if ended is not None:
                 done.superseded.append(ended)
+
+
+class _Starts(PinChanges):
+    """What a plan says about a job that it starts."""
+
+    manifest: ObjectRef | None
+    config: tuple[ObjectRef, ...]
+    config_place: str
+    inputs: tuple[InputRef, ...]
+    stamp: float
+    priority: int
+    waiting_for: tuple[str, ...]
+    announced: bool
+    due_at: float | None
 
 
 class _Line:

@@ -40,24 +40,24 @@ def parse_address(url: str) -> Address:
     parts = urlsplit(url)
     if parts.scheme not in _OPTIONS:
         raise SettingsError(f"{parts.scheme}://…: unknown service {parts.scheme!r}; known are {', '.join(_OPTIONS)}")
-    said = f"{parts.scheme}://{parts.netloc}"
+    shown = f"{parts.scheme}://{parts.netloc}"
     if "@" in parts.netloc:
         raise SettingsError(f"{parts.scheme}://…: {_NO_CREDENTIALS}")
     name = f"{parts.netloc}{parts.path}".strip("/")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := options.keys() - _OPTIONS[parts.scheme]:
         known = ", ".join(sorted(_OPTIONS[parts.scheme]))
-        raise SettingsError(f"{said}: unknown option {', '.join(sorted(unknown))}; known are {known}")
+        raise SettingsError(f"{shown}: unknown option {', '.join(sorted(unknown))}; known are {known}")
     if not name or "/" in name:
-        raise SettingsError(f"{said}: give the name of one {parts.scheme} resource, as in {parts.scheme}://name")
+        raise SettingsError(f"{shown}: give the name of one {parts.scheme} resource, as in {parts.scheme}://name")
     endpoint = options.pop("endpoint", None)
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise SettingsError(f"{said}: endpoint must begin with http:// or https://")
+        raise SettingsError(f"{shown}: endpoint must begin with http:// or https://")
     if endpoint is not None and "@" in urlsplit(endpoint).netloc:
-        raise SettingsError(f"{said}: {_NO_CREDENTIALS}")
+        raise SettingsError(f"{shown}: {_NO_CREDENTIALS}")
     shards = options.get("shards", "1")
     if not (shards.isascii() and shards.isdigit() and 1 <= int(shards) <= MOST_SHARDS):
-        raise SettingsError(f"{said}: shards must be a whole number from 1 to {MOST_SHARDS}")
+        raise SettingsError(f"{shown}: shards must be a whole number from 1 to {MOST_SHARDS}")
     return Address(
         service=parts.scheme, name=name, endpoint=endpoint, region=options.pop("region", None), options=options
     )

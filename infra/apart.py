@@ -46,9 +46,9 @@ class TooCostly(AdeError):
     """A text takes more time or memory to read than it may."""
 
 
-def apart(act: Callable[..., T], *given: Any) -> T:
+def apart(act: Callable[..., T], *arguments: Any) -> T:
     """What one of our functions gives for these arguments. Raises TooCostly or StoreUnavailable."""
-    return _POOL.call(act, given)
+    return _POOL.call(act, arguments)
 
 
 class _Helper:
@@ -67,10 +67,10 @@ class _Helper:
         )
         self._until = time.monotonic()
 
-    def call(self, act: Callable[..., T], given: tuple[Any, ...]) -> T:
+    def call(self, act: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         self._until = time.monotonic() + _WALL_SECONDS
         try:
-            _write(self._process.stdin, _DONE, pickle.dumps((act, given), protocol=5))
+            _write(self._process.stdin, _DONE, pickle.dumps((act, arguments), protocol=5))
             how, size = _HEAD.unpack(self._read(_HEAD.size))
             body = self._read(size) if size <= _LARGEST else b""
         except (OSError, EOFError, struct.error):
@@ -127,11 +127,11 @@ class HelperPool:
         self._turns = threading.BoundedSemaphore(_HELPERS)
         self._idle: list[_Helper] = []
 
-    def call(self, act: Callable[..., T], given: tuple[Any, ...]) -> T:
+    def call(self, act: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._turns:
             helper = self._one()
             try:
-                return helper.call(act, given)
+                return helper.call(act, arguments)
             finally:
                 if helper.lives:
                     self._idle.append(helper)
@@ -187,8 +187,8 @@ def _answered(source: io.FileIO, size: int) -> tuple[int, bytes]:
         body = bytearray()
         while len(body) < size and (piece := source.read(size - len(body))):
             body += piece
-        act, given = pickle.loads(bytes(body))  # noqa: S301 - written by our own parent
-        return _DONE, pickle.dumps(act(*given), protocol=5)
+        act, arguments = pickle.loads(bytes(body))  # noqa: S301 - written by our own parent
+        return _DONE, pickle.dumps(act(*arguments), protocol=5)
     except MemoryError:
         return _COSTLY, b""
     except Exception as error:  # noqa: BLE001 - the caller raises it again

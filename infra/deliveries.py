@@ -34,7 +34,7 @@ _SOURCE = "ade-drop"
 Resolve = Callable[[str, int], list[str]]
 
 
-class NotTaken(Exception):
+class NotDelivered(Exception):
     """The receiver did not take a notice; the text says why, and it is tried again."""
 
 
@@ -42,7 +42,7 @@ def resolve(host: str, port: int) -> list[str]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise NotTaken(f"{host} cannot be resolved: {error.strerror or error}") from error
+        raise NotDelivered(f"{host} cannot be resolved: {error.strerror or error}") from error
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
@@ -70,7 +70,7 @@ class Deliveries:
         self._seconds = seconds
 
     def send(self, to: str, notice_id: str, kind: str, body: bytes) -> Refusal | None:
-        """Deliver a notice; raises NotTaken if it has to be tried again. A Refusal will never be taken."""
+        """Deliver a notice; raises NotDelivered if it has to be tried again. A Refusal will never be taken."""
         receiver = self._allowed.receiver(to)
         if isinstance(receiver, Refusal):
             return receiver
@@ -83,7 +83,7 @@ class Deliveries:
                 entry = {"Source": _SOURCE, "DetailType": f"notice {kind}", "Detail": body.decode(), "EventBusName": to}
                 answer = self._call(receiver, "events", "put_events", Entries=[entry])
                 if answer.get("FailedEntryCount"):
-                    raise NotTaken(f"the bus refused it: {answer['Entries'][0].get('ErrorCode')}")
+                    raise NotDelivered(f"the bus refused it: {answer['Entries'][0].get('ErrorCode')}")
         return None
 
     def _post(self, receiver: Receiver, notice_id: str, body: bytes) -> Refusal | None:
@@ -102,7 +102,7 @@ class Deliveries:
         }
         status = self._exchange(receiver, address, headers, body)
         if not 200 <= status < 300:
-            raise NotTaken(f"it answered {status}")
+            raise NotDelivered(f"it answered {status}")
         return None
 
     def _exchange(self, receiver: Receiver, address: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -128,7 +128,7 @@ class Deliveries:
                 timer.cancel()
                 open_.close()
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NotTaken(f"{type(error).__name__} while it was sent") from error
+            raise NotDelivered(f"{type(error).__name__} while it was sent") from error
         finally:
             connection.close()
 
@@ -138,18 +138,18 @@ class Deliveries:
         context = self._context or ssl.create_default_context()
         return context.wrap_socket(plain, server_hostname=receiver.host, do_handshake_on_connect=False)
 
-    def _call(self, receiver: Receiver, service: str, act: str, **given: Any) -> dict[str, Any]:
+    def _call(self, receiver: Receiver, service: str, act: str, **parameters: Any) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = getattr(self._clients(service, receiver.to.split(":")[3]), act)(**given)
+            answer: dict[str, Any] = getattr(self._clients(service, receiver.to.split(":")[3]), act)(**parameters)
         except Exception as error:
-            raise NotTaken(f"{service} refused it: {type(error).__name__}") from error
+            raise NotDelivered(f"{service} refused it: {type(error).__name__}") from error
         return answer
 
 
-def _about(notice_id: str, kind: str) -> dict[str, Any]:
+def _about(notice_id: str, kind: str) -> dict[str, object]:
     values = {"id": notice_id, "kind": kind}
-    told = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
-    return {"MessageAttributes": told, "Subject": json.dumps(f"ade-drop: {kind}").strip('"')}
+    attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
+    return {"MessageAttributes": attributes, "Subject": json.dumps(f"ade-drop: {kind}").strip('"')}
 
 
 def _cut(connection: socket.socket, late: threading.Event) -> None:

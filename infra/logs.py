@@ -34,7 +34,7 @@ class Log:
     def error(self, event: str, **fields: Any) -> None:
         self._write("error", event, fields)
 
-    def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         if LEVELS.index(level) < self._least:
             return
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())

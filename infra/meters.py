@@ -144,7 +144,7 @@ class Meters:
             counts = self._buckets.get(series)
             return self._values.get(series, 0) if counts is None else sum(counts)
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, object]:
         """Every series as plain values."""
         with self._lock:
             plain = [[list(series), value, self._buckets.get(series)] for series, value in self._values.items()]
@@ -154,7 +154,7 @@ class Meters:
         with self._lock:
             return {series: value for series, value in self._values.items() if BY_NAME[series[0]].kind == "counter"}
 
-    def keep(self, path: Path) -> Callable[[], None]:
+    def write_to(self, path: Path) -> Callable[[], None]:
         """Write the numbers to a file whenever they change, at most once a second; the result ends that."""
         stopped = threading.Event()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -200,9 +200,9 @@ def write_snapshot(path: Path, snapshot: Mapping[str, Any]) -> None:
         fresh.replace(path)
 
 
-def read_snapshots(run_dir: Path) -> dict[str, dict[str, Any]]:
+def read_snapshots(run_dir: Path) -> dict[str, dict[str, object]]:
     """The numbers of this machine's processes by name; a file that cannot be read is left out."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for path in sorted(run_dir.glob(f"*/{SNAPSHOT}")):
         try:
             if path.stat().st_size <= _LARGEST_SNAPSHOT:

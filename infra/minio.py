@@ -80,10 +80,10 @@ class MinioEvents:
     def notify(self, arn: str) -> None:
         """Notify the target from now on; other notifications stay. Safe to repeat."""
         config = self._configured()
-        kept = [entry for entry in config.queue_config_list if not (entry.queue == arn and _ours(entry))]
+        others = [entry for entry in config.queue_config_list if not (entry.queue == arn and _ours(entry))]
         wanted = NotificationConfig(
             cloud_func_config_list=config.cloud_func_config_list,
-            queue_config_list=[*kept, *(_entry(arn, prefix) for prefix in (INBOX, CONFIGS))],
+            queue_config_list=[*others, *(_entry(arn, prefix) for prefix in (INBOX, CONFIGS))],
             topic_config_list=config.topic_config_list,
         )
         self._ask(lambda: self._client.set_bucket_notification(self._bucket, wanted))

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from core.budget import weight_of, weight_of_problems
+from core.budget import Budget, Parsed, parse, weight_of, weight_of_problems
 from core.caches import BoundedCache
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
@@ -61,17 +61,29 @@ def memory_summary(body: bytes) -> MemorySummary | None:
     return found if isinstance(found, MemorySummary) else None
 
 
-def _read(kind: type[T], parse: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
-    key = (parse.__name__, hashlib.sha256(body).digest())
+def parse_body(body: bytes, budget: Budget) -> Parsed | list[Problem]:
+    """The JSON of a request, or what is wrong with it; not kept, since hardly anybody sends the same again."""
+    try:
+        return body_of(body, budget) if len(body) <= SMALL else apart(body_of, body, budget)
+    except TooCostly as error:
+        return [Problem("$", f"cannot be read: {error}", "a JSON object")]
+
+
+def body_of(body: bytes, budget: Budget) -> Parsed | list[Problem]:
+    return parse(body, budget, twins=True)
+
+
+def _read(kind: type[T], how: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:
+    key = (how.__name__, hashlib.sha256(body).digest())
     known = _found.get(key)
     if isinstance(known, (kind, list)):
         return known
     try:
-        found = parse(body) if len(body) <= SMALL else apart(parse, body)
+        found = how(body) if len(body) <= SMALL else apart(how, body)
     except TooCostly as error:
         found = [Problem("$", f"cannot be read: {error}", allowed)]
-    taken = b"" if found is _VALID else body  # of the text, by what is kept
-    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(taken))
+    stored = b"" if found is _VALID else body  # of the text, by what is kept
+    _found.put(key, found, weight_of_problems(found) if isinstance(found, list) else weight_of(stored))
     return found
 
 

@@ -2,7 +2,8 @@
 decisions for those who answer by a command or over HTTP."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
 
 from core.budget import Budget, plain
 from core.decisions import (
@@ -23,25 +24,60 @@ from infra.parsing import read_decision, read_manifest
 
 REVIEW = "review.json"
 _BUDGET = Budget(bytes=4 * 1024 * 1024, values=200_000)
-_MOST = 200
+_MOST_QUESTIONS = 200
+_MOST_CANDIDATES = 20
 _TEXTS = ("id", "kind", "text")
-_OPTIONAL = ("input", "sheet", "table", "column", "header", "field", "chosen")
 
 
-def read_questions(store: ObjectStore, folder: str) -> list[dict[str, Any]]:
-    """The questions in a job's folder; none if there is no review that can be read.
+class ListedCandidate(TypedDict):
+    """A possible answer."""
 
-    Each has `id`, `kind`, `text`, the optional places, and `candidates` of `value`, `label`, `probability`, `reasons`.
-    """
+    value: str | None
+    label: str
+    probability: float | None
+    reasons: list[Mapping[str, object]]
+    header: NotRequired[str]
+
+
+class ListedQuestion(TypedDict):
+    """A question of review.json, as far as commands show it."""
+
+    id: str
+    kind: str
+    text: str
+    input: str | None
+    sheet: str | None
+    table: str | None
+    column: str | None
+    header: str | None
+    field: str | None
+    chosen: str | None
+    candidates: list[ListedCandidate]
+
+
+class DecisionBody(TypedDict):
+    """A decision as somebody writes it, before it is checked; core.decisions.Decision is one that was."""
+
+    decision: int
+    workflow: str
+    job: NotRequired[str]
+    by: str
+    answers: NotRequired[list[dict[str, object]]]
+    accept: NotRequired[bool]
+    remember: NotRequired[bool]
+
+
+def read_questions(store: ObjectStore, folder: str) -> list[ListedQuestion]:
+    """The questions in a job's folder; none if there is no review that can be read."""
     try:
         review = plain(store.read(folder + REVIEW, limit=_BUDGET.bytes), _BUDGET)
-        questions = review["questions"][:_MOST]
+        questions = review["questions"][:_MOST_QUESTIONS]
     except (ObjectMissing, ObjectChanged, ObjectTooLarge, ValueError, TypeError, KeyError):
         return []
     return [q for raw in questions if (q := _question(raw)) is not None]
 
 
-def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
+def put_decision(store: ObjectStore, job: Job, body: DecisionBody) -> str:
     """Write a decision on a job and return its key; what the job's last decision says about other questions is kept.
 
     Where the decision beside the input is about another job (a second workflow, another combination of a sweep), it
@@ -58,17 +94,18 @@ def put_decision(store: ObjectStore, job: Job, said: dict[str, Any]) -> str:
     if found is None and job.decision is not None:
         found = _read(store, job.decision.key, job.decision.version)
     fields = _fields_of(store, job)
-    if wrong := misfits(read_decision(json.dumps(said).encode()), workflows={job.workflow: fields}):
+    if wrong := misfits(read_decision(json.dumps(body).encode()), workflows={job.workflow: fields}):
         raise DecisionInvalid(wrong)
-    answers = said.get("answers", [])
+    answers = body.get("answers", [])
     about = {_about(answer) for answer in answers}
     earlier = [a.model_dump(mode="json", exclude_unset=True) for a in found.answers] if found is not None else []
-    kept = [answer for answer in earlier if _about(answer) not in about and _is_known(answer.get("field"), fields)]
-    body = json.dumps(said | {"answers": [*answers, *kept][:MAX_ANSWERS]}, indent=2, ensure_ascii=False).encode()
-    if len(body) > MAX_DECISION_BYTES:
-        body = json.dumps(said, ensure_ascii=False).encode()
-    read_decision(body)
-    store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+    still = [answer for answer in earlier if _about(answer) not in about and _is_known(answer.get("field"), fields)]
+    whole = {**body, "answers": [*answers, *still][:MAX_ANSWERS]}
+    text = json.dumps(whole, indent=2, ensure_ascii=False).encode()
+    if len(text) > MAX_DECISION_BYTES:
+        text = json.dumps(body, ensure_ascii=False).encode()
+    read_decision(text)
+    store.put(key, text, if_version=there.version if there else None, if_absent=there is None)
     return key
 
 
@@ -83,7 +120,7 @@ def _fields_of(store: ObjectStore, job: Job) -> frozenset[str] | None:
         return None
 
 
-def _is_known(field: str | None, fields: frozenset[str] | None) -> bool:
+def _is_known(field: object, fields: frozenset[str] | None) -> bool:
     return field is None or fields is None or field in fields
 
 
@@ -95,34 +132,48 @@ def _read(store: ObjectStore, key: str, version: str) -> Decision | None:
         return None
 
 
-def _about(answer: dict[str, Any]) -> str:
+def _about(answer: Mapping[str, object]) -> str:
     """What an answer is about; equal for two that answer the same question in the same way of naming it."""
     kind = next((name for name in ("field", "reading", "header_rows", "skip") if name in answer), "value")
     return json.dumps([kind, *(answer.get(name) for name in ("id", "sheet", "header", "column"))])
 
 
-def _question(raw: Any) -> dict[str, Any] | None:
+def _question(raw: Any) -> ListedQuestion | None:
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in _TEXTS):
         return None
     candidates = raw.get("candidates")
+    listed = candidates if isinstance(candidates, list) else []
     return {
-        **{name: raw[name] for name in _TEXTS},
-        **{name: raw[name] if isinstance(raw.get(name), str) else None for name in _OPTIONAL},
-        "candidates": [
-            c for one in (candidates if isinstance(candidates, list) else [])[:20] if (c := _candidate(one))
-        ],
+        "id": raw["id"],
+        "kind": raw["kind"],
+        "text": raw["text"],
+        "input": _text(raw, "input"),
+        "sheet": _text(raw, "sheet"),
+        "table": _text(raw, "table"),
+        "column": _text(raw, "column"),
+        "header": _text(raw, "header"),
+        "field": _text(raw, "field"),
+        "chosen": _text(raw, "chosen"),
+        "candidates": [c for one in listed[:_MOST_CANDIDATES] if (c := _candidate(one))],
     }
 
 
-def _candidate(raw: Any) -> dict[str, Any] | None:
+def _text(raw: Mapping[str, object], name: str) -> str | None:
+    value = raw.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _candidate(raw: Any) -> ListedCandidate | None:
     if not isinstance(raw, dict) or not isinstance(raw.get("value"), str | None):
         return None
     probability = raw.get("probability")
     reasons = raw.get("reasons")
-    return {
+    found: ListedCandidate = {
         "value": raw.get("value"),
         "label": str(raw.get("label") or raw.get("value") or "none"),
         "probability": probability if isinstance(probability, int | float) else None,
         "reasons": [r for r in (reasons if isinstance(reasons, list) else [])[:20] if isinstance(r, dict)],
-        **({"header": raw["header"]} if isinstance(raw.get("header"), str) else {}),
     }
+    if isinstance(raw.get("header"), str):
+        found["header"] = raw["header"]
+    return found

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SCOPE = "ade-drop"
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _FLUSH_MILLIS = 5000
-_KEPT_SECONDS = 2.0
+_CACHED_SECONDS = 2.0
 
 Value = str | int | float | bool
 Gauges = Callable[[], Mapping[tuple[str, str], float]]  # by name and by the value of its label
@@ -98,7 +98,7 @@ class Telemetry:
         """Export what the queue and the table hold whenever metrics are collected; called by one process of a fleet."""
         if self._meter is None:
             return
-        gauges = _briefly_kept(gauges)  # read once for all of them
+        gauges = _briefly_cached(gauges)  # read once for all of them
         for name, (label, unit, about) in GAUGES.items():
             self._meter.create_observable_gauge(
                 name, callbacks=[_observed(gauges, name, label)], unit=unit, description=about
@@ -214,15 +214,15 @@ class _Instruments:
             self._update[metric.name](value, dict(labels))
 
 
-def _briefly_kept(gauges: Gauges) -> Gauges:
-    kept: Mapping[tuple[str, str], float] = {}
+def _briefly_cached(gauges: Gauges) -> Gauges:
+    values: Mapping[tuple[str, str], float] = {}
     until = 0.0
 
     def read() -> Mapping[tuple[str, str], float]:
-        nonlocal kept, until
+        nonlocal values, until
         if time.monotonic() >= until:
-            kept, until = gauges(), time.monotonic() + _KEPT_SECONDS
-        return kept
+            values, until = gauges(), time.monotonic() + _CACHED_SECONDS
+        return values
 
     return read
 

@@ -78,7 +78,7 @@ def open_stack(
 
     `patience`: for how many seconds a call is retried while its service does not answer.
     """
-    given, clock = clock, clock or SystemClock()
+    simulated, clock = clock, clock or SystemClock()
     timings = settings.timings
 
     def wake(job: Job) -> float | None:
@@ -102,11 +102,11 @@ def open_stack(
     with contextlib.ExitStack() as opened:
         store = _store(settings, call, opened)
         if is_postgres(settings.table_url):
-            table = _postgres_table(link(settings.table_url), wake, given)
+            table = _postgres_table(link(settings.table_url), wake, simulated)
         else:
             table = _table(settings, clock, wake, call, opened)
         if is_postgres(settings.queue_url):
-            queue = _postgres_queue(link(settings.queue_url), given)
+            queue = _postgres_queue(link(settings.queue_url), simulated)
         else:
             queue = _queue(settings, clock, call, opened)
 

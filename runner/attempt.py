@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.errors import AnswerDoubted, ObjectChanged, ObjectMissing, SandboxUnavailable, StoreUnavailable
-from core.jobs import Job, Mends, ObjectRef, OutputFile
+from core.jobs import CorrectionOf, Job, ObjectRef, OutputFile
 from core.keys import staging_folder
 from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import ObjectStore
@@ -45,7 +45,7 @@ from runner.engine.contract import (
     check_published,
 )
 from runner.engine.options import VerifiedOptions
-from runner.origins import Origins, corrected_files, mends_of, stage_origin
+from runner.origins import Origins, corrected_files, correction_of, stage_origin
 from runner.patience import CallLeft, PatientCalls
 from runner.sandbox.install.layers import LayerRefused, Layers
 from runner.staging import (
@@ -54,8 +54,8 @@ from runner.staging import (
     StagingFailed,
     box_limits,
     box_outputs,
+    corrected_input,
     make_order,
-    mended_input,
     stage,
 )
 from runner.surroundings import lacks_room
@@ -103,13 +103,13 @@ class Outcome:
     summary: Json = field(default_factory=dict)
     sandbox: Json = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
-    mends: Mends | None = None  # the drop that its result completes
+    mends: CorrectionOf | None = None  # the drop that its result completes
     blameless: bool = False  # an outage (runner/surroundings.py), or a lie of the store: the job keeps its attempt
     used: int = 0  # bytes of the scratch disk, as far as an honest job may need them
     by_host: bool = False  # the host ended its box, and neither its contents nor its limits did
     full: bool = False  # this runner was refused room, on a disk or by the store
-    given: ObjectRef | None = None  # the decision that the row had when the attempt began
-    given_at: float | None = None  # when that one was uploaded
+    decision_before: ObjectRef | None = None  # the decision that the row had when the attempt began
+    decision_before_at: float | None = None  # when that one was uploaded
     pins: Pins | None = None  # what the attempt was really given; None: it did not get that far
     terms: ReviewTerms | None = None  # how long a person has to decide
     phases: tuple[Phase, ...] = ()
@@ -192,11 +192,11 @@ class Attempts:
                 return Outcome(verdict=stopped)
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
-                given, profiled = deliverables(report), report.verdict is Verdict.OK and mends is None
-                check_published(given, succeeded=report.verdict is Verdict.OK)
+                published, profiled = deliverables(report), report.verdict is Verdict.OK and mends is None
+                check_published(published, succeeded=report.verdict is Verdict.OK)
                 profile = report.outputs.get(OutputName.PROFILE) if profiled else None
                 files = self._leavable(
-                    "take the outputs", lambda: self._upload(job, given, profile), folder, killed, _LAST_SECONDS
+                    "take the outputs", lambda: self._upload(job, published, profile), folder, killed, _LAST_SECONDS
                 )
             return Outcome(
                 verdict=report.verdict,
@@ -209,8 +209,8 @@ class Attempts:
                 suspicion=report.suspicion,
                 by_host=report.by_host,
                 mends=mends,
-                given=job.decision,
-                given_at=job.decided_at,
+                decision_before=job.decision,
+                decision_before_at=job.decided_at,
                 pins=staged.pins,
                 terms=staged.manifest.review,
                 start_seconds=report.start_seconds,
@@ -260,11 +260,11 @@ class Attempts:
         *,
         killed: Killed,
         on_event: OnEvent,
-    ) -> tuple[BoxReport, Mends | None]:
+    ) -> tuple[BoxReport, CorrectionOf | None]:
         """Run the box; again with other inputs for as long as it finds one that corrects the rejects of another job."""
         files: dict[str, str] = {}
-        mends: Mends | None = None
-        given = staged
+        mends: CorrectionOf | None = None
+        initial = staged
         while True:
             with self._timed("box", phases):
                 report = run_box(
@@ -277,18 +277,18 @@ class Attempts:
                     killed=killed,
                     on_event=on_event,
                 )
-            claim = mended_input(job, report, files)
+            claim = corrected_input(job, report, files)
             if claim is None:
-                taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED - {Verdict.NEEDS_REVIEW}
-                copies = corrected_files(job, given, files, folder) if files and taken else {}
+                is_used = report.verdict is Verdict.OK or report.verdict in EXPLAINED - {Verdict.NEEDS_REVIEW}
+                copies = corrected_files(job, initial, files, folder) if files and is_used else {}
                 return replace(report, outputs=report.outputs | copies), mends
             files |= claim
             origin = self._origins.find(job, files)
-            mends = mends_of(files, origin)
+            mends = correction_of(files, origin)
             file_mb = self._settings.worker_fsize_mb
             staged = self._leavable(
                 "deliver the earlier inputs",
-                lambda: stage_origin(self._store, job, given, origin, folder, file_mb=file_mb),  # noqa: B023 - waited for
+                lambda: stage_origin(self._store, job, initial, origin, folder, file_mb=file_mb),  # noqa: B023 - waited for
                 folder,
                 killed,
             )
@@ -300,9 +300,9 @@ class Attempts:
         try:
             (folder / "in").mkdir(parents=True)
             (folder / "in" / "0").write_bytes(_PROBE_INPUT)
-            given = describe("0", folder / "in" / "0")
+            probe = describe("0", folder / "in" / "0")
             path = Path("in", "0")
-            inputs = [InputFile(role=PRIMARY, name="probe.csv", path=path, size=given.size, sha256=given.sha256)]
+            inputs = [InputFile(role=PRIMARY, name="probe.csv", path=path, size=probe.size, sha256=probe.sha256)]
             report = run_box(
                 self._boxes,
                 Staged(_PROBE_MANIFEST, make_order(_PROBE_JOB, _PROBE_MANIFEST, inputs, None), None, None),
@@ -390,8 +390,12 @@ def _used(folder: Path, job: Job) -> int:
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
     """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
-    taken = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = {name: path for name, path in sorted(report.outputs.items()) if name != OutputName.PROFILE} if taken else {}
+    is_published = report.verdict is Verdict.OK or report.verdict in EXPLAINED
+    paths = (
+        {name: path for name, path in sorted(report.outputs.items()) if name != OutputName.PROFILE}
+        if is_published
+        else {}
+    )
     if report.log is not None and report.log.exists():
         paths[OutputName.LOG] = report.log
     return paths
@@ -456,11 +460,11 @@ def verified(
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
     names, page = _expected(report.verdict)
-    taken: dict[str, Path] = {name: report.outputs[name] for name in names if name in report.outputs}
+    checked: dict[str, Path] = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
-        taken = _moved(taken, job.scratch / "verify" / "in")
-        seen = _second_box(report, job, taken, sandbox, limits=limits, killed=killed)
+        checked = _moved(checked, job.scratch / "verify" / "in")
+        seen = _second_box(report, job, checked, sandbox, limits=limits, killed=killed)
     spent = replace(
         report,
         wall_seconds=report.wall_seconds + seen.wall_seconds,
@@ -474,8 +478,8 @@ def verified(
         claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim)
         written = (page, OutputName.PROFILE, OutputName.REJECTS)
         made = {name: seen.outputs[name] for name in written if name in seen.outputs}
-        taken.pop(OutputName.REJECTED_ROWS, None)
-        return replace(spent, claim=claim, outputs=taken | made, passes=passes(seen.claim))
+        checked.pop(OutputName.REJECTED_ROWS, None)
+        return replace(spent, claim=claim, outputs=checked | made, passes=passes(seen.claim))
     verdict, message = _refusal(seen)
     suspicion = seen.suspicion
     if job.trusted and verdict is Verdict.BAD_OUTPUT:
@@ -487,7 +491,7 @@ def verified(
 def _second_box(
     report: BoxReport,
     job: BoxOrder,
-    taken: dict[str, Path],
+    outputs: dict[str, Path],
     sandbox: Sandbox,
     *,
     limits: BoxLimits,
@@ -498,7 +502,7 @@ def _second_box(
         label=job.label,
         tenant=job.tenant,
         scratch=job.scratch / "verify",
-        job=replace(verify, written={name: Path("in", name) for name in taken}),
+        job=replace(verify, written={name: Path("in", name) for name in outputs}),
         outputs=_made(job),
         limits=replace(
             limits,

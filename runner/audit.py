@@ -26,7 +26,7 @@ _SUCCEEDED: Final = JobQuery(states=frozenset({State.SUCCEEDED}))  # what somebo
 _REMEMBERED = 20_000
 _PAGE = 50
 _MOST_NEW = 500  # results in one round
-_SETTLED_SECONDS = 60.0  # after which nobody is still writing
+_AT_REST_SECONDS = 60.0  # after which nobody is still writing
 
 
 class Audit:
@@ -57,16 +57,16 @@ class Audit:
     def _check_all(self, jobs: list[Job]) -> Counter[str]:
         done: Counter[str] = Counter()
         for job in jobs:
-            found = self.look_at(job)
+            found = self.check(job)
             done["results_audited"] += 1
             if found:
                 done[found] += 1
         return done
 
-    def look_at(self, job: Job) -> str:
+    def check(self, job: Job) -> str:
         """Compare one row with its outputs; what was done where they differ, empty where they do not."""
-        settled = self._clock.now() - job.updated_at >= _SETTLED_SECONDS
-        if job.state not in AUDITED or job.unpublished or not settled:
+        is_at_rest = self._clock.now() - job.updated_at >= _AT_REST_SECONDS
+        if job.state not in AUDITED or job.unpublished or not is_at_rest:
             return ""
         known = (job.job_id, job.fence) in self._seen
         self._seen.put((job.job_id, job.fence), None)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_taken_back, move
+from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_retracted, move
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.queueing import Lanes, enqueue, mutate
@@ -92,7 +92,7 @@ class Control:
     def _again(self, job_id: str, states: frozenset[State], reason: str) -> Job:
         def change(job: Job) -> Job:
             now = self.clock.now()
-            if not is_taken_back(job, now):
+            if not is_retracted(job, now):
                 raise IllegalTransition(
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )

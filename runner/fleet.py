@@ -129,13 +129,13 @@ class Fleet:
                     continue
                 if drain is not None and not self._busy_count() and self._drained(drain):
                     break
-                self._settle()
-                self._take(pool, seconds=1.0 if drain else _RECEIVE_SECONDS)
+                self._write_results()
+                self._fill_slots(pool, seconds=1.0 if drain else _RECEIVE_SECONDS)
             self._let_finish(grace_seconds)
         finally:
             pool.shutdown(wait=True)
             if self._surroundings.failed is None:
-                self._settle()
+                self._write_results()
             self._beats.stop()
             self._shield.stop()
 
@@ -146,9 +146,9 @@ class Fleet:
             self._failed("drain_failed", error)
             return False
 
-    def _settle(self) -> None:
+    def _write_results(self) -> None:
         try:
-            self._worker.settle()
+            self._worker.write_results()
         except Exception as error:  # noqa: BLE001 - the results are kept and tried again
             self._failed("settle_failed", error)
 
@@ -171,7 +171,7 @@ class Fleet:
         if not self._probing.is_alive():
             self._probing = None
 
-    def _take(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
+    def _fill_slots(self, pool: ThreadPoolExecutor, *, seconds: float) -> None:
         """Wait for a free slot, then for messages, and hand them to slots."""
         self._beats.revive()
         if not self._shield.ready():
@@ -246,21 +246,21 @@ class Fleet:
         """For a job that has its lease: wait until it has a slot, too, or is killed. `ran`: its longest run so far."""
         with self._ended:
             free = self._ended.wait_for(lambda: not self._shares.crowded, timeout=patience)
-            takes = free or self._shares.takes(ran)
-            if not takes:
+            may_exceed = free or self._shares.may_exceed(ran)
+            if not may_exceed:
                 self._shares = self._shares.refuse(delivery.receipt, self._clock.steady())
-        given_back = False
+        is_room_made = False
         while not free and killed() is None:
-            if self._stopping.is_set() or not takes:
+            if self._stopping.is_set() or not may_exceed:
                 self._beats.kill(delivery.message.job_id, Verdict.RELEASED)
-            elif not given_back:
-                given_back = self._give_back(delivery.message.tenant)
+            elif not is_room_made:
+                is_room_made = self._make_room(delivery.message.tenant)
             with self._ended:
                 free = self._ended.wait_for(lambda: not self._shares.crowded, timeout=_POLL_SECONDS)
         with self._lock:
             self._shares = self._shares.place(delivery.receipt, ran, self._clock.steady())
 
-    def _give_back(self, waiting: str) -> bool:
+    def _make_room(self, waiting: str) -> bool:
         """Have a job make room for one of another tenant."""
         now = self._clock.steady()
         with self._lock:

@@ -334,7 +334,7 @@ class Janitor:
             if current is not None and current.digest == item.ref.digest:
                 self.table.replace(job, replace(job, updated_at=now))
                 return
-        # Remove the row last; until then it blocks another run (`is_taken_back`). Once it is gone, a drop of the same
+        # Remove the row last; until then it blocks another run (`is_retracted`). Once it is gone, a drop of the same
         # content creates the same job, and a late delete would hit its outputs.
         held = self.table.replace(job, replace(job, updated_at=now))
         if held is not None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from core.errors import PreconditionFailed
-from core.jobs import ENDED, HISTORY_KEPT, Job, State
-from core.keys import latest_key, mended_latest_key
+from core.jobs import ENDED, MAX_HISTORY, Job, State
+from core.keys import corrected_latest_key, latest_key
 from core.ports import Clock, JobTable, ObjectStore
 from infra.queueing import is_current
 from runner.documents import LineOrder, latest_body, order_of, read_document, read_order
@@ -22,7 +22,7 @@ class LatestPointers:
     def point(self, job: Job, began: float | None = None) -> None:
         """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""
         self._write(job, latest_key(job), order_of(job), began)
-        if (key := mended_latest_key(job)) is not None:
+        if (key := corrected_latest_key(job)) is not None:
             self._write(job, key, correction_order(job), began)
 
     def _write(self, job: Job, key: str, mine: LineOrder, began: float | None = None) -> None:
@@ -41,7 +41,7 @@ class LatestPointers:
                 continue
             return
 
-    def take_back(self, job: Job) -> None:
+    def retract_if_lost(self, job: Job) -> None:
         """Another process moved the job on: retract latest.json if this one wrote it too late."""
         now = self.table.get(job.job_id)
         if now is None or now.state in ENDED - {State.SUCCEEDED}:
@@ -78,7 +78,7 @@ class LatestPointers:
     def _retract_correction(self, job: Job) -> None:
         """Take back the first drop's latest.json where it names this job, and let it name the newest of its line, or
         the last of the other corrections."""
-        key = mended_latest_key(job)
+        key = corrected_latest_key(job)
         if key is None or job.mends is None or read_order(read_document(self.store, key)) != correction_order(job):
             return
         self.store.delete(key)
@@ -88,13 +88,13 @@ class LatestPointers:
             self.point(max(others, key=order_of))
         listed = {c.job_id for j in line for c in j.corrections} - {job.job_id}
         for other in self.table.get_all(listed).values() if listed else ():
-            if other.state in (State.PUBLISHING, State.SUCCEEDED) and mended_latest_key(other) == key:
+            if other.state in (State.PUBLISHING, State.SUCCEEDED) and corrected_latest_key(other) == key:
                 self._write(other, key, correction_order(other))
 
 
 def _was_published(job: Job) -> bool:
     """Whether a job was ever committed, as far as its history goes back."""
-    return len(job.history) >= HISTORY_KEPT or any(state == State.PUBLISHING for state, _ in job.history)
+    return len(job.history) >= MAX_HISTORY or any(state == State.PUBLISHING for state, _ in job.history)
 
 
 def correction_order(job: Job) -> LineOrder:

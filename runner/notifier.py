@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from core.jobs import Job, Notice
 from core.notices import MOST_TRIES, body, delivered, postponed
 from core.ports import Clock, JobTable
-from infra.deliveries import Deliveries, NotTaken
+from infra.deliveries import Deliveries, NotDelivered
 from infra.logs import Log
 from infra.queueing import mutate
 from infra.telemetry import Telemetry, job_fields
@@ -76,7 +76,7 @@ class Notifier:
         about = {**job_fields(job), "notice": notice.id, "kind": notice.kind, "tries": notice.tries + 1}
         try:
             refusal = self.deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
-        except NotTaken as error:
+        except NotDelivered as error:
             last = notice.tries + 1 >= MOST_TRIES
             self._meters.add("ade.notices", outcome="given_up" if last else "failed")
             self.log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))

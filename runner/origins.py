@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, StoreUnavailable
-from core.jobs import Correction, InputRef, Job, Mends, State
+from core.jobs import Correction, CorrectionOf, InputRef, Job, State
 from core.keys import corrected_name, job_folder
 from core.ports import Fetched, JobTable
 from core.verdicts import Verdict
@@ -36,7 +36,7 @@ _HARMFUL = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class MendedFile:
+class CorrectionInput:
     """A corrected input, the job whose rejects it corrects, and that job's inputs by name, in key order."""
 
     item: InputRef
@@ -57,15 +57,15 @@ class OriginInputs:
     """What a job over corrected files really reads."""
 
     primaries: list[InputRef] = field(default_factory=list)
-    mended: list[MendedFile] = field(default_factory=list)
+    corrected: list[CorrectionInput] = field(default_factory=list)
     roots: list[Job] = field(default_factory=list)  # the jobs of the first drops
     place: int = 0  # among the corrections of the first drop
     lost: list[str] = field(default_factory=list)  # names of earlier corrections that cannot be read
 
-    def take(self, other: "OriginInputs") -> None:
+    def merge(self, other: "OriginInputs") -> None:
         self.add(other.primaries)
-        known = {file.identity for file in self.mended}
-        self.mended += [file for file in other.mended if file.identity not in known]
+        known = {file.identity for file in self.corrected}
+        self.corrected += [file for file in other.corrected if file.identity not in known]
         self.roots += [root for root in other.roots if root.job_id not in [known.job_id for known in self.roots]]
 
     def add(self, primaries: Iterable[InputRef]) -> None:
@@ -86,28 +86,30 @@ class Origins:
         found = behind.of(job, files)
         listed: list[Correction] = []
         for root in found.roots:
-            listed += self._listed(root, job, files, found.mended)
+            listed += self._listed(root, job, files, found.corrected)
         found.place = next((c.place for c in listed if c.job_id == job.job_id), 0)
         self._add_earlier(found, job, listed, behind)
         return found
 
-    def _listed(self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[MendedFile]) -> list[Correction]:
+    def _listed(
+        self, root: Job, job: Job, files: Mapping[str, str], chain: Sequence[CorrectionInput]
+    ) -> list[Correction]:
         """The corrections of a drop, this one last. An attempt that is repeated is listed again."""
         owners = {file.owner.job_id: file.owner for file in chain if file.owner.job_id != job.job_id}
 
         def change(row: Job) -> Job:
-            kept = [c for c in row.corrections if c.job_id != job.job_id]
-            if len(row.corrections) >= MAX_CORRECTIONS and len(kept) == len(row.corrections):  # not listed before
+            others = [c for c in row.corrections if c.job_id != job.job_id]
+            if len(row.corrections) >= MAX_CORRECTIONS and len(others) == len(row.corrections):  # not listed before
                 name = next(item.name for item in job.inputs if item.ref.key in files)
-                said = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
-                raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again")
-            known = {c.job_id for c in kept}
+                problem = f"{name} corrects rows of {row.subject}, which {MAX_CORRECTIONS} files corrected before"
+                raise StagingFailed(Verdict.MENDS, f"{problem}; drop the whole file again")
+            known = {c.job_id for c in others}
             place = max((c.place for c in row.corrections), default=0)
             for owner in owners.values():
                 if owner.job_id not in known and owner.mends is not None:  # listed by no program before this one
                     place += 1
-                    kept.append(_correction(owner, dict(owner.mends.files), place))
-            return replace(row, corrections=(*kept, _correction(job, files, place + 1)))
+                    others.append(_correction(owner, dict(owner.mends.files), place))
+            return replace(row, corrections=(*others, _correction(job, files, place + 1)))
 
         written = mutate(self._table, root.job_id, change)
         if written is None:
@@ -118,17 +120,17 @@ class Origins:
         """Add the files of other corrections, from the oldest to the newest, and none before what it was made of."""
         places = {c.job_id: c.place for c in listed}
         rows = self._table.get_all([c.job_id for c in listed if c.job_id != job.job_id])
-        own = {file.identity: file for file in found.mended}
+        own = {file.identity: file for file in found.corrected}
         first: dict[tuple[str, str], int] = {}  # when each was listed first
-        order: dict[tuple[str, str], MendedFile] = {}
+        order: dict[tuple[str, str], CorrectionInput] = {}
         for listing in sorted(listed, key=lambda c: (c.stamp, c.place)):
             is_own = listing.job_id == job.job_id
-            files = found.mended if is_own else _files_of(rows.get(listing.job_id), listing, found, behind)
+            files = found.corrected if is_own else _files_of(rows.get(listing.job_id), listing, found, behind)
             for file in files:
                 place = places.get(file.owner.job_id, listing.place)
                 first[file.identity] = min(place, first.get(file.identity, place))
                 order.setdefault(file.identity, own.get(file.identity, file))
-        found.mended = [
+        found.corrected = [
             replace(
                 file,
                 knows=tuple(n for n, other in enumerate(order) if n < at and first[other] <= places.get(file.job, 0)),
@@ -139,7 +141,7 @@ class Origins:
         ]
 
 
-def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind: "Expansion") -> list[MendedFile]:
+def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind: "Expansion") -> list[CorrectionInput]:
     """The files of an earlier correction, those that it was made of first; none if it was withdrawn."""
     if row is None:
         found.lost.append(f"job {listing.job_id}")  # removed, or forgotten after its result had expired
@@ -152,7 +154,7 @@ def _files_of(row: Job | None, listing: Correction, found: OriginInputs, behind:
         found.lost += names
         return []
     try:
-        return behind.of(row, claims).mended
+        return behind.of(row, claims).corrected
     except StagingFailed:
         found.lost += names
         return []
@@ -182,10 +184,10 @@ class Expansion:
             behind = self._behind(job, item, claim, (*way, job.job_id))
             for first in behind.primaries:
                 if (now := plain.get(first.ref.key)) is not None and now.ref.digest != first.ref.digest:
-                    said = f"and {first.name} of that job was replaced in this drop; take {item.name} out of it"
-                    raise _refused(item, claim, said)
-            found.take(behind)
-            found.mended.append(MendedFile(item, job, claim, tuple(i.name for i in behind.primaries)))
+                    problem = f"and {first.name} of that job was replaced in this drop; take {item.name} out of it"
+                    raise _refused(item, claim, problem)
+            found.merge(behind)
+            found.corrected.append(CorrectionInput(item, job, claim, tuple(i.name for i in behind.primaries)))
         found.add(plain.values())
         if not found.roots:
             found.roots.append(job)
@@ -196,8 +198,8 @@ class Expansion:
         origin, known = self._known.get(claim, (None, None))
         origin = _checked(job, item, claim, origin or self._find(claim))
         if claim in way or len(way) > MAX_ROUNDS:
-            said = "which would correct itself, or was corrected too often; drop the whole file again"
-            raise _refused(item, claim, said)
+            problem = "which would correct itself, or was corrected too often; drop the whole file again"
+            raise _refused(item, claim, problem)
         if known is None:
             known = self.of(origin, dict(origin.mends.files) if origin.mends else {}, way)
             self._known[claim] = (origin, known)
@@ -208,8 +210,10 @@ def _checked(job: Job, item: InputRef, claim: str, origin: Job | None) -> Job:
     if origin is None or origin.tenant != job.tenant:  # another tenant's job is as unknown as none
         raise _refused(item, claim, "of which nothing is known any more; drop the whole file again")
     if origin.workflow != job.workflow:
-        said = f"a job of the workflow {origin.workflow}, and this is {job.workflow}; drop it where that one selects it"
-        raise _refused(item, claim, said)
+        problem = (
+            f"a job of the workflow {origin.workflow}, and this is {job.workflow}; drop it where that one selects it"
+        )
+        raise _refused(item, claim, problem)
     if not any(i.role == "primary" for i in origin.inputs):
         raise _refused(item, claim, "which has no inputs; drop the whole file again")
     return origin
@@ -229,7 +233,7 @@ def stage_origin(
     present = {item.ref: one for item, one in zip(job.inputs, order.inputs, strict=True)}
     lost, numbered = list(origin.lost), count()
 
-    def bring(item: InputRef, file: MendedFile | None = None) -> InputFile:
+    def bring(item: InputRef, file: CorrectionInput | None = None) -> InputFile:
         if item.ref in present:
             return present[item.ref]  # as it was when the attempt began, whatever replaced it since
         path = Path("in", f"origin-{next(numbered)}")
@@ -238,7 +242,7 @@ def stage_origin(
 
     inputs = [*(bring(item) for item in origin.primaries), *order.auxiliary]
     numbers: dict[int, int] = {}  # of a corrected file among all, and among those that are there
-    for n, file in enumerate(origin.mended):
+    for n, file in enumerate(origin.corrected):
         try:
             found = bring(file.item, file)
         except StagingFailed:
@@ -257,14 +261,14 @@ def stage_origin(
         numbers[n] = len(numbers)
     decision = order.decision
     if decision is None:  # what a person decided about the file counts for its corrections, too
-        others = [file.owner for file in reversed(origin.mended) if file.owner.job_id != job.job_id] + origin.roots
+        others = [file.owner for file in reversed(origin.corrected) if file.owner.job_id != job.job_id] + origin.roots
         decision = next(filter(None, (stage_decision(store, other, folder) for other in others)), None)
     sender = sender_of(origin.roots[0])  # what was learnt from the first file's sender counts
     whole = replace(order, inputs=tuple(inputs), decision=decision, sender=sender, previous=None, lost=tuple(lost))
     return replace(staged, order=whole)
 
 
-def _fetched(store: StagedSource, item: InputRef, file: MendedFile | None, to: Path, *, file_mb: int) -> Fetched:
+def _fetched(store: StagedSource, item: InputRef, file: CorrectionInput | None, to: Path, *, file_mb: int) -> Fetched:
     """Fetch an input of an earlier job, or the copy of it that the job published; raises StagingFailed."""
     to.unlink(missing_ok=True)
     try:
@@ -274,11 +278,11 @@ def _fetched(store: StagedSource, item: InputRef, file: MendedFile | None, to: P
             raise
         if file is not None and (got := _fetched_copy(store, file, to)) is not None:
             return got
-        said = f"{item.name} is needed to put corrected rows back, but is gone or was replaced ({error})"
-        raise StagingFailed(Verdict.MENDS, f"{said}; drop the whole file again") from error
+        problem = f"{item.name} is needed to put corrected rows back, but is gone or was replaced ({error})"
+        raise StagingFailed(Verdict.MENDS, f"{problem}; drop the whole file again") from error
 
 
-def _fetched_copy(store: StagedSource, file: MendedFile, to: Path) -> Fetched | None:
+def _fetched_copy(store: StagedSource, file: CorrectionInput, to: Path) -> Fetched | None:
     name = next(corrected_name(n, item) for n, item in enumerate(file.owner.inputs) if item.ref == file.item.ref)
     facts = next((f for f in file.owner.files if f.name == name), None)
     if facts is None:
@@ -297,10 +301,10 @@ def corrected_files(job: Job, staged: Staged, files: Mapping[str, str], folder: 
     return {corrected_name(n, item): folder / paths[n] for n, item in enumerate(job.inputs) if item.ref.key in files}
 
 
-def mends_of(files: Mapping[str, str], origin: OriginInputs) -> Mends:
+def correction_of(files: Mapping[str, str], origin: OriginInputs) -> CorrectionOf:
     """What the row says of it: which files hold corrected rejects, and the first drop."""
     first = origin.roots[0]
-    return Mends(
+    return CorrectionOf(
         files=tuple(sorted(files.items())),
         job_id=first.job_id,
         subject=first.subject,

@@ -89,7 +89,7 @@ class Publisher:
                     self.latest.point(job, began)
                     store_profile(self.store, job)
                 if not self._write_result(job, body, current):
-                    self.latest.take_back(job)
+                    self.latest.retract_if_lost(job)
                     return None
         if outcome(job) is State.EXPIRED:
             self._forget(job)

@@ -69,14 +69,14 @@ def _fits(answer: Answer, fact: HeaderFact | ReadingFact) -> bool:
     """Whether an answer can have been applied as a fact, for all that the answer itself tells."""
     if answer.header is not None and folded(answer.header) != folded(fact.header):
         return False
-    said = answer.value if "value" in answer.model_fields_set else None
+    value = answer.value if "value" in answer.model_fields_set else None
     if isinstance(fact, ReadingFact):
-        return fact.reading in (answer.reading, said)
+        return fact.reading in (answer.reading, value)
     if "field" in answer.model_fields_set:
         # Of columns with one header all but one are no field.
         return fact.field == answer.field or (fact.field is None and answer.header is not None)
-    chose_column = said is not None and _LETTERS.fullmatch(said) is not None
-    return "value" in answer.model_fields_set and (chose_column or fact.field == said)
+    chose_column = value is not None and _LETTERS.fullmatch(value) is not None
+    return "value" in answer.model_fields_set and (chose_column or fact.field == value)
 
 
 def _unknown(memory: Memory, facts: list[Decided], at: datetime) -> list[Decided]:

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import basename
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from core.caches import BoundedCache
 from core.decisions import MAX_DECISION_BYTES, Decision, DecisionInvalid, is_for
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AnswerDoubted, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PackageRefused
-from core.jobs import InputRef, Job, ObjectRef
+from core.jobs import InputRef, Job, ObjectRef, PinChanges
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
@@ -41,7 +41,7 @@ from runner.engine.contract import (
     OutputName,
     StagedFile,
 )
-from runner.engine.mapping.confirmed import ConfirmedHeaders
+from runner.engine.memory.confirmed import ConfirmedHeaders
 
 
 class StagedSource(Protocol):
@@ -58,7 +58,7 @@ MAX_PROFILE_BYTES = 1024 * 1024
 MAX_ROUNDS = 16  # results that may be made of one another's corrected rejects
 _NO_MEMORY = "there is none"
 _MOST_PLACES = 100  # at which a decision on a job of many inputs is looked for
-_KEPT_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
+_CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
@@ -328,7 +328,7 @@ class SeenMemories:
     """What was made of memories before, by their content: it takes longer to check and to index one than to use it."""
 
     def __init__(self) -> None:
-        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_KEPT_BYTES)
+        self._staged = BoundedCache[tuple[str, ...], StagedMemories](_CACHE_BYTES)
 
     def staged(self, bodies: Sequence[bytes], digests: tuple[str, ...]) -> StagedMemories:
         """Valid memories, the most specific last, as a box reads them."""
@@ -353,11 +353,11 @@ def indexed(bodies: Sequence[bytes]) -> StagedMemories:
     return StagedMemories(tuple(json.dumps(memory, ensure_ascii=False).encode() for memory in memories), index)
 
 
-def repinned(store: ObjectStore, job: Job) -> dict[str, Any]:
+def repinned(store: ObjectStore, job: Job) -> PinChanges:
     """The newest memories and the decision that is there now, for a new round of a job."""
     keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
-    pinned: dict[str, Any] = {"memories": memories}
+    pinned: PinChanges = {"memories": memories}
     found = [info for key in decision_places(job)[:_MOST_PLACES] if (info := store.head(key)) is not None]
     for info in sorted(found, key=lambda i: (i.modified, i.key)):  # the newest that fits
         if _read_decision(store, replace(job, decision=info.ref)) is not None:
@@ -408,7 +408,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
     return why
 
 
-def mended_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
+def corrected_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
     """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
     if report.verdict is not Verdict.MENDS:
         return None

@@ -18,7 +18,21 @@ from typing import Any
 
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.fairness import longest_run
-from core.jobs import Job, JobError, Retry, Review, State, ask, decide, load_job, move, since, start
+from core.jobs import (
+    CorrectionOf,
+    Job,
+    JobError,
+    PinChanges,
+    Retry,
+    Review,
+    State,
+    ask,
+    decide,
+    load_job,
+    move,
+    since,
+    start,
+)
 from core.keys import decision_place, job_folder
 from core.manifests import ReviewTerms
 from core.ports import Clock, Delivery, JobTable, Message, Refused, WorkQueue
@@ -57,6 +71,14 @@ _FINE = frozenset({Verdict.OK, Verdict.NEEDS_REVIEW, Verdict.CANCELLED, Verdict.
 # Waits until a leased job may have a box, or is killed: gets the job's longest run so far, and what returns the verdict
 # that killed it.
 Ready = Callable[[float, Callable[[], Verdict | None]], None]
+
+
+class _Facts(PinChanges, total=False):
+    """What an attempt found out, whatever its end."""
+
+    summary: dict[str, Any]
+    sandbox: dict[str, Any]
+    mends: CorrectionOf | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +146,7 @@ class Worker:
         with self._lock:
             unwritten = self._unwritten.get(delivery.message.job_id)
         if unwritten is not None:
-            self._settle(replace(unwritten, delivery=delivery))
+            self._write_result(replace(unwritten, delivery=delivery))
             return None
         job_id, record = delivery.message.job_id, delivery.record
         job = self.table.get(job_id) if record is None else load_job(record, job_id)
@@ -160,12 +182,12 @@ class Worker:
         self.queue.ack(delivery.receipt)
         return True
 
-    def settle(self) -> None:
+    def write_results(self) -> None:
         """Write results of attempts that could not be written before."""
         with self._lock:
             unwritten = list(self._unwritten.values())
         for one in unwritten:
-            self._settle(one)
+            self._write_result(one)
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a lost runner; returns its current row, whoever moved it."""
@@ -176,7 +198,7 @@ class Worker:
         with self._lock:
             unwritten = self._unwritten.get(job.job_id)
         if unwritten is not None and unwritten.held.is_of(job):
-            self._settle(unwritten)
+            self._write_result(unwritten)
             return self.table.get(job.job_id)
         # This runner owns it, but no slot runs it: its start was written and the answer lost.
         astray = lease is not None and lease.owner == self.presence.owner and not self.beats.holds(job)
@@ -249,7 +271,7 @@ class Worker:
         unwritten = Unwritten(held, outcome, delivery, began)
         with self._lock:
             self._unwritten[job.job_id] = unwritten
-        self._settle(unwritten)
+        self._write_result(unwritten)
 
     def _blameless(self, held: Held, verdict: Verdict) -> bool:
         """Whether an outage ended an attempt: any other job would have failed too."""
@@ -258,19 +280,19 @@ class Worker:
         box = verdict is Verdict.BOX_FAILED
         return (box or verdict is Verdict.STORE_FAILED) and self.surroundings.to_blame(box=box)
 
-    def _settle(self, unwritten: Unwritten) -> None:
+    def _write_result(self, unwritten: Unwritten) -> None:
         """Write the result of an attempt and carry out what follows; keep it if the table is down."""
         held, outcome = unwritten.held, unwritten.outcome
         job_id = held.job.job_id
         log = self.log.bind(**job_fields(held.job), attempt=held.job.attempts_total)
-        kept = False
+        is_down = False
         try:
             moved = self._commit(held, lambda j: self._after(j, outcome))
         except (StoreUnavailable, OSError, sqlite3.Error):
-            kept = True
+            is_down = True
             raise
         finally:
-            if not kept:
+            if not is_down:
                 with self._lock:
                     self._unwritten.pop(job_id, None)
         _record_attempt(
@@ -326,12 +348,15 @@ class Worker:
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
-        facts: dict[str, Any] = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
+        facts: _Facts = {"summary": summary, "sandbox": outcome.sandbox or job.sandbox, "mends": outcome.mends}
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories if verdict is Verdict.OK else outcome.pins.pinned
         if verdict is Verdict.OK:
             applied = outcome.pins.decision if outcome.pins is not None else None
-            facts |= {"decision": applied, "decided_at": outcome.given_at if applied is not None else job.decided_at}
+            facts |= {
+                "decision": applied,
+                "decided_at": outcome.decision_before_at if applied is not None else job.decided_at,
+            }
             check_published((file.name for file in outcome.files), succeeded=True)
             return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
         if verdict is Verdict.NEEDS_REVIEW:
@@ -354,10 +379,10 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
-    def _asked(self, job: Job, outcome: Outcome, facts: dict[str, Any]) -> Job:
+    def _asked(self, job: Job, outcome: Outcome, facts: _Facts) -> Job:
         """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
-        now, given = self.clock.now(), outcome.given
-        if job.decision is not None and (given is None or given.digest != job.decision.digest):
+        now, before = self.clock.now(), outcome.decision_before
+        if job.decision is not None and (before is None or before.digest != job.decision.digest):
             reason = f"decided by {job.decision.key} while it ran"
             return move(job, State.QUEUED, now=now, reason=reason, attempt=0, files=(), **facts)
         terms, pins = outcome.terms or ReviewTerms(), outcome.pins

@@ -8,7 +8,7 @@ import json
 import random
 from pathlib import Path
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
 
 KNOWLEDGE = json.loads((Path(__file__).parents[1] / "runner/engine/mapping/knowledge.json").read_text())

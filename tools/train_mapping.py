@@ -17,7 +17,7 @@ from runner.engine.mapping import evidence
 from runner.engine.mapping.evidence import NAMES, Weigher
 from runner.engine.mapping.profile import NAMES as SEEN
 from runner.engine.mapping.profile import profile
-from runner.engine.mapping.recall import Recall
+from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
 TARGET = Path(evidence.__file__).parent / "matcher.json"

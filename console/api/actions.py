@@ -48,12 +48,12 @@ class ActionLog:
                 if _DAY.fullmatch(folder) and folder < f"{ACTIONS}{first:%Y-%m-%d}/":
                     self._store.delete_prefix(folder)
 
-    def latest(self, most: int, *, tenant: str | None = None) -> list[dict[str, Any]]:
+    def latest(self, most: int, *, tenant: str | None = None) -> list[dict[str, object]]:
         """The newest entries, newest first; of one tenant where one is given."""
         seen = islice(self._entries(tenant), _MOST_READ)
         return list(islice((entry for entry in seen if tenant in (None, entry.get("tenant"))), most))
 
-    def _entries(self, tenant: str | None) -> Iterator[dict[str, Any]]:
+    def _entries(self, tenant: str | None) -> Iterator[dict[str, object]]:
         for day in sorted(self._store.level(ACTIONS).folders, reverse=True):
             named = (key for key in self._store.keys(day) if tenant is None or _is_of(key, tenant))
             for key in sorted(named, reverse=True):

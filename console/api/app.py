@@ -175,8 +175,8 @@ class Endpoint:
             )
         if self._page is not None and request.method == "GET" and wants_page(request):
             call = Call(request, context, principal)
-            given = await in_turn(call, self._page, call)
-            return given if isinstance(given, Response) else await given
+            answer = await in_turn(call, self._page, call)
+            return answer if isinstance(answer, Response) else await answer
         try:
             return await perform(operation, request, context, principal)
         finally:

@@ -50,31 +50,31 @@ class Bodies:
         self._memory: Counter[str] = Counter()
         self._disk: Counter[str] = Counter()
 
-    def take(self, who: str | None, size: int, *, on_disk: bool) -> None:
+    def reserve(self, who: str | None, size: int, *, on_disk: bool) -> None:
         """Count bytes of a caller; `who` None: only against all. Raises ProblemError if there is no room for them."""
-        kept = self._disk if on_disk else self._memory
+        counted = self._disk if on_disk else self._memory
         of_one, of_all = (DISK_OF_ONE * self.largest, DISK * self.largest) if on_disk else (MEMORY_OF_ONE, MEMORY)
-        if who is not None and kept[who] + size > of_one:
+        if who is not None and counted[who] + size > of_one:
             raise ProblemError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{of_one} bytes of requests that this caller has begun are not answered yet; finish those first",
                 headers=_RETRY,
             )
-        if on_disk and (kept.total() + size > of_all or shutil.disk_usage(self._spool).free < DISK_LEFT_FREE):
+        if on_disk and (counted.total() + size > of_all or shutil.disk_usage(self._spool).free < DISK_LEFT_FREE):
             raise ProblemError(
                 HTTPStatus.INSUFFICIENT_STORAGE, "no room is left for files on their way in; send this later"
             )
-        if kept.total() + size > of_all:
+        if counted.total() + size > of_all:
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many requests are arriving; send this later", headers=_RETRY
             )
-        kept[who or ""] += size
+        counted[who or ""] += size
 
-    def give_back(self, who: str | None, size: int, *, on_disk: bool) -> None:
-        kept = self._disk if on_disk else self._memory
-        kept[who or ""] -= size
-        if kept[who or ""] <= 0:
-            del kept[who or ""]
+    def release(self, who: str | None, size: int, *, on_disk: bool) -> None:
+        counted = self._disk if on_disk else self._memory
+        counted[who or ""] -= size
+        if counted[who or ""] <= 0:
+            del counted[who or ""]
 
 
 class ReceivedBody:
@@ -90,7 +90,7 @@ class ReceivedBody:
         self._seconds = float("inf")
         self._waited = 0.0
         self._ended = False  # nothing more to come, or nothing more to wait for
-        self._taken = {True: 0, False: 0}  # on the disk, in memory
+        self._reserved = {True: 0, False: 0}  # on the disk, in memory
         self.seen = 0
 
     def comes_from(self, who: str | None) -> None:
@@ -103,9 +103,9 @@ class ReceivedBody:
     def goes_to_disk(self) -> None:
         self._on_disk, self._most = True, self._bodies.largest
 
-    def keep_in_memory(self, size: int) -> None:
+    def count_in_memory(self, size: int) -> None:
         """Count a part of a body on the disk that is in memory as well."""
-        self._take(size, on_disk=False)
+        self._reserve(size, on_disk=False)
 
     async def receive(self) -> Message:
         if self._ended:
@@ -127,7 +127,7 @@ class ReceivedBody:
         self._see(message)
         if self.seen > self._most:
             raise self._over()
-        self._take(len(message.get("body", b"")), on_disk=self._on_disk)
+        self._reserve(len(message.get("body", b"")), on_disk=self._on_disk)
         return message
 
     async def read_away(self) -> None:
@@ -142,12 +142,12 @@ class ReceivedBody:
         return self._declared - self.seen
 
     def close(self) -> None:
-        for on_disk, size in self._taken.items():
-            self._bodies.give_back(self._who, size, on_disk=on_disk)
+        for on_disk, size in self._reserved.items():
+            self._bodies.release(self._who, size, on_disk=on_disk)
 
-    def _take(self, size: int, *, on_disk: bool) -> None:
-        self._bodies.take(self._who, size, on_disk=on_disk)
-        self._taken[on_disk] += size
+    def _reserve(self, size: int, *, on_disk: bool) -> None:
+        self._bodies.reserve(self._who, size, on_disk=on_disk)
+        self._reserved[on_disk] += size
 
     def _see(self, message: Message) -> None:
         self.seen += len(message.get("body", b""))
@@ -273,7 +273,7 @@ class _Form:
         if self._file is not None:
             self._file.write(data[start:end])
             return
-        self._body.keep_in_memory(end - start)
+        self._body.count_in_memory(end - start)
         self._text += data[start:end]
         if len(self._text) > self._field_bytes:
             raise _unreadable(f"field {self._name[:50]!r} is over {self._field_bytes} bytes")

@@ -26,7 +26,7 @@ from console.api.problems import ProblemError, respond
 CONNECTIONS = 1000
 LARGEST_HEAD = 32 * 1024
 HEAD_SECONDS = 10.0
-TAKE_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
+READER_SECONDS = 120.0  # how often an answer that waits for its reader is checked; windows open in large steps
 _SLOWEST = 1024  # bytes a second that a client has to read at
 ACCEPTED_AT_ONCE = 32  # more would come before any of them could make room
 _READ_AT_ONCE = 64 * 1024  # bytes; whatever nobody asks for yet stays in the system's buffers
@@ -115,13 +115,13 @@ class BoundedProtocol(H11Protocol):
         self._stop_awaiting_reader()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._keep_patience()
+        self._bound_silence()
         self._stop_awaiting_reader()
         self.all.closed(self)
         super().connection_lost(exc)
 
     def let_go(self) -> None:
-        self._keep_patience()
+        self._bound_silence()
         if self._is_waiting():
             self.all.works(self)  # nobody lets it go twice
             self.transport.close()
@@ -151,7 +151,7 @@ class BoundedProtocol(H11Protocol):
 
     def _await_head(self) -> None:
         if not self._is_waiting():
-            self._keep_patience()
+            self._bound_silence()
         elif self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self.let_go)
 
@@ -162,10 +162,10 @@ class BoundedProtocol(H11Protocol):
     def _await_reader(self, before: int | None) -> None:
         """`before`: how many bytes were left at the last check. While we keep any of them nothing is added."""
         left = self.transport.get_write_buffer_size() + self._unacknowledged()
-        if before is not None and left > before - TAKE_SECONDS * _SLOWEST:
+        if before is not None and left > before - READER_SECONDS * _SLOWEST:
             self.transport.abort()
         else:
-            self._unread = self.loop.call_later(TAKE_SECONDS, self._await_reader, left)
+            self._unread = self.loop.call_later(READER_SECONDS, self._await_reader, left)
 
     def _unacknowledged(self) -> int:
         """Bytes that the system has taken and the client's has not."""
@@ -184,7 +184,7 @@ class BoundedProtocol(H11Protocol):
         cycle: Any = self.cycle
         return cycle is None or bool(cycle.response_complete)
 
-    def _keep_patience(self) -> None:
+    def _bound_silence(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None

@@ -31,7 +31,7 @@ from core.ports import ObjectInfo, ObjectStore
 
 LINK_SECONDS = 600
 SPOOL_PREFIX = "console-"
-_KEPT_BYTES = 2 * 1024**3
+_SPOOL_BYTES = 2 * 1024**3
 _LARGEST = 1 << 40
 _IN_USE_SECONDS = 60.0
 _BLOCK = 1024 * 1024
@@ -51,10 +51,10 @@ _SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data
 class Spool:
     """A folder of files that were fetched or made, by what they hold; the oldest go when there are too many bytes."""
 
-    def __init__(self, folder: Path, *, most: int = _KEPT_BYTES) -> None:
+    def __init__(self, folder: Path, *, most: int = _SPOOL_BYTES) -> None:
         self.folder = folder
         self._most = most
-        self._kept: OrderedDict[str, tuple[int, float]] = OrderedDict()  # size, and when it was asked for last
+        self._stored: OrderedDict[str, tuple[int, float]] = OrderedDict()  # size, and when it was asked for last
         self._making: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         folder.mkdir(parents=True)
@@ -73,7 +73,7 @@ class Spool:
                     half.replace(path)
                 finally:
                     half.unlink(missing_ok=True)
-            self._keep(path)
+            self._store(path)
         return path
 
     def close(self) -> None:
@@ -99,18 +99,18 @@ class Spool:
         with self._lock:
             self._making.pop(name, None)
 
-    def _keep(self, path: Path) -> None:
+    def _store(self, path: Path) -> None:
         with self._lock:
             now = time.monotonic()
-            self._kept[path.name] = (path.stat().st_size, now)
-            self._kept.move_to_end(path.name)
-            left = sum(size for size, _ in self._kept.values())
-            for name, (size, asked) in list(self._kept.items()):
+            self._stored[path.name] = (path.stat().st_size, now)
+            self._stored.move_to_end(path.name)
+            left = sum(size for size, _ in self._stored.values())
+            for name, (size, asked) in list(self._stored.items()):
                 if left <= self._most or now - asked < _IN_USE_SECONDS:
                     break
                 # Whoever reads it now reads on; whoever is about to open it asked a moment ago.
                 (self.folder / name).unlink(missing_ok=True)
-                del self._kept[name]
+                del self._stored[name]
                 left -= size
 
 

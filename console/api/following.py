@@ -100,10 +100,10 @@ class Followers:
                         piece = bytes(followed.log[after : after + _SENT_AT_ONCE])
                         last = after + len(piece) == len(followed.log) and followed.done
                         long = len(piece) == _SENT_AT_ONCE and b"\n" not in piece
-                        text, taken = log_text(piece, whole=last or long)
-                        if not taken:
+                        text, length = log_text(piece, whole=last or long)
+                        if not length:
                             break
-                        after += taken
+                        after += length
                         yield _event("log", {"text": text, "after": after}, name=f"{fence}.{after}")
                     if followed.done:
                         yield _event("end", facts, name=f"{fence}.{after}")
@@ -238,7 +238,7 @@ def resume(last: str | None) -> tuple[int, int]:
     return -1, 0
 
 
-def _facts(job: Job) -> dict[str, Any]:
+def _facts(job: Job) -> dict[str, object]:
     return {
         "job_id": job.job_id,
         "state": str(job.state),
@@ -249,7 +249,7 @@ def _facts(job: Job) -> dict[str, Any]:
     }
 
 
-def _event(kind: str, data: dict[str, Any], *, name: str | None = None) -> str:
+def _event(kind: str, data: dict[str, object], *, name: str | None = None) -> str:
     head = f"id: {name}\n" if name is not None else ""
     return f"{head}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 

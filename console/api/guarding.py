@@ -81,9 +81,9 @@ class Rates:
             if len(self._buckets) > _BUCKETS:
                 self._buckets.clear()
             left = self.left(who, rate, burst)
-            taken = left >= 1.0
-            self._buckets[who] = _Bucket(left - 1.0 if taken else left, self._clock.steady())
-            return 0.0 if taken else (1.0 - left) / rate
+            allowed = left >= 1.0
+            self._buckets[who] = _Bucket(left - 1.0 if allowed else left, self._clock.steady())
+            return 0.0 if allowed else (1.0 - left) / rate
 
 
 class Guard:
@@ -204,10 +204,10 @@ def token_of(request: Request) -> str | None:
             raise unauthorized("this Authorization is not understood; send `Authorization: Bearer <token>`")
         return word.strip()
     try:
-        kept = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+        cookie = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return None
-    return kept.value if kept is not None and kept.value else None
+    return cookie.value if cookie is not None and cookie.value else None
 
 
 def unauthorized(detail: str) -> ProblemError:

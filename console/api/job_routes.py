@@ -3,7 +3,6 @@
 import hashlib
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
@@ -36,8 +35,8 @@ async def submit(call: Call) -> Answer:
         body: models.KeysBody = call.body
         return await in_turn(call, _submit_keys, call, body)
     with call.context.spool.scratch() as scratch:
-        given = await read_form(call.request, scratch, files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
-        return await in_turn(call, _submit_form, call, given)
+        parts = await read_form(call.request, scratch, files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
+        return await in_turn(call, _submit_form, call, parts)
 
 
 def _submit_keys(call: Call, body: models.KeysBody) -> Response:
@@ -54,9 +53,9 @@ def _submit_keys(call: Call, body: models.KeysBody) -> Response:
     return _accepted(call, context.submissions.once(call.principal, key, lambda: asked, act))
 
 
-def _submit_form(call: Call, given: list[Part]) -> Response:
+def _submit_form(call: Call, parts: list[Part]) -> Response:
     context = call.context
-    submission = read_submission(given, context.stack.settings.worker_fsize_mb)
+    submission = read_submission(parts, context.stack.settings.worker_fsize_mb)
     _check_tenant(call, submission.tenant)
 
     def act() -> Accepted:
@@ -77,11 +76,11 @@ def _accepted(call: Call, done: Accepted) -> Response:
     return Response(json_bytes(done.shape()), status_code=202, headers=headers, media_type="application/json")
 
 
-def read_submission(given: list[Part], megabytes: int = 1024) -> HttpDrop:
+def read_submission(parts: list[Part], megabytes: int = 1024) -> HttpDrop:
     """The form's parts as a drop."""
     words: dict[str, str] = {}
     files: dict[str, Path] = {}
-    for name, value in given:
+    for name, value in parts:
         if name == "files" and isinstance(value, ReceivedFile):
             called = file_name(value.filename)
             if called in files:
@@ -193,7 +192,7 @@ def list_jobs(call: Call) -> Answer:
     return Response(body, media_type="application/json")
 
 
-def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, Any]:
+def _listed(call: Call, query: JobQuery, limit: int, cursor: str | None, asked: str | None) -> dict[str, object]:
     if asked is not None and not call.principal.sees(asked):
         return {"jobs": [], "newer": [], "cursor": None}
     try:
@@ -212,7 +211,7 @@ def show_job(call: Call) -> Answer:
     return view(call, job)
 
 
-def view(call: Call, job: Job) -> dict[str, Any]:
+def view(call: Call, job: Job) -> dict[str, object]:
     """A job's record, its timeline, and where the rest is."""
     at = f"/jobs/{job.job_id}"
     parts = ("artifact", "output", "logs", "result.zip", "files")
@@ -260,14 +259,14 @@ async def logs(call: Call) -> Answer:
 def _log_piece(call: Call, job: Job, after: int) -> Answer:
     ended = job.ended and not job.unpublished
     raw = call.context.facade.log(job, after)[:_LOG_PIECE]
-    text, taken = log_text(
+    text, length = log_text(
         raw, whole=(ended and len(raw) < _LOG_PIECE) or (b"\n" not in raw[:_LOG_PIECE] and len(raw) == _LOG_PIECE)
     )
     return {
         "job_id": job.job_id,
         "state": str(job.state),
         "text": text,
-        "after": after + taken,
+        "after": after + length,
         "ended": ended and len(raw) < _LOG_PIECE,
     }
 

@@ -41,11 +41,11 @@ Time = Annotated[
 ]
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class JobFilter(Given):
+class JobFilter(RequestModel):
     """Which jobs; all that is given must hold."""
 
     state: Annotated[list[State], BeforeValidator(_listed)] | None = Field(default=None, max_length=20)
@@ -86,7 +86,7 @@ class JobsQuery(JobFilter):
     cursor: Cursor | None = None
 
 
-class OverviewQuery(Given):
+class OverviewQuery(RequestModel):
     tenant: Tenant | None = None
 
 
@@ -95,21 +95,21 @@ class PageQuery(OverviewQuery):
     cursor: Cursor | None = None
 
 
-class LogQuery(Given):
+class LogQuery(RequestModel):
     after: int = Field(default=0, ge=0, le=2**40, description="bytes of the log that the caller has; for polling")
     follow: bool = Field(default=False, description="answer with server-sent events, as Accept: text/event-stream does")
 
 
-class FileQuery(Given):
+class FileQuery(RequestModel):
     name: str = Field(default="normalized.xlsx", min_length=1, max_length=200, description="one of the job's files")
     inline: bool = Field(default=False, description="to be shown, not saved")
 
 
-class RemoveQuery(Given):
+class RemoveQuery(RequestModel):
     keep_input: bool = False
 
 
-class KeysBody(Given):
+class KeysBody(RequestModel):
     """Files that are already in the inbox, and the manifest among them or given here."""
 
     tenant: Tenant
@@ -133,7 +133,7 @@ class DropForm(BaseModel):
     data_time: str | None = Field(default=None, description="the data's own time, ISO 8601")
 
 
-class UploadBody(Given):
+class UploadBody(RequestModel):
     """Files that will be put into the inbox directly."""
 
     tenant: Tenant
@@ -141,7 +141,7 @@ class UploadBody(Given):
     names: list[Annotated[str, Field(min_length=1, max_length=255)]] = Field(min_length=1, max_length=200)
 
 
-class ActBody(Given):
+class ActBody(RequestModel):
     """One act on every job that matches."""
 
     act: Literal["retry", "cancel", "reset", "remove"]
@@ -150,24 +150,24 @@ class ActBody(Given):
     cursor: Cursor | None = None
 
 
-class DecideBody(Given):
+class DecideBody(RequestModel):
     """Answers to the questions of a review; docs/guides/review.md."""
 
-    answers: list[dict[str, Any]] = Field(default=[], max_length=2000)
+    answers: list[dict[str, object]] = Field(default=[], max_length=2000)
     accept: bool = Field(default=False, description="take the likeliest answer to whatever is not answered here")
     remember: bool = True
 
 
-class PauseBody(Given):
+class PauseBody(RequestModel):
     tenant: Tenant | None = None
     workflow: Word | None = None
 
 
-class SessionBody(Given):
+class SessionBody(RequestModel):
     token: str = Field(min_length=1, max_length=200)
 
 
-class ForgetBody(Given):
+class ForgetBody(RequestModel):
     """What a memory is to forget: whatever fits all that is given of `header` and `sender`."""
 
     tenant: Tenant
@@ -176,7 +176,7 @@ class ForgetBody(Given):
     sender: str | None = Field(default=None, max_length=1000)  # a folder; empty: the tenant's top
 
     @model_validator(mode="after")
-    def _says_what(self) -> "ForgetBody":
+    def _names_something(self) -> "ForgetBody":
         if self.header is None and self.sender is None:
             raise ValueError("say what is to be forgotten: a header, or a sender")
         return self
@@ -212,7 +212,7 @@ class JobRecord(Shape):
     created_at: float
     rev: int
     outputs: str
-    error: dict[str, Any] | None
+    error: dict[str, object] | None
 
 
 class NewerRecord(Shape):
@@ -223,7 +223,7 @@ class NewerRecord(Shape):
     workflow: str
     state: str
     created_at: float
-    newer: dict[str, Any]
+    newer: dict[str, object]
 
 
 class JobList(Shape):
@@ -318,7 +318,7 @@ class PauseList(Shape):
 
 class ReviewRecord(Shape):
     job: JobRecord
-    review: dict[str, Any] | None = Field(description="null if there is none or it is over 4 MiB; download it then")
+    review: dict[str, object] | None = Field(description="null if there is none or it is over 4 MiB; download it then")
 
 
 class ReviewList(Shape):
@@ -332,7 +332,7 @@ class MemoryRecord(Shape):
     workflow: str
     version: str
     size: int
-    memory: dict[str, Any] | None = Field(description="null if it is over 4 MiB or does not validate")
+    memory: dict[str, object] | None = Field(description="null if it is over 4 MiB or does not validate")
 
 
 class MemoryList(Shape):
@@ -349,7 +349,7 @@ class Overview(Shape):
         description="whether `tenants` (and `states` of one tenant) count all jobs: a large DynamoDB table counts the "
         "newest of them, so that there are at least so many"
     )
-    queue: dict[str, Any] | None
+    queue: dict[str, object] | None
     trouble: str = Field(description="why `queue` is null though the caller may see it: the queue does not answer")
     pauses: list[PauseRecord]
 
@@ -365,7 +365,7 @@ class SenderList(Shape):
 
 
 class ActionList(Shape):
-    actions: list[dict[str, Any]]
+    actions: list[dict[str, object]]
 
 
 class Signed(Shape):

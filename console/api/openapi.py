@@ -26,10 +26,13 @@ _ABOUT = (
 )
 
 
-def document(operations: Iterable[Operation] = OPERATIONS) -> dict[str, Any]:
+JsonSchema = dict[str, Any]  # as pydantic makes it
+
+
+def document(operations: Iterable[Operation] = OPERATIONS) -> dict[str, object]:
     operations = tuple(operations)
     schemas = _Schemas(operations)
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         path = re.sub(r"\{(\w+):path\}", r"{\1}", operation.path)
         paths.setdefault(path, {})[operation.method.lower()] = _described(operation, schemas)
@@ -51,25 +54,23 @@ class _Schemas:
     """The models' schemas under their names."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
-        taken = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
-        given = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
-        wanted: list[Any] = [(m, "validation") for m in taken] + [(m, "serialization") for m in given - taken]
+        requests = {m for o in operations for m in (o.query, o.body, o.form) if m is not None}
+        answers = {m for o in operations for m in o.answers.values() if isinstance(m, type)} | {ProblemDocument}
+        wanted: list[Any] = [(m, "validation") for m in requests] + [(m, "serialization") for m in answers - requests]
         wanted.sort(key=lambda one: one[0].__name__)
         self._refs, made = models_json_schema(wanted, ref_template=_REF)
-        self.all = dict(sorted(made["$defs"].items()))
+        self.all: dict[str, JsonSchema] = dict(sorted(made["$defs"].items()))
 
-    def ref(self, model: type[BaseModel]) -> dict[str, Any]:
+    def ref(self, model: type[BaseModel]) -> dict[str, str]:
         found = self._refs.get((model, "validation")) or self._refs[model, "serialization"]
         return dict(found)
 
-    def of(self, model: type[BaseModel]) -> dict[str, Any]:
-        name = self.ref(model)["$ref"].rpartition("/")[2]
-        schema: dict[str, Any] = self.all[name]
-        return schema
+    def of(self, model: type[BaseModel]) -> JsonSchema:
+        return self.all[self.ref(model)["$ref"].rpartition("/")[2]]
 
 
-def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
-    spec: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary}
+def _described(operation: Operation, schemas: _Schemas) -> dict[str, object]:
+    spec: dict[str, object] = {"operationId": operation.name, "summary": operation.summary}
     parameters = [*_path_parameters(operation), *_query_parameters(operation, schemas)]
     parameters += [
         {"name": name, "in": "header", "description": about, "schema": {"type": "string", "maxLength": 200}}
@@ -77,7 +78,7 @@ def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     ]
     if parameters:
         spec["parameters"] = parameters
-    contents: dict[str, Any] = {}
+    contents: dict[str, object] = {}
     if operation.body is not None:
         contents["application/json"] = {"schema": schemas.ref(operation.body)}
     if operation.form is not None:
@@ -94,12 +95,12 @@ def _described(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     return spec
 
 
-def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+def _path_parameters(operation: Operation) -> list[dict[str, object]]:
     names = re.findall(r"\{(\w+)(?::path)?\}", operation.path)
     return [{"name": name, "in": "path", "required": True, "schema": _PARAMETERS[name]} for name in names]
 
 
-def _query_parameters(operation: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
+def _query_parameters(operation: Operation, schemas: _Schemas) -> list[dict[str, object]]:
     if operation.query is None:
         return []
     schema = schemas.of(operation.query)
@@ -110,29 +111,29 @@ def _query_parameters(operation: Operation, schemas: _Schemas) -> list[dict[str,
     ]
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+def _plain(schema: JsonSchema) -> JsonSchema:
     """A parameter is left out, never null."""
     choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     if len(choices) != 1:
         return schema
     rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
-    one: dict[str, Any] = rest | choices[0]
-    return one
+    return {**rest, **choices[0]}
 
 
-def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
+def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[str, object]:
+    responses: dict[str, object] = {}
     for status, answer in operation.answers.items():
-        one: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+        contents: dict[str, object] = {}
         if isinstance(answer, str):
-            one["content"] = {answer.partition(";")[0]: {"schema": _bytes(answer)}}
+            contents[answer.partition(";")[0]] = {"schema": _bytes(answer)}
         elif answer is not None:
-            one["content"] = {"application/json": {"schema": schemas.ref(answer)}}
-        responses[str(status)] = one
-    if operation.name == "logs":
-        responses["200"]["content"]["text/event-stream"] = {"schema": {"type": "string"}}
-    if operation.path == "/":
-        responses["200"]["content"]["text/html"] = {"schema": {"type": "string"}}
+            contents["application/json"] = {"schema": schemas.ref(answer)}
+        if status == HTTPStatus.OK and operation.name == "logs":
+            contents["text/event-stream"] = {"schema": {"type": "string"}}
+        if status == HTTPStatus.OK and operation.path == "/":
+            contents["text/html"] = {"schema": {"type": "string"}}
+        described: dict[str, object] = {"description": HTTPStatus(status).phrase}
+        responses[str(status)] = described | {"content": contents} if contents else described
     problems = {*_ALWAYS, *operation.also, *((400,) if asks else ())}
     if operation.right is not None:
         problems.add(403)
@@ -142,7 +143,7 @@ def _responses(operation: Operation, schemas: _Schemas, *, asks: bool) -> dict[s
     return responses
 
 
-def _bytes(media: str) -> dict[str, Any]:
+def _bytes(media: str) -> dict[str, object]:
     if media.startswith("application/json"):
         return {}
     return {"type": "string"} if media.startswith("text/") else {"type": "string", "format": "binary"}

@@ -17,8 +17,9 @@ from console.api.access import Permission, Principal
 from console.api.bodies import LARGEST_IN_MEMORY
 from console.api.problems import ProblemError
 from console.api.spans import RequestSpan
-from core.budget import Budget, mistakes, parse, validate
+from core.budget import Budget, mistakes, validate
 from core.errors import Problem
+from infra.parsing import parse_body
 
 if TYPE_CHECKING:
     from console.api.context import ApiContext
@@ -76,29 +77,29 @@ async def perform(operation: Operation, request: Request, context: "ApiContext",
     """Check what came in, call the handler, turn what it gives into an answer."""
     query = body = None
     if operation.query is not None:
-        query = checked(operation.query, _plain(request), "query parameter")
+        query = checked(operation.query, query_values(request), "query parameter")
     if operation.body is not None and not _is_form(request, operation):
         body = await read_json(operation.body, request)
     call = Call(request, context, principal, query, body)
     if inspect.iscoroutinefunction(operation.handler):
-        given = await operation.handler(call)
+        answer = await operation.handler(call)
     else:
-        given = await in_turn(call, operation.handler, call)
-    return as_response(given, next(iter(operation.answers), 200))
+        answer = await in_turn(call, operation.handler, call)
+    return as_response(answer, next(iter(operation.answers), 200))
 
 
-async def in_turn(call: Call, act: Callable[..., T], *given: Any) -> T:
+async def in_turn(call: Call, act: Callable[..., T], *arguments: Any) -> T:
     """Run something for a request in a thread, once its caller has one to spare."""
     async with call.context.guard.turn(call.principal):
-        return await run_in_threadpool(act, *given)
+        return await run_in_threadpool(act, *arguments)
 
 
-def as_response(given: Any, status: int) -> Response:
-    if isinstance(given, Response):
-        return given
-    if isinstance(given, BaseModel):
-        return Response(given.model_dump_json(), status_code=status, media_type="application/json")
-    return Response(json_bytes(given), status_code=status, media_type="application/json")
+def as_response(answer: Any, status: int) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if isinstance(answer, BaseModel):
+        return Response(answer.model_dump_json(), status_code=status, media_type="application/json")
+    return Response(json_bytes(answer), status_code=status, media_type="application/json")
 
 
 def json_bytes(value: Any) -> bytes:
@@ -124,15 +125,15 @@ async def read_json(model: type[Model], request: Request) -> Model:
 
 
 def _read_body(model: type[Model], body: bytes) -> Model | list[Problem]:
-    found = parse(body, BUDGET, twins=True)
-    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, tell=_described)
+    found = parse_body(body, BUDGET)
+    return found if isinstance(found, list) else validate(model, found.raw, values=found.values, wording=_described)
 
 
 def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        found = mistakes(error, model, tell=_described)
+        found = mistakes(error, model, wording=_described)
     raise _invalid(found, what)
 
 
@@ -150,16 +151,13 @@ def _invalid(problems: list[Problem], what: str) -> ProblemError:
     )
 
 
-def _plain(request: Request) -> dict[str, Any]:
-    """The query as a mapping; a name given several times is a list."""
-    found: dict[str, Any] = {}
+def query_values(request: Request, *, empty: bool = True) -> dict[str, str | list[str]]:
+    """The query as a mapping; a name that occurs several times has a list. `empty`: also fields without a value."""
+    found: dict[str, list[str]] = {}
     for name, value in request.query_params.multi_items():
-        found[name] = (
-            [*found[name], value]
-            if isinstance(found.get(name), list)
-            else ([found[name], value] if name in found else value)
-        )
-    return found
+        if value or empty:
+            found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _is_form(request: Request, operation: Operation) -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import json
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -25,7 +26,7 @@ from core.ports import JobQuery, ObjectInfo, Pause
 from infra import meters, own_code
 from infra.parsing import check_memory, read_decision
 from infra.prometheus_text import CONTENT_TYPE
-from infra.reviews import put_decision
+from infra.reviews import DecisionBody, put_decision
 
 _ANSWER_BYTES = 4 * 1024 * 1024  # of the documents in one answer
 SESSION_SECONDS = 12 * 3600
@@ -41,7 +42,7 @@ def overview(call: Call) -> Answer:
     return overview_shape(call, call.query.tenant)
 
 
-def overview_shape(call: Call, asked: str | None) -> dict[str, Any]:
+def overview_shape(call: Call, asked: str | None) -> dict[str, object]:
     facts = call.context.facade.overview(_tenant(call, asked))
     queue, recent = facts.queue, facts.recent
     return {
@@ -118,13 +119,13 @@ def decide(call: Call) -> Answer:
     try:
         key = put_decision(call.context.stack.store, job, decision)
     except PreconditionFailed:
-        said = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
-        raise ProblemError(HTTPStatus.CONFLICT, said) from None
+        problem = f"somebody else decided on {job.job_id} in the meantime; check it and repeat"
+        raise ProblemError(HTTPStatus.CONFLICT, problem) from None
     call.context.submissions.scan([key], trace=call.span.trace)
     return {"job_id": job.job_id, "decision": key}
 
 
-def decision_document(call: Call, job: Job) -> dict[str, Any]:
+def decision_document(call: Call, job: Job) -> DecisionBody:
     """The caller's answers about a job, as a decision says them."""
     return {
         "decision": 1,
@@ -270,15 +271,25 @@ def _tenant(call: Call, asked: str | None) -> str | None:
 
 
 def _get(path: str, handler: Any, summary: str, answer: Any, **more: Any) -> Operation:
-    given = {"right": Permission.READ, "name": handler.__name__} | more
-    return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **given)
+    usual = {"right": Permission.READ, "name": handler.__name__} | more
+    return Operation(method="GET", path=path, handler=handler, summary=summary, answers={200: answer}, **usual)
 
 
 def _post(  # noqa: PLR0917 - read as a table below
     path: str, handler: Any, summary: str, right: Permission | None, body: Any, answer: Any, **more: Any
 ) -> Operation:
-    given: dict[str, Any] = {"name": handler.__name__, "answers": {200: answer}, "also": (403, 413, 415)} | more
-    return Operation(method="POST", path=path, handler=handler, summary=summary, right=right, body=body, **given)
+    usual = Operation(
+        method="POST",
+        path=path,
+        name=handler.__name__,
+        handler=handler,
+        summary=summary,
+        right=right,
+        body=body,
+        answers={200: answer},
+        also=(403, 413, 415),
+    )
+    return replace(usual, **more)
 
 
 _OF = models.OverviewQuery

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from console.api.access import Principal
 from console.api.problems import ProblemError
@@ -63,7 +63,7 @@ class Accepted:
     jobs: list[Job] = field(default_factory=list)
     repeated: bool = False  # an answer to the same request before
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> dict[str, object]:
         return {"keys": self.keys, "jobs": [job_shape(job) for job in self.jobs]}
 
 
@@ -185,9 +185,9 @@ class Submissions:
             if known is not None:
                 return self._repeat(place_of, known, asked, act)
         target = _places(name, now)[0]
-        begun = {"asked": asked, "begun_at": now}
+        begun = _Known(asked, [], None, now)
         try:
-            self._stack.store.put(target, json.dumps(begun).encode(), if_absent=True)
+            self._stack.store.put(target, json.dumps({"asked": asked, "begun_at": now}).encode(), if_absent=True)
         except PreconditionFailed:
             return self._repeat(target, self._known(target) or begun, asked, act)
         return self._finish(target, asked, act)
@@ -195,9 +195,9 @@ class Submissions:
     def tidy(self) -> None:
         """Forget answers to requests of more than a day ago."""
         today = datetime.fromtimestamp(self._stack.clock.now(), UTC)
-        kept = {f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/" for n in (-1, 0, 1)}
+        recent = {f"{REQUESTS}{(today - timedelta(days=n)):%Y-%m-%d}/" for n in (-1, 0, 1)}
         for folder in self._stack.store.level(REQUESTS).folders:
-            if folder not in kept:
+            if folder not in recent:
                 self._stack.store.delete_prefix(folder)
 
     def _finish(self, target: str, asked: str, act: Callable[[], Accepted]) -> Accepted:
@@ -210,27 +210,39 @@ class Submissions:
         self._stack.store.put(target, json.dumps(answer).encode())
         return done
 
-    def _repeat(self, target: str, known: dict[str, Any], asked: str, act: Callable[[], Accepted]) -> Accepted:
-        if known.get("asked") != asked:
+    def _repeat(self, target: str, known: "_Known", asked: str, act: Callable[[], Accepted]) -> Accepted:
+        if known.asked != asked:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 "this Idempotency-Key was used for another request within the last day; take another key",
             )
-        if "jobs" in known:
-            found = self._stack.table.get_all(known["jobs"])
-            return Accepted(known["keys"], [found[one] for one in known["jobs"] if one in found], repeated=True)
-        if self._stack.clock.now() - float(known.get("begun_at", 0.0)) < _BEGUN_SECONDS:
+        if known.jobs is not None:
+            found = self._stack.table.get_all(known.jobs)
+            return Accepted(known.keys, [found[one] for one in known.jobs if one in found], repeated=True)
+        if self._stack.clock.now() - known.begun_at < _BEGUN_SECONDS:
             raise ProblemError(
                 HTTPStatus.CONFLICT, "the same request is in progress; try again", headers={"Retry-After": "2"}
             )
         return self._finish(target, asked, act)  # whoever began it has died; doing it twice makes the same jobs
 
-    def _known(self, key: str) -> dict[str, Any] | None:
+    def _known(self, key: str) -> "_Known | None":
         try:
             read = json.loads(self._stack.store.read(key, limit=_LIMIT))
         except (ObjectMissing, ValueError, RecursionError):
             return None
-        return read if isinstance(read, dict) else None
+        if not isinstance(read, dict):
+            return None
+        keys, jobs, begun = read.get("keys", []), read.get("jobs"), read.get("begun_at", 0.0)
+        return _Known(read.get("asked"), keys, jobs, float(begun))
+
+
+class _Known(NamedTuple):
+    """What was stored of a request under its Idempotency-Key."""
+
+    asked: str | None
+    keys: list[str]
+    jobs: list[str] | None  # None: it was begun and not finished
+    begun_at: float
 
 
 def file_name(raw: str | None) -> str:

@@ -38,7 +38,7 @@ def scope_words(tenant: str | None, workflow: str | None) -> str:
     return f"tenant {tenant}" if workflow is None else f"workflow {workflow} of tenant {tenant}"
 
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 def follow(
@@ -65,7 +65,7 @@ def follow(
                 known[job.job_id] = facts
                 seen(job)
             each(job)
-        left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - time.monotonic())
+        left = _POLL_SECONDS if until is None else min(_POLL_SECONDS, until - time.monotonic())
         if all(is_at_rest(job) for job in jobs) or left <= 0:
             return jobs
         table.wait(left)
@@ -88,7 +88,7 @@ def act(
     job_ids: Iterable[str], change: Callable[[str], Job], *, out: Printer, done: Callable[[Job], str] = _new_state
 ) -> int:
     """Run an action on every job; one that fails is reported and does not stop the others."""
-    code, results = Exit.OK, []
+    code, results = Exit.OK, list[dict[str, object]]()
     for job_id in job_ids:
         try:
             job = change(job_id)

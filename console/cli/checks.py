@@ -66,11 +66,13 @@ def check_settings() -> Iterator[Check]:
                 "settings", WRONG, line, f"correct or unset {variable}; docs/reference/settings.md lists all of them"
             )
     else:
-        given = sorted(v for v in os.environ if v.startswith(PREFIX))
+        variables = sorted(v for v in os.environ if v.startswith(PREFIX))
         yield Check(
             "settings",
             OK,
-            f"{len(given)} set by ADE_* variables: {', '.join(given)}" if given else "all at their defaults",
+            f"{len(variables)} set by ADE_* variables: {', '.join(variables)}"
+            if variables
+            else "all at their defaults",
         )
     known = [PREFIX + name.upper() for name in Settings.__dataclass_fields__]
     for variable in unknown_variables(os.environ):
@@ -389,7 +391,7 @@ def check_results(stack: Stack) -> Iterator[Check]:
         page = stack.table.page(JobQuery(states=AUDITED), limit=_MOST_CHECKED, cursor=cursor)
         for job in page.jobs:
             found["checked"] += 1
-            match audit.look_at(job):
+            match audit.check(job):
                 case audit_results.RESTORED:
                     yield Check("results", WARNING, f"{job.job_id}: outputs were missing and are put back")
                 case audit_results.RUN_AGAIN:

@@ -73,8 +73,8 @@ class ConsoleProcess:
         )
         assert child.stdin is not None  # noqa: S101
         assert child.stdout is not None  # noqa: S101
-        told = threading.Thread(target=self._pass_on, args=(child.stdout,), daemon=True)
-        told.start()
+        forwarding = threading.Thread(target=self._pass_on, args=(child.stdout,), daemon=True)
+        forwarding.start()
         ended = os.pidfd_open(child.pid)
         try:
             select.select([ended, self._read], [], [])
@@ -86,7 +86,7 @@ class ConsoleProcess:
                 return child.wait()
         finally:
             os.close(ended)
-            told.join(_END_SECONDS)
+            forwarding.join(_END_SECONDS)
             child.stdout.close()
 
     def _pass_on(self, lines: IO[str]) -> None:

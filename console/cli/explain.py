@@ -5,7 +5,7 @@ from pathlib import Path
 
 from core.errors import AdeError
 from core.ports import ObjectStore
-from runner.engine.explain import explain, left_out, reading
+from runner.engine.pages.explain import explain, left_out, reading
 
 _LIMIT = 256 * 1024 * 1024
 _STATUS_LIMIT = 64 * 1024 * 1024

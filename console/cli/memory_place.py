@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, workflow: bool) -> None:
 
 def place_of(args: argparse.Namespace, workflow: str | None) -> MemoryPlace:
     """The memory that the arguments name."""
-    given = [name for name in ("memory", "tenant", "key") if getattr(args, name) is not None]
-    if len(given) != 1:
+    named = [name for name in ("memory", "tenant", "key") if getattr(args, name) is not None]
+    if len(named) != 1:
         raise UsageError("which memory? give one of --memory FILE, --tenant T (with its workflow) or --key KEY")
     if args.memory is not None:
         return MemoryPlace(file=args.memory)

@@ -47,7 +47,7 @@ def metrics_shown(stack: Stack, owner: str = "") -> Iterator[None]:
             server = MetricsServer(stack.settings.metrics_listen, stack.telemetry.meters)
             shown.callback(server.close)
         if owner:
-            shown.callback(stack.telemetry.meters.keep(stack.run_dir / owner / SNAPSHOT))
+            shown.callback(stack.telemetry.meters.write_to(stack.run_dir / owner / SNAPSHOT))
         yield
 
 

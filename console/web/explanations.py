@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from runner.engine import drawing
+from runner.engine.pages import drawing
 
 _PAGE = 100
 _NOTHING = Markup("")
@@ -45,7 +45,7 @@ class FindingFilter:
 
 @dataclass(frozen=True, slots=True)
 class FindingList:
-    shown: list[dict[str, Any]]
+    shown: list[dict[str, object]]
     fitting: int
     total: int
     start: int
@@ -73,7 +73,7 @@ class Explanation:
     passes: tuple[tuple[str, float], ...] = ()
 
 
-def explanation(artifact: dict[str, Any] | None, wanted: FindingFilter, *, link: str = "") -> Explanation | None:
+def explanation(artifact: Mapping[str, Any] | None, wanted: FindingFilter, *, link: str = "") -> Explanation | None:
     """What to show of an artifact; None: there is none. `link`: where the marks of the grid lead."""
     if artifact is None:
         return None
@@ -83,7 +83,7 @@ def explanation(artifact: dict[str, Any] | None, wanted: FindingFilter, *, link:
         return Explanation(trouble="artifact.json is not one that this version understands; download it instead")
 
 
-def _explained(artifact: dict[str, Any], wanted: FindingFilter, link: str) -> Explanation:
+def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) -> Explanation:
     decision = artifact.get("decision") or {}
     return Explanation(
         summary=artifact["summary"],

@@ -89,8 +89,8 @@ def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Respons
     if "all" not in form:
         return _report(call, act, back, len(ids), job_routes.act_on_some(call, act, ids))
     sure = "sure" in form
-    given = {"act": act, "filter": chosen, "dry_run": not sure, "cursor": form.get("cursor")}
-    answer: Any = job_routes.act_on_all(replace(call, body=checked(models.ActBody, given, "form field")))
+    body = {"act": act, "filter": chosen, "dry_run": not sure, "cursor": form.get("cursor")}
+    answer: Any = job_routes.act_on_all(replace(call, body=checked(models.ActBody, body, "form field")))
     count, cursor = int(answer["count"]), answer["cursor"]
     fields = {"all": act, "filter": json.dumps(chosen)}
     if sure:
@@ -104,8 +104,18 @@ def _act_on_many(call: Call, form: Mapping[str, str], ids: list[str]) -> Respons
 
 def _ask(call: Call, act: str, text: str, action: str, *, back: str, fields: Mapping[str, str]) -> Response:
     """A page that asks before something is done."""
-    facts: dict[str, Any] = {"text": text, "button": f"Yes, {act}", "action": action, "fields": fields, "back": back}
-    return page(call, "acts.html", title=act.capitalize(), refused=[], **facts)
+    button = f"Yes, {act}"
+    return page(
+        call,
+        "acts.html",
+        title=act.capitalize(),
+        refused=[],
+        text=text,
+        button=button,
+        action=action,
+        fields=fields,
+        back=back,
+    )
 
 
 def _report(  # noqa: PLR0917 - as it is shown
@@ -114,8 +124,17 @@ def _report(  # noqa: PLR0917 - as it is shown
     """What became of many jobs, and a button to go on where there are more."""
     text = f"{plural(count - len(refused), 'job')} done" + (f", {len(refused)} skipped." if refused else ".")
     button = "Go on with the rest" if rest else ""
-    facts: dict[str, Any] = {"text": text, "button": button, "action": "/acts/jobs", "fields": rest or {}, "back": back}
-    return page(call, "acts.html", title=act.capitalize(), refused=refused[:_SHOWN], **facts)
+    return page(
+        call,
+        "acts.html",
+        title=act.capitalize(),
+        refused=refused[:_SHOWN],
+        text=text,
+        button=button,
+        action="/acts/jobs",
+        fields=rest or {},
+        back=back,
+    )
 
 
 async def answer(call: Call) -> Answer:
@@ -130,22 +149,22 @@ def _answer(call: Call, form: dict[str, str]) -> None:
     questions = pages.questions(call.context.facade.review(job)) or []
     if form.get("of") != pages.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    given: list[tuple[dict[str, Any], Any]] = []
+    answered: list[tuple[pages.AskedQuestion, str | None]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
-            given.append((question, candidates[int(chosen)]["value"]))
+            answered.append((question, candidates[int(chosen)]["value"]))
     # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
-    taken = {_place(asked, value) for asked, value in given if asked.get("kind") == "required" and value}
-    answers = [
+    columns = {_place(asked, value) for asked, value in answered if asked.get("kind") == "required" and value}
+    answers: list[dict[str, object]] = [
         {"id": asked["id"], "value": value}
-        for asked, value in given
-        if _place(asked, asked.get("column")) not in taken or value != asked.get("chosen")
+        for asked, value in answered
+        if _place(asked, asked.get("column")) not in columns or value != asked.get("chosen")
     ]
     service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
 
 
-def _place(question: Mapping[str, Any], column: Any) -> tuple[str, str, str]:
+def _place(question: pages.AskedQuestion, column: object) -> tuple[str, str, str]:
     return str(question.get("input")), str(question.get("sheet")), str(column)
 
 
@@ -155,11 +174,11 @@ async def pause_or_resume(call: Call) -> Answer:
     acts = {"pause": service_routes.pause, "resume": service_routes.resume}
     if act not in acts:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can pause or resume, nothing else")
-    given = {name: form[name] for name in ("tenant", "workflow") if form.get(name)}
-    body = checked(models.PauseBody, given, "form field")
+    scope = {name: form[name] for name in ("tenant", "workflow") if form.get(name)}
+    body = checked(models.PauseBody, scope, "form field")
     if act == "pause" and "sure" not in form:
         text = f"Start no more jobs{f' of {tenant}' if tenant else ''} until you resume?"
-        return _ask(call, act, text, "/acts/pause", back="/", fields=given | {"act": act})
+        return _ask(call, act, text, "/acts/pause", back="/", fields=scope | {"act": act})
     await in_turn(call, acts[act], replace(call, body=body))
     return _go("/")
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
-from typing import Any
+from typing import Any, NotRequired, TypedDict, TypeGuard, cast
 
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from console.api import models
 from console.api.access import Permission
-from console.api.operations import Call
+from console.api.operations import Call, query_values
 from console.api.problems import ProblemError
+from console.facade import DropFacts, JobMoment
 from console.job_facts import plural
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
@@ -49,7 +50,7 @@ def overview(call: Call) -> Response:
     tenant = _one_tenant(call)
     facts = call.context.facade.overview(tenant)
     chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
-    took = sorted(facts.recent.seconds)
+    seconds = sorted(facts.recent.seconds)
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
     return page(
         call,
@@ -58,8 +59,8 @@ def overview(call: Call) -> Response:
         tenant=tenant,
         chart=chart,
         waiting=sum(facts.states.get(name, 0) for name in waiting),
-        middle=took[len(took) // 2] if took else None,
-        slow=took[int(len(took) * 0.95)] if took else None,
+        middle=seconds[len(seconds) // 2] if seconds else None,
+        slow=seconds[int(len(seconds) * 0.95)] if seconds else None,
         states=[str(state) for state in State if facts.states.get(state)],
     )
 
@@ -73,14 +74,16 @@ def _one_tenant(call: Call) -> str | None:
 
 
 def jobs(call: Call) -> Response:
-    given, problem = _job_query(call)
+    search, problem = _job_query(call)
     found = None
-    if given is not None:
+    if search is not None:
         try:
-            found = call.context.facade.jobs(given.query(call.principal.tenant), limit=given.limit, cursor=given.cursor)
+            found = call.context.facade.jobs(
+                search.query(call.principal.tenant), limit=search.limit, cursor=search.cursor
+            )
         except ValueError:
             problem = "This page is no longer there. Go back to the newest jobs."
-    if given is not None and given.tenant is not None and not call.principal.sees(given.tenant):
+    if search is not None and search.tenant is not None and not call.principal.sees(search.tenant):
         found = None
         problem = f"You see the jobs of tenant {call.principal.tenant} only."
     query = _wanted(call)
@@ -99,7 +102,7 @@ def jobs(call: Call) -> Response:
         verdicts=[verdict for verdict in Verdict if verdict is not Verdict.OK],
         faults=[fault for fault in Fault if fault is not Fault.NOBODY],
         acts=_acts_here(call),
-        filter_body=given.model_dump(mode="json", exclude_none=True, exclude={"limit", "cursor"}) if given else {},
+        filter_body=search.model_dump(mode="json", exclude_none=True, exclude={"limit", "cursor"}) if search else {},
         older=link("/jobs", {**filters, "limit": query.get("limit")}, cursor=found.cursor)
         if found is not None and found.cursor
         else None,
@@ -110,17 +113,9 @@ def _acts_here(call: Call) -> bool:
     return call.principal.may(Permission.ACT)
 
 
-def _wanted(call: Call) -> dict[str, Any]:
+def _wanted(call: Call) -> dict[str, str | list[str]]:
     """The query without its empty fields, which forms send as well."""
-    found: dict[str, Any] = {}
-    for name, value in call.request.query_params.multi_items():
-        if value:
-            found[name] = value if name not in found else [*_as_list(found[name]), value]
-    return found
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return query_values(call.request, empty=False)
 
 
 def _job_query(call: Call) -> tuple[models.JobsQuery | None, str]:
@@ -157,21 +152,31 @@ def job_page(call: Call, found: Job) -> Response:
     )
 
 
-def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
+class DrawnEntry(JobMoment):
+    """An entry of the timeline as the page draws it."""
+
+    day: NotRequired[str]  # for the first of each day
+    after: NotRequired[float]  # seconds since the entry before
+    bar: NotRequired[tuple[float, float]]  # of a pass: begin and length, in percent of all passes
+
+
+def _timeline(entries: list[JobMoment], explained: Explanation | None) -> list[DrawnEntry]:
     """The timeline as it is drawn: days once, passes as bars, what went wrong with the state that it led to."""
-    shown: list[dict[str, Any]] = []
+    shown: list[DrawnEntry] = []
     for entry in _with_passes(entries, explained):
         before = next((one for one in reversed(shown) if "bar" not in one), None)
         if entry["what"] == "error" and before is not None and before["what"] in _WRONG:
-            before |= {name: entry[name] for name in ("verdict", "message")}
+            before["verdict"], before["message"] = entry["verdict"], entry["message"]
             continue
+        drawn = cast("DrawnEntry", {**entry})
         day = f"{datetime.fromtimestamp(entry['at'], UTC):%d %b %Y}"
-        news = {"day": day} if all(one.get("day") != day for one in shown) else {}
-        shown.append(
-            entry | news | ({"after": entry["at"] - before["at"]} if before and "seconds" not in entry else {})
-        )
-        if "seconds" in entry and before is not None:
-            shown[-1]["bar"] = (entry["at"] - before["at"], entry["seconds"])
+        if all(one.get("day") != day for one in shown):
+            drawn["day"] = day
+        if before is not None and "seconds" in entry:
+            drawn["bar"] = (entry["at"] - before["at"], entry["seconds"])
+        elif before is not None:
+            drawn["after"] = entry["at"] - before["at"]
+        shown.append(drawn)
     whole = max((start + seconds for start, seconds in (one["bar"] for one in shown if "bar" in one)), default=0.0)
     for one in shown:
         if "bar" in one:
@@ -180,12 +185,12 @@ def _timeline(entries: list[dict[str, Any]], explained: Explanation | None) -> l
     return shown
 
 
-def _with_passes(entries: list[dict[str, Any]], explained: Explanation | None) -> list[dict[str, Any]]:
+def _with_passes(entries: list[JobMoment], explained: Explanation | None) -> list[JobMoment]:
     """The timeline with the passes of the attempt that wrote the artifact."""
     began = max((n for n, entry in enumerate(entries) if entry["what"] == State.RUNNING), default=None)
     if explained is None or began is None or any("seconds" in entry for entry in entries):
         return entries
-    at, passes = entries[began]["at"], []
+    at, passes = entries[began]["at"], list[JobMoment]()
     for name, seconds in explained.passes:
         passes.append({"at": at, "what": f"pass {name}", "seconds": seconds})
         at += seconds
@@ -226,18 +231,36 @@ def _named(call: Call, parameter: str) -> Job | None:
     return None
 
 
-def questions(document: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+class AskedCandidate(TypedDict):
+    """A possible answer of a review.json; only what is listed here was checked."""
+
+    value: str | None
+
+
+class AskedQuestion(TypedDict):
+    """A question of a review.json; only what is listed here was checked."""
+
+    id: str
+    candidates: list[AskedCandidate]
+    kind: NotRequired[object]
+    input: NotRequired[object]
+    sheet: NotRequired[object]
+    column: NotRequired[object]
+    chosen: NotRequired[object]
+
+
+def questions(document: Mapping[str, object] | None) -> list[AskedQuestion] | None:
     """The questions of review.json that a page can show; None: it cannot be read."""
     listed = document.get("questions") if document is not None else None
     if not isinstance(listed, list):
         return None
-    return [one for one in listed[:_QUESTIONS] if isinstance(one, dict) and _is_question(one)]
+    return [one for one in listed[:_QUESTIONS] if _is_question(one)]
 
 
-def fingerprint(asked: list[dict[str, Any]]) -> str:
+def fingerprint(asked: list[AskedQuestion]) -> str:
     """Names the questions of a page, so that answers by number are answers to these."""
-    told = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    listed = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
 
 
 def _fields(call: Call, job: Job) -> list[str]:
@@ -251,7 +274,9 @@ def _fields(call: Call, job: Job) -> list[str]:
         return []
 
 
-def _is_question(one: dict[str, Any]) -> bool:
+def _is_question(one: object) -> TypeGuard[AskedQuestion]:
+    if not isinstance(one, dict):
+        return False
     candidates = one.get("candidates")
     if not isinstance(one.get("id"), str) or not isinstance(candidates, list) or len(candidates) > _CANDIDATES:
         return False
@@ -278,8 +303,8 @@ def senders(call: Call) -> Response:
         label = f"errors per row of the last {len(drops)} drops" + (f", now {rated[-1]:.0%}" if rated else "")
         memory = known.pop((one["tenant"], one["workflow"]), None)
         shown.append(
-            one
-            | {
+            {
+                **one,
                 "chart": charts.shares(values, label),
                 "now": rated[-1] if rated else None,
                 "memory": None if memory is None else learnt.of(memory),
@@ -290,9 +315,9 @@ def senders(call: Call) -> Response:
     return page(call, "senders.html", senders=shown, more=more, tenant=tenant, other_memories=others)
 
 
-def _wrong_share(drop: Mapping[str, Any]) -> float | None:
-    rows, errors = drop.get("rows"), drop.get("errors")
-    return min(1.0, errors / rows) if isinstance(rows, int) and isinstance(errors, int) and rows > 0 else None
+def _wrong_share(drop: DropFacts) -> float | None:
+    rows, errors = drop["rows"], drop["errors"]
+    return min(1.0, errors / rows) if rows is not None and errors is not None and rows > 0 else None
 
 
 class _Learnt:
@@ -302,20 +327,20 @@ class _Learnt:
         self._call = call
         self._left = _MEMORY_BYTES
 
-    def of(self, info: ObjectInfo) -> dict[str, Any]:
+    def of(self, info: ObjectInfo) -> dict[str, object]:
         shown = info.size <= min(MAX_MEMORY_BYTES, self._left)
         self._left -= info.size if shown else 0
         return _learnt(self._call, info, shown=shown)
 
 
-def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, Any]:
+def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, object]:
     """What a memory holds, newest first: headers and spellings, and by sender their tables and readings."""
-    found, told = None, f"{info.size} bytes, too many to show here,"
+    found, summary = None, f"{info.size} bytes, too many to show here,"
     if shown:
         with contextlib.suppress(ObjectMissing, ObjectChanged, ObjectTooLarge):
             body = call.context.stack.store.read(info.key, version=info.version, limit=MAX_MEMORY_BYTES)
             found = memory_summary(body)
-        told = "nothing"
+        summary = "nothing"
     senders: dict[str, dict[str, list[Any]]] = {}
     for shape in found.shapes if found else ():
         senders.setdefault(shape.sender, {"shapes": [], "readings": []})["shapes"].append(shape)
@@ -329,7 +354,7 @@ def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, Any]:
         "values": found.values if found else [],
         "senders": dict(sorted(senders.items())),
         "more": sum(max(0, count - SHOWN) for count in counts.values()),
-        "told": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or told,
+        "summary": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or summary,
     }
 
 

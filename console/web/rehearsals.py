@@ -46,8 +46,8 @@ class Rehearsal:
     """How a job would end, and its artifact if it would have one."""
 
     job: Job
-    artifact: dict[str, Any] | None
-    review: dict[str, Any] | None  # its questions, if it would ask
+    artifact: dict[str, object] | None
+    review: dict[str, object] | None  # its questions, if it would ask
 
 
 class _Overlay:
@@ -198,7 +198,7 @@ def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) ->
     return Rehearsal(ended, _json(scratch / "out" / "artifact.json"), _json(scratch / "out" / "review.json"))
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+def _json(path: Path) -> dict[str, object] | None:
     try:
         if path.stat().st_size > DOCUMENT.bytes:
             return None

@@ -19,7 +19,7 @@ from console.api.access import LOCAL, Permission, Principal
 from console.api.operations import Call
 from console.job_facts import note, plural, size, span
 from core.jobs import ENDED, RETRIABLE, Job, State
-from runner.engine import drawing
+from runner.engine.pages import drawing
 
 STATIC = "/static/"
 _MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")
@@ -164,7 +164,7 @@ def bare_page(request: Request, template: str, *, status: int = 200, **facts: An
 
 
 def _shown(
-    request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, Any]
+    request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, object]
 ) -> HTMLResponse:
     path = request.url.path
     menu = [

@@ -46,7 +46,7 @@ PAGES: dict[str, Page] = {
 }
 
 
-class InputQuery(models.Given):
+class InputQuery(models.RequestModel):
     n: int = Field(default=0, ge=0, le=10_000, description="which of the job's inputs")
 
 
@@ -126,8 +126,8 @@ async def preview_drop(call: Call) -> Answer:
         )
     with call.context.spool.scratch() as scratch:
         (scratch / "form").mkdir()
-        given = await read_form(call.request, scratch / "form", files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
-        return await in_turn(call, _preview, call, read_submission(given), scratch)
+        parts = await read_form(call.request, scratch / "form", files=_PARTS, field_bytes=MAX_MANIFEST_BYTES + 1)
+        return await in_turn(call, _preview, call, read_submission(parts), scratch)
 
 
 def _preview(call: Call, submission: HttpDrop, scratch: Path) -> Response:
@@ -171,12 +171,12 @@ def read_input(call: Call) -> Answer:
     job = call.context.seen(call.job_id, call.principal)
     if query.n >= len(job.inputs):
         raise ObjectMissing(f"job {job.job_id} has {len(job.inputs)} inputs, counted from 0; {query.n} is too high")
-    given = job.inputs[query.n]
-    info = call.context.stack.store.head(given.ref.key)
-    if info is None or info.version != given.ref.version:
-        raise ObjectMissing(f"{given.ref.key} is no longer as the job read it; it was replaced or removed since")
-    call.context.actions.note(call.principal, "read_input", tenant=job.tenant, job=job.job_id, key=given.ref.key)
-    return call.context.downloads.object(info, given.ref.key.rpartition("/")[2])
+    chosen = job.inputs[query.n]
+    info = call.context.stack.store.head(chosen.ref.key)
+    if info is None or info.version != chosen.ref.version:
+        raise ObjectMissing(f"{chosen.ref.key} is no longer as the job read it; it was replaced or removed since")
+    call.context.actions.note(call.principal, "read_input", tenant=job.tenant, job=job.job_id, key=chosen.ref.key)
+    return call.context.downloads.object(info, chosen.ref.key.rpartition("/")[2])
 
 
 def console_app(stack: Stack, log: Log) -> Starlette:

@@ -22,11 +22,11 @@ class Arrivals:
     bucket: str
     on_report: Callable[[Report], None] = lambda _report: None
 
-    def take(self, body: str | bytes | Mapping[str, Any]) -> int:
+    def receive(self, body: str | bytes | Mapping[str, Any]) -> int:
         """Scan the keys of one body and return how many there were; raises UnknownEvent."""
         return self.scan(decode(body))
 
-    def take_all(self, notices: Sequence[tuple[N, list[Change]]], log: Log) -> list[N]:
+    def receive_all(self, notices: Sequence[tuple[N, list[Change]]], log: Log) -> list[N]:
         """Scan several notifications together and return those that are recorded; the source must redeliver the rest.
 
         If the joint scan fails, each notification is scanned alone, so a bad one does not block the others.
@@ -78,7 +78,7 @@ class Batcher:
         self._scanning = False
         self._waiting: list[_Notice] = []
 
-    def take(self, changes: list[Change]) -> bool:
+    def receive(self, changes: list[Change]) -> bool:
         """Whether the changes are recorded in the table; False: the sender must send them again."""
         mine = _Notice(changes)
         with self._turn:
@@ -90,7 +90,7 @@ class Batcher:
             batch, self._waiting = self._waiting, []
         done: list[_Notice] = []
         try:
-            done = self._arrivals.take_all([(notice, notice.changes) for notice in batch], self._log)
+            done = self._arrivals.receive_all([(notice, notice.changes) for notice in batch], self._log)
         finally:
             with self._turn:
                 for notice in batch:

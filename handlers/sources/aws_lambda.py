@@ -33,12 +33,12 @@ class LambdaHandler:
         self._log = log
         self._refuse = refuse
 
-    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, event: Mapping[str, Any]) -> dict[str, object]:
         records = event.get("Records")
         if isinstance(records, list) and any(_from_sqs(record) for record in records):
             failed = self._failed(records)
             return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
-        return {"keys": self._arrivals.take(event)}
+        return {"keys": self._arrivals.receive(event)}
 
     def _failed(self, records: list[Mapping[str, Any]]) -> list[str]:
         """Which messages of a batch have to be redelivered."""
@@ -55,7 +55,7 @@ class LambdaHandler:
                 self._arrivals.count_refused()
                 if not self._refused(str(body), str(error)):
                     failed.append(message_id)
-        done = set(self._arrivals.take_all(read, self._log)) if read else set()
+        done = set(self._arrivals.receive_all(read, self._log)) if read else set()
         return failed + [message_id for message_id, _ in read if message_id not in done]
 
     def _refused(self, body: str, reason: str) -> bool:
@@ -129,7 +129,7 @@ def _assembled() -> tuple[LambdaHandler, EmbeddedMetrics]:
     return made, EmbeddedMetrics(telemetry, settings.metrics_namespace)
 
 
-def handler(event: Mapping[str, Any], _context: object = None) -> dict[str, Any]:
+def handler(event: Mapping[str, Any], _context: object = None) -> dict[str, object]:
     handle, metrics = _assembled()
     with metrics.invocation():
         return handle(event)

@@ -52,7 +52,7 @@ class Poller:
     def once(self) -> int:
         """Process one batch from the queue; returns how many bodies are done."""
         batch = [(event, changes) for event in self._events.receive() if (changes := self._read(event)) is not None]
-        done = self._arrivals.take_all(batch, self._log) if batch else []
+        done = self._arrivals.receive_all(batch, self._log) if batch else []
         self._events.done_all(done)
         return len(done)
 

@@ -99,14 +99,14 @@ class Watcher:
 
     def run(self) -> None:
         with ThreadPoolExecutor(_TENANTS_AT_ONCE, thread_name_prefix="intake") as pool:
-            self._take({None}, pool)
+            self._scan_batch({None}, pool)
             if self._watch is None:
                 return
             for batch in self._watch.batches(_IDLE_SECONDS):
-                self._take(batch, pool)
+                self._scan_batch(batch, pool)
         self._watch.close()
 
-    def _take(self, batch: Iterable[str | None], pool: ThreadPoolExecutor) -> None:
+    def _scan_batch(self, batch: Iterable[str | None], pool: ThreadPoolExecutor) -> None:
         with self._lock:
             for key in batch:
                 self._waiting.setdefault(_EVERYTHING if key is None else _tenant(key), set()).add(key or "")

@@ -174,12 +174,12 @@ class Webhook:
             self._log.warning("event_refused", reason=str(error))
             self._arrivals.count_refused()
             return HTTPStatus.BAD_REQUEST
-        return HTTPStatus.NO_CONTENT if self._batcher.take(changes) else HTTPStatus.SERVICE_UNAVAILABLE
+        return HTTPStatus.NO_CONTENT if self._batcher.receive(changes) else HTTPStatus.SERVICE_UNAVAILABLE
 
     def _has_token(self, head: _Head) -> bool:
         # MinIO puts a `Bearer` of its own before what it was given, which may begin with one.
-        given = head.headers.get("authorization", "").removeprefix("Bearer ").strip().removeprefix("Bearer ").strip()
-        return hmac.compare_digest(given.encode(), self._token.encode())
+        token = head.headers.get("authorization", "").removeprefix("Bearer ").strip().removeprefix("Bearer ").strip()
+        return hmac.compare_digest(token.encode(), self._token.encode())
 
     async def _write(self, writer: asyncio.StreamWriter, status: HTTPStatus) -> None:
         retry = f"Retry-After: {_RETRY_SECONDS}\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""

@@ -49,7 +49,7 @@ class StoreAnswers:
         """Of an object, or of one part of it. A store whose ETags are no digests proves at least that it answered."""
         mine, said = md5_hex(body), self.md5(answer)
         if said is not None or not etag_of(answer):
-            check_written(key, digest=mine, said_digest=said)
+            check_written(key, digest=mine, stored_digest=said)
 
     def check_listing(self, prefix: str, answer: Mapping[str, Any]) -> None:
         if not answer.keys() & {"Name", "IsTruncated", "MaxKeys"}:

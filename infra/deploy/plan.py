@@ -70,18 +70,18 @@ class _Template(NamedTuple):
     Outputs: Mapping[str, Mapping[str, Any]]
 
 
-def make_plan(stack: str, given: Mapping[str, str]) -> DeployPlan:
+def make_plan(stack: str, chosen: Mapping[str, str]) -> DeployPlan:
     """Raises UsageError if the stack name or parameters do not fit the template."""
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", stack):
         # The bucket is named after the stack, and bucket names are lower case.
         raise UsageError(f"stack name {stack!r}: lower-case letters, digits and hyphens, a letter first, at most 31")
     template = _read_template()
     resources = template.Resources
-    create = _command(stack, given)
+    create = _command(stack, chosen)
     return DeployPlan(
         stack=stack,
         about=template.Description,
-        parameters=_checked(template.Parameters, given),
+        parameters=_checked(template.Parameters, chosen),
         resources=[_resource(name, one, stack, template.Metadata["When"]) for name, one in resources.items()],
         rights={name: list(_rights(one)) for name, one in resources.items() if one["Type"] == "AWS::IAM::Role"},
         outputs={name: one["Description"] for name, one in template.Outputs.items()},
@@ -131,18 +131,18 @@ def _statements(part: object) -> Iterator[Mapping[str, Any]]:
             yield from _statements(inner)
 
 
-def _checked(known: Mapping[str, Mapping[str, Any]], given: Mapping[str, str]) -> list[Parameter]:
-    wrong = [f"{name}: no such parameter; the template has {', '.join(known)}" for name in given if name not in known]
-    values = {name: given.get(name, str(spec["Default"])) for name, spec in known.items()}
+def _checked(known: Mapping[str, Mapping[str, Any]], chosen: Mapping[str, str]) -> list[Parameter]:
+    wrong = [f"{name}: no such parameter; the template has {', '.join(known)}" for name in chosen if name not in known]
+    values = {name: chosen.get(name, str(spec["Default"])) for name, spec in known.items()}
     for name, value in values.items():
         problem = _problem(value, known[name])
         if problem:
             wrong.append(f"{name}={value!r}: must be {problem}")
-    wrong += _mismatches(values, given)
+    wrong += _mismatches(values, chosen)
     if wrong:
         raise UsageError("\n".join(wrong))
     return [
-        Parameter(name=name, value=value, given=name in given, about=known[name]["Description"])
+        Parameter(name=name, value=value, given=name in chosen, about=known[name]["Description"])
         for name, value in values.items()
     ]
 
@@ -158,12 +158,12 @@ def _problem(value: str, spec: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _mismatches(values: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
+def _mismatches(values: Mapping[str, str], chosen: Mapping[str, str]) -> Iterator[str]:
     """Parameters that are valid alone but not together."""
     machine, runtime, key = values["Machine"], values["HandlerRuntime"], values["HandlerKey"]
     if values["RunnerImage"]:
-        yield from (f"{name}: needed with RunnerImage" for name in ("Vpc", "Subnets") if not given.get(name))
-    if key and not given.get("HandlerBucket"):
+        yield from (f"{name}: needed with RunnerImage" for name in ("Vpc", "Subnets") if not chosen.get(name))
+    if key and not chosen.get("HandlerBucket"):
         yield "HandlerBucket: needed with HandlerKey"
     if key and values["HandlerImage"]:
         yield "HandlerImage, HandlerKey: give one of the two"
@@ -179,10 +179,10 @@ def _mismatches(values: Mapping[str, str], given: Mapping[str, str]) -> Iterator
         yield f"HandlerKey={key!r}: a zip for Python {named['python']}, but HandlerRuntime={runtime}"
 
 
-def _command(stack: str, given: Mapping[str, str]) -> str:
+def _command(stack: str, chosen: Mapping[str, str]) -> str:
     words = [
         *("aws", "cloudformation", "deploy", "--template-file", "template.yaml", "--stack-name", stack),
         *("--capabilities", "CAPABILITY_IAM"),
     ]
-    overrides = ["--parameter-overrides", *(f"{name}={value}" for name, value in given.items())] if given else []
+    overrides = ["--parameter-overrides", *(f"{name}={value}" for name, value in chosen.items())] if chosen else []
     return shlex.join([*words, *overrides])

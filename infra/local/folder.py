@@ -198,7 +198,7 @@ class FolderStore:
                         found = f"version {there.version[:12]}" if there else "nothing"
                         raise PreconditionFailed(f"object {key}: expected {if_version or 'nothing'}, found {found}")
                 folder = held.enter_context(self._renamed(temporary, key))
-            self._keep(key, folder)
+            self._sync_name(key, folder)
             with contextlib.suppress(FileNotFoundError):  # somebody has deleted it already
                 written = os.stat(basename(key), dir_fd=folder, follow_symlinks=False)
         facts = FileFacts.of(written)
@@ -224,7 +224,7 @@ class FolderStore:
             if not stat.S_ISREG(temporary.lstat().st_mode):
                 raise ObjectMissing(f"object {source} is a link or a special file, which cannot be copied")
             with self._renamed(temporary, target) as folder:
-                self._keep(target, folder)
+                self._sync_name(target, folder)
         finally:
             # Renaming onto another link of the same file does nothing and would leave this one behind.
             temporary.unlink(missing_ok=True)
@@ -413,7 +413,7 @@ class FolderStore:
                 raise FileNotFoundError(f"cannot write {key}: its folder is removed again and again")
             yield folder
 
-    def _keep(self, key: str, folder: int) -> None:
+    def _sync_name(self, key: str, folder: int) -> None:
         """Sync a new name and its parent folders to disk.
 
         Not for staged files: a job whose staged files are lost runs again, and nothing else is lost with them.

@@ -137,8 +137,8 @@ class FolderWatch:
         changed: set[str | None] = set()
         appeared: set[str] = set()  # folders; one that is moved to and fro is scanned once
         # Read all pending events, since the kernel keeps only so many; but stop at some point if they keep coming.
-        told = itertools.islice(iter(notifier.read, []), _MOST_READS)
-        for event in itertools.chain.from_iterable(told):
+        batches = itertools.islice(iter(notifier.read, []), _MOST_READS)
+        for event in itertools.chain.from_iterable(batches):
             if event.mask & OVERFLOW:
                 changed.add(None)
                 continue

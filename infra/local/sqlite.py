@@ -172,14 +172,14 @@ class Database:
                 ) from error
             db.create_function("casefold", 1, _casefold, deterministic=True)
             self._local.db = db
-            self._keep(db)
+            self._register(db)
         return db
 
-    def _keep(self, db: sqlite3.Connection) -> None:
+    def _register(self, db: sqlite3.Connection) -> None:
         """Remember a connection, and close those of threads that have ended."""
         with self._lock:
             ended = [(thread, old) for thread, old in self._all if not thread.is_alive()]
-            self._all = [kept for kept in self._all if kept not in ended]
+            self._all = [link for link in self._all if link not in ended]
             self._all.append((threading.current_thread(), db))
         for _, old in ended:
             with contextlib.suppress(sqlite3.Error):

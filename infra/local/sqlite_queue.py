@@ -58,11 +58,11 @@ class SqliteWorkQueue:
         until = time.monotonic() + wait
         while True:
             ahead = self._until_next()
-            taken = self._take(most, visibility, avoid) if ahead <= 0 else ()
+            deliveries = self._claim(most, visibility, avoid) if ahead <= 0 else ()
             left = until - time.monotonic()
-            if taken or left <= 0 or self._listener is None or self._woken.is_set():
+            if deliveries or left <= 0 or self._listener is None or self._woken.is_set():
                 self._woken.clear()
-                return taken
+                return deliveries
             # Ready but not taken: only avoided tenants. A bell or the caller's next try wakes us.
             self._listener.wait(min(left, ahead) if ahead > 0 else left)
 
@@ -145,15 +145,15 @@ class SqliteWorkQueue:
         at = db.execute("SELECT min(visible_at) FROM messages WHERE ready = 0").fetchone()[0]
         return float("inf") if at is None else max(0.0, at - self._clock.now())
 
-    def _take(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[Delivery, ...]:
+    def _claim(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[Delivery, ...]:
         now = self._clock.now()
-        taken: list[Delivery] = []
+        deliveries: list[Delivery] = []
         with self._db.write() as db:
             due = db.execute("SELECT DISTINCT tenant FROM messages WHERE ready = 0 AND visible_at <= ?", (now,))
             for (tenant,) in due.fetchall():
                 _open_lane(db, tenant)
             db.execute("UPDATE messages SET ready = 1, receipt = NULL WHERE ready = 0 AND visible_at <= ?", (now,))
-            while len(taken) < most and (row := _next(db, avoid)) is not None:
+            while len(deliveries) < most and (row := _next(db, avoid)) is not None:
                 receipt = secrets.token_hex(12)
                 db.execute(
                     "UPDATE messages SET ready = 0, receipt = ?, visible_at = ?, receives = receives + 1"
@@ -163,12 +163,12 @@ class SqliteWorkQueue:
                 db.execute(
                     "UPDATE lanes SET served = (SELECT max(served) FROM lanes) + 1 WHERE tenant = ?", (row["tenant"],)
                 )
-                taken.append(
+                deliveries.append(
                     Delivery(
                         message=_message(row), receipt=receipt, receives=row["receives"] + 1, sent_at=row["sent_at"]
                     )
                 )
-        return tuple(taken)
+        return tuple(deliveries)
 
 
 def _next(db: Connection, avoid: frozenset[str]) -> Row | None:

@@ -144,11 +144,11 @@ class SqliteJobTable:
         if not lanes:
             return []
         parts, values = [], list[object]()
-        for conditions, given in lanes:
+        for conditions, bound in lanes:
             where = " AND ".join([*conditions, *bounds]) or "1 = 1"
             lane = f"SELECT created_at, job_id FROM jobs WHERE {where} {_NEWEST} LIMIT ?"  # noqa: S608 - from constants
             parts.append(f"SELECT * FROM ({lane})")  # noqa: S608 - as above
-            values += [*given, *edges, limit]
+            values += [*bound, *edges, limit]
         rows = self._db.read().execute(f"{' UNION ALL '.join(parts)} {_NEWEST} LIMIT ?", (*values, limit))
         return [(at, job_id) for at, job_id in rows]
 
@@ -242,7 +242,7 @@ class SqliteJobTable:
     def hold(self, name: str, owner: str, seconds: float) -> bool:
         now = self._clock.now()
         with self._db.write() as db:
-            taken = db.execute(
+            cursor = db.execute(
                 "INSERT INTO leases (name, owner, expires) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
                 " SET owner = excluded.owner, expires = excluded.expires"
                 " WHERE leases.owner = excluded.owner OR leases.expires <= ?"
@@ -250,7 +250,7 @@ class SqliteJobTable:
                 " OR leases.expires > ?",
                 (name, owner, now + seconds, now, now + seconds + _SET_BACK_SECONDS),
             ).rowcount
-        return taken == 1
+        return cursor == 1
 
     def let_go(self, name: str, owner: str) -> None:
         with self._db.write() as db:
@@ -332,9 +332,9 @@ def _filters(query: JobQuery) -> tuple[str, list[object]]:
     """What no index answers, as a condition on the row; a record that is not JSON never matches."""
     found, values = list[str](), list[object]()
 
-    def add(condition: str, *given: object) -> None:
+    def add(condition: str, *bound: object) -> None:
         found.append(condition)
-        values.extend(given)
+        values.extend(bound)
 
     if query.workflow is not None:
         add("workflow = ?", query.workflow)

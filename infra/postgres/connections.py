@@ -38,7 +38,7 @@ SCHEMES = ("postgresql", "postgres")
 _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")
 _POOL_SIZE = 8
-_CONNECT_LOOK_SECONDS = 0.5
+_CONNECT_WAIT_SECONDS = 0.5
 _ISOLATION = "read committed"  # a start counts after it got its locks; in a stricter mode it would see what was before
 UTF8_REMEDY = "make a database with ENCODING 'UTF8' TEMPLATE template0"
 _REMEDY = "run `ade infra init` with a role that owns the schema"
@@ -171,7 +171,7 @@ def in_schema(text: str, schema: str) -> str:
     return text if schema == "ade" else text.replace("ade.", f'"{schema}".')
 
 
-def storable(values: dict[str, Any]) -> dict[str, Any]:
+def storable(values: dict[str, object]) -> dict[str, object]:
     """Values with a sign in the place of what no text in PostgreSQL holds: NUL and halves of surrogate pairs.
 
     For what is looked up, which then is not found, and for texts for people. The rows of jobs are written as they are.
@@ -267,13 +267,13 @@ class Connections:
 
     def run(self, what: str, name: str, /, **values: Any) -> list[Row]:
         """One statement of sql/queries.sql that gives rows; safe to repeat."""
-        given = storable(values)
-        return self(what, lambda db, _retried: db.execute(self.sql[name], given).fetchall())
+        parameters = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], parameters).fetchall())
 
     def change(self, what: str, name: str, /, **values: Any) -> int:
         """One statement that gives no rows; how many it changed."""
-        given = storable(values)
-        return self(what, lambda db, _retried: db.execute(self.sql[name], given).rowcount)
+        parameters = storable(values)
+        return self(what, lambda db, _retried: db.execute(self.sql[name], parameters).rowcount)
 
     def watched(self, link: Link) -> contextlib.AbstractContextManager[None]:
         """Cut a connection outside of the pool off if a statement on it takes longer than a try may."""
@@ -296,7 +296,7 @@ class Connections:
         self._watch.close()
 
     def _conninfo(self) -> str:
-        given = conninfo_to_dict(self.database.conninfo)
+        parameters = conninfo_to_dict(self.database.conninfo)
         usual = {
             "application_name": "ade-drop",
             "client_encoding": "UTF8",  # whatever PGCLIENTENCODING or the role says
@@ -306,7 +306,7 @@ class Connections:
             "keepalives_count": "3",
             "tcp_user_timeout": str(int(self._try_seconds * 1000)),
         }
-        return make_conninfo(self.database.conninfo, **{k: v for k, v in usual.items() if k not in given})
+        return make_conninfo(self.database.conninfo, **{k: v for k, v in usual.items() if k not in parameters})
 
     def _open(self) -> "ConnectionPool[Link]":
         with self._opening:
@@ -346,7 +346,7 @@ class Connections:
         pool = self._open()
         self._definite = None
         # A short wait: a connection that is refused, or one that comes later, is checked by the next try.
-        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_LOOK_SECONDS)))
+        link = pool.getconn(timeout=max(0.05, min(until - time.monotonic(), _CONNECT_WAIT_SECONDS)))
         try:
             yield link
         except errors.ReadOnlySqlTransaction:
@@ -433,12 +433,12 @@ class Connections:
             return
         if transient(error):
             return
-        said = self.database.hide(str(error.diag.message_primary or error))
+        message = self.database.hide(str(error.diag.message_primary or error))
         if isinstance(error, errors.UndefinedTable | errors.UndefinedFunction | errors.InvalidSchemaName):
-            said += f"; {_REMEDY}"
+            message += f"; {_REMEDY}"
         elif isinstance(error, errors.InsufficientPrivilege):
-            said += "; docs/guides/postgres.md says which role may do what"
-        raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {said}") from error
+            message += "; docs/guides/postgres.md says which role may do what"
+        raise CallRefused(f"{self.service} refused {what}: {type(error).__name__}, {message}") from error
 
 
 # A name or a text too large for an index or a page: it always will be. The driver counts it as a failure of the server.

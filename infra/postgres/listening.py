@@ -22,7 +22,7 @@ from core.errors import StoreUnavailable
 from infra.postgres.connections import Connections, Link
 
 QUEUE, JOBS = "queue", "jobs"
-LOOK_SECONDS = 10.0  # how often who waits looks by itself, in case a ring was lost
+CHECK_SECONDS = 10.0  # how often who waits looks by itself, in case a ring was lost
 POLL_SECONDS = 0.5  # the same where no notification arrives
 _LEAST_SECONDS = {QUEUE: 0.005, JOBS: 0.05}  # between two rings of one bell
 _ALIVE_SECONDS = 20.0
@@ -37,7 +37,7 @@ class PostgresBells:
         schema = connections.database.schema
         self._channels = {bell: f"{schema}_{bell}" for bell in (QUEUE, JOBS)}
         self._bells = {channel: bell for bell, channel in self._channels.items()}
-        self._heard = threading.Condition()
+        self._rung = threading.Condition()
         self._count: Counter[str] = Counter()
         self._pending: set[str] = set()
         self._thread: threading.Thread | None = None
@@ -54,9 +54,9 @@ class PostgresBells:
 
     def ring(self, bell: str) -> None:
         """Notify everybody who waits, here and elsewhere."""
-        with self._heard:
+        with self._rung:
             self._count[bell] += 1
-            self._heard.notify_all()
+            self._rung.notify_all()
             if bell in self._pending:
                 return  # it will be rung, once for all
             self._pending.add(bell)
@@ -65,9 +65,9 @@ class PostgresBells:
 
     def ring_here(self, bell: str) -> None:
         """Notify who waits in this process only."""
-        with self._heard:
+        with self._rung:
             self._count[bell] += 1
-            self._heard.notify_all()
+            self._rung.notify_all()
 
     def count(self, bell: str) -> int:
         """Pass it to `wait`: what is rung in between is not missed."""
@@ -75,14 +75,14 @@ class PostgresBells:
 
     def wait(self, bell: str, seen: int, seconds: float) -> None:
         """Return when the bell has been rung since `seen`, after `seconds`, or when it is time to look anyway."""
-        with self._heard:
+        with self._rung:
             self._start()
-            look = LOOK_SECONDS * random.uniform(0.8, 1.2) if self._listens else POLL_SECONDS  # noqa: S311 - jitter
-            self._heard.wait_for(lambda: self._count[bell] != seen, timeout=max(0.0, min(seconds, look)))
+            pause = CHECK_SECONDS * random.uniform(0.8, 1.2) if self._listens else POLL_SECONDS  # noqa: S311 - jitter
+            self._rung.wait_for(lambda: self._count[bell] != seen, timeout=max(0.0, min(seconds, pause)))
 
     def close(self) -> None:
         """Ring what is still to be rung, and end."""
-        with self._heard:
+        with self._rung:
             self._ended = True
             thread = self._thread
         if thread is not None:
@@ -151,7 +151,7 @@ class PostgresBells:
 
     def _ring_pending(self, link: Link, rung: dict[str, float]) -> float | None:
         """Ring what may be rung now; seconds until the next may, None: nothing is left."""
-        with self._heard:
+        with self._rung:
             pending = set(self._pending)
         wait: float | None = None
         for bell in pending:
@@ -159,14 +159,14 @@ class PostgresBells:
             if ahead > 0:
                 wait = ahead if wait is None else min(wait, ahead)
                 continue
-            with self._heard:
+            with self._rung:
                 self._pending.discard(bell)
             rung[bell] = time.monotonic()
             try:
                 with self._connections.watched(link):
                     link.execute("SELECT pg_notify(%s, '')", (self._channels[bell],))
             except psycopg.Error:
-                with self._heard:
+                with self._rung:
                     self._pending.add(bell)
                 raise
         return wait

@@ -73,11 +73,11 @@ class PostgresWorkQueue:
         until = time.monotonic() + wait
         while True:
             seen = self._bells.count(QUEUE)
-            taken, ahead = self._take(most, visibility, avoid)
+            deliveries, ahead = self._claim(most, visibility, avoid)
             left = until - time.monotonic()
-            if taken or left <= 0 or self._woken.is_set():
+            if deliveries or left <= 0 or self._woken.is_set():
                 self._woken.clear()
-                return taken
+                return deliveries
             self._bells.wait(QUEUE, seen, min(left, max(ahead, 0.01)))
 
     def hide(self, receipt: str, seconds: float) -> bool:
@@ -151,7 +151,7 @@ class PostgresWorkQueue:
     def _now(self) -> float | None:
         return None if self._clock is None else self._clock.now()
 
-    def _take(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[tuple[Delivery, ...], float]:
+    def _claim(self, most: int, visibility: float, avoid: frozenset[str]) -> tuple[tuple[Delivery, ...], float]:
         """What is ready now; with nothing, the seconds until a hidden message becomes visible."""
         rows = self._db.run(
             "receive", "take", now=self._now(), most=most, visibility=float(visibility), avoid=sorted(avoid)

@@ -9,9 +9,9 @@ import copy
 import itertools
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import psycopg
 
@@ -27,9 +27,9 @@ _STATES = frozenset(State)
 # States that most rows are in, which the index of states leaves out.
 _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
-_TOLD = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
+_BESIDE = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
-_LOOK = 1000  # QUEUED jobs whose messages one statement looks for
+_MOST_CHECKED = 1000  # QUEUED jobs whose messages one statement looks for
 _MOST_READ = 2000  # rows whose records are read for one page
 _FLOOR_PASSED = "AD001"
 _MOST_FLOORS = 10_000
@@ -80,13 +80,13 @@ class PostgresJobTable:
             self._bells.ring(QUEUE)
         return added, made
 
-    def _insert(self, job: Job, message: dict[str, Any]) -> tuple[Job, bool]:
+    def _insert(self, job: Job, message: Mapping[str, object]) -> tuple[Job, bool]:
         writer = _writer()
         while True:
             floor = self._floors.get(job.tenant, 0)
             new = first(job, floor)
             row = self._columns(new, writer) | {"workflow": job.workflow, "line": job.line, "floor": floor}
-            row |= {"created_at": job.created_at, "tenant": job.tenant, "head_start": PRIORITY_SECONDS} | message
+            row |= {"created_at": job.created_at, "tenant": job.tenant, "head_start": PRIORITY_SECONDS, **message}
             made, there, passed = self._db(f"add {job.job_id}", lambda db, _retried: self._add(db, row))  # noqa: B023 - called at once
             if passed is not None:
                 self._remember_floor(job.tenant, passed)
@@ -105,7 +105,7 @@ class PostgresJobTable:
         wanted = sorted(set(job_ids))
         for begin in range(0, len(wanted), _BATCH):
             rows = self._db.run("get jobs", "get_jobs", job_ids=wanted[begin : begin + _BATCH])
-            found |= {job.job_id: job for job in _readable(({"job_id": i, "doc": doc} for i, doc in rows))}
+            found |= {job.job_id: job for job in _readable(_Row(i, doc) for i, doc in rows)}
         return found
 
     def replace(self, old: Job, new: Job) -> Job | None:
@@ -180,8 +180,8 @@ class PostgresJobTable:
     def _list(self, query: JobQuery, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
         """Rows that fit by what is known without their records, and where to go on."""
         text, values = _listing(query, limit + 1, cursor)
-        text, given = in_schema(text, self._db.database.schema), storable(values)
-        rows = self._db("list jobs", lambda db, _retried: db.execute(text, given).fetchall())
+        text, parameters = in_schema(text, self._db.database.schema), storable(values)
+        rows = self._db("list jobs", lambda db, _retried: db.execute(text, parameters).fetchall())
         return rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else None
 
     def line(self, line: str, *, whole: bool = False) -> tuple[Job, ...]:
@@ -204,9 +204,9 @@ class PostgresJobTable:
         For where the queue is in this database. A job that was never sent may be about to be: see core/chores.py.
         """
         at, _, job_id = (cursor or "-inf|").partition("|")
-        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_LOOK)
-        missing = _readable({"job_id": i, "doc": doc} for _, i, doc in rows if doc is not None)
-        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _LOOK else None
+        rows = self._db.run("read rows", "without_message", after_at=float(at), after_id=job_id, limit=_MOST_CHECKED)
+        missing = _readable(_Row(i, doc) for _, i, doc in rows if doc is not None)
+        following = f"{rows[-1][0]!r}|{rows[-1][1]}" if len(rows) == _MOST_CHECKED else None
         return tuple(job for job in missing if job.enqueued_at is not None), following
 
     def damaged(self, *, limit: int = 100) -> dict[str, RowUnreadable]:
@@ -284,7 +284,7 @@ class PostgresJobTable:
         self._bells.wait(JOBS, self._bells.count(JOBS) if seen is None else seen, seconds)
         self._seen.count = self._bells.count(JOBS)
 
-    def _add(self, db: Link, row: dict[str, Any]) -> tuple[bool, str | None, int | None]:
+    def _add(self, db: Link, row: dict[str, object]) -> tuple[bool, str | None, int | None]:
         """Whether it was made, else the record that is there; or the fence that the row must start above."""
         try:
             ((made, there),) = db.execute(self._db.sql["add_job"], row).fetchall()
@@ -297,7 +297,7 @@ class PostgresJobTable:
     def _now(self) -> float | None:
         return None if self._clock is None else self._clock.now()
 
-    def _columns(self, job: Job, writer: int) -> dict[str, Any]:
+    def _columns(self, job: Job, writer: int) -> dict[str, object]:
         return {
             "job_id": job.job_id,
             "state": str(job.state),
@@ -316,7 +316,7 @@ class PostgresJobTable:
     def _awake(self, name: str, before: float, limit: int) -> tuple[Job, ...]:
         rows = self._walk(name, before=before, batch=min(limit + 1, _BATCH))
         # As many readable rows as requested: unreadable ones would stay first forever.
-        return tuple(itertools.islice(_readable({"job_id": i, "doc": doc} for _, i, doc in rows), limit))
+        return tuple(itertools.islice(_readable(_Row(i, doc) for _, i, doc in rows), limit))
 
     def _walk(self, name: str, *, batch: int = _BATCH, **values: Any) -> Iterator[Row]:
         """The rows of a statement that begin with the moment and the id by which they are sorted, batch by batch."""
@@ -341,26 +341,45 @@ def _cursor(row: Row) -> str:
     return f"{row[4]!r}|{row[0]}"
 
 
-def _named(row: Row) -> dict[str, Any]:
-    return dict(zip((*_TOLD, "doc"), row, strict=True))
+class _Row(NamedTuple):
+    """A row as it was read: its id and record, and with the columns beside the record where those are needed."""
+
+    job_id: str
+    doc: str | bytes
+    beside: tuple[str, str, str, float] | None = None  # tenant, workflow, state, creation
 
 
-def _readable(rows: Iterable[dict[str, Any]], newer: list[NewerRow] | None = None) -> Iterator[Job]:
+def _named(row: Row) -> _Row:
+    job_id, tenant, workflow, state, created_at, doc = row
+    return _Row(job_id, doc, (tenant, workflow, state, created_at))
+
+
+def _readable(rows: Iterable[_Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:
     """The jobs of the rows that can be read; `newer` receives the rows that a newer program wrote."""
     for row in rows:
         try:
-            yield load_job(row["doc"], row["job_id"])
+            yield load_job(row.doc, row.job_id)
         except RecordNewer as error:
-            if newer is not None:
-                newer.append(NewerRow(**{name: row[name] for name in _TOLD}, why=error))
+            if newer is not None and row.beside is not None:
+                tenant, workflow, state, created_at = row.beside
+                newer.append(
+                    NewerRow(
+                        job_id=row.job_id,
+                        tenant=tenant,
+                        workflow=workflow,
+                        state=state,
+                        created_at=created_at,
+                        why=error,
+                    )
+                )
         except RowUnreadable:
             continue
 
 
-def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict[str, Any]]:
+def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict[str, object]]:
     """Newest first. Of each uncommon state the newest come from its own stretch of the index, and are then merged."""
     where: list[str] = []
-    values: dict[str, Any] = {"limit": limit}
+    values: dict[str, object] = {"limit": limit}
     for name in ("tenant", "workflow"):
         if (wanted := getattr(query, name)) is not None:
             where.append(f"{name} = %({name})s")
@@ -384,10 +403,10 @@ def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict
             parts.append(["state = ANY (%(common)s)", *where])
             values["common"] = common
     newest = "ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s"
-    told = ", ".join((*_TOLD, "doc"))
-    selects = [f"(SELECT {told} FROM ade.jobs WHERE {' AND '.join(part or ['true'])} {newest})" for part in parts]  # noqa: S608 - from constants
-    nothing = f"(SELECT {told} FROM ade.jobs WHERE false)"  # noqa: S608 - from constants
-    return f"SELECT {told} FROM ({' UNION ALL '.join(selects or [nothing])}) AS found {newest}", values  # noqa: S608 - from constants
+    columns = ", ".join((*_BESIDE, "doc"))
+    selects = [f"(SELECT {columns} FROM ade.jobs WHERE {' AND '.join(part or ['true'])} {newest})" for part in parts]  # noqa: S608 - from constants
+    nothing = f"(SELECT {columns} FROM ade.jobs WHERE false)"  # noqa: S608 - from constants
+    return f"SELECT {columns} FROM ({' UNION ALL '.join(selects or [nothing])}) AS found {newest}", values  # noqa: S608 - from constants
 
 
 def _refused(scope: str, outcome: Row, caps: Caps) -> Refused:

@@ -25,7 +25,7 @@ _WORDS = (
     "no password supplied",
     "not permitted to log in",
 )
-_SAID = re.compile(r"failed: \S+:  ")  # a severity in whatever language, then the server's words
+_SERVER_WORDS = re.compile(r"failed: \S+:  ")  # a severity in whatever language, then the server's words
 _TRACED = re.compile(rb'\tErrorResponse\t.* C "(\w{5})"')
 _LONGEST_SECONDS = 3.0
 _UNDER_WAY: dict[int, int] = {
@@ -45,7 +45,7 @@ class Refusals:
         text = str(error)
         if isinstance(error, _FOR_GOOD) or (error.sqlstate is None and any(words in text for words in _WORDS)):
             return True
-        if error.sqlstate is not None or not _SAID.search(text):
+        if error.sqlstate is not None or not _SERVER_WORDS.search(text):
             return False  # something else, or of the network
         if text != self._last[0]:
             self._last = text, _code(conninfo, min(seconds, _LONGEST_SECONDS)) in _CODES

@@ -4,23 +4,23 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from runner.engine import a1
+from runner.engine.common import a1
+from runner.engine.common.findings import Findings
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
+from runner.engine.corrections.corrected import Mending
+from runner.engine.deciding.review import Answers
 from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
-from runner.engine.drift import MAX_COLUMNS, Shares
-from runner.engine.findings import Findings
-from runner.engine.ledger import OUTSIDE, TableBooks
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
-from runner.engine.mending import Mending
+from runner.engine.memory.drift import MAX_COLUMNS, Shares
 from runner.engine.options import JobOptions
 from runner.engine.protocol import open_output
-from runner.engine.rejects import rejected_rows
-from runner.engine.review import Answers
+from runner.engine.rejects.set_aside import rejected_rows
 from runner.engine.rules.load import RulePackage
-from runner.engine.sources import SourceTable
-from runner.engine.stream import TableStream
-from runner.engine.survey import SurveyedInput
+from runner.engine.surveying.ledger import OUTSIDE, TableBooks
+from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.tables.sources import SourceTable
+from runner.engine.transforming.stream import TableStream
 from runner.engine.writing import NormalizedBook
 
 VERSION: Final = 1

@@ -12,9 +12,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, NoReturn, TextIO
 
-from runner.engine import conventions, drift, scales
 from runner.engine.artifact import Artifact
-from runner.engine.checking import FieldChecks, RowCheck
+from runner.engine.common.fields import ANY, Field
+from runner.engine.common.findings import Findings
 from runner.engine.contract import (
     EXPLAINED,
     EndCode,
@@ -26,12 +26,10 @@ from runner.engine.contract import (
     PassProgress,
     VerifyOrder,
 )
+from runner.engine.corrections.corrected import Mending
+from runner.engine.deciding.review import Answers, Asking
+from runner.engine.deciding.selection import TableDoubt, keep_named, select
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
-from runner.engine.fields import ANY, Field
-from runner.engine.findings import Findings
-from runner.engine.lookups import Lookups
-from runner.engine.mapping.learnt import read_memories
-from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -42,19 +40,17 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
-from runner.engine.mending import Mending
+from runner.engine.memory import drift
+from runner.engine.memory.learnt import read_memories
+from runner.engine.memory.recall import Recall
+from runner.engine.memory.remembered import SenderShapes
 from runner.engine.options import GROUP, JobOptions
 from runner.engine.protocol import EngineStop, EventWriter, open_output, place_of, read_order, read_verify_order
-from runner.engine.rejects import RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
-from runner.engine.review import Answers, Asking
+from runner.engine.reading.spool import Room
+from runner.engine.rejects.set_aside import RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
-from runner.engine.selection import TableDoubt, keep_named, select
-from runner.engine.sources import PROVENANCE, SourceTable, chunks, strands
-from runner.engine.spool import Room
-from runner.engine.stream import Pipeline, TableStream, Times
-from runner.engine.structure.remembered import SenderShapes
-from runner.engine.survey import (
+from runner.engine.surveying.survey import (
     DeclaredNames,
     NamedHeadings,
     SurveyedInput,
@@ -62,6 +58,11 @@ from runner.engine.survey import (
     leave_out,
     survey,
 )
+from runner.engine.tables.lookups import Lookups
+from runner.engine.tables.sources import PROVENANCE, SourceTable, chunks, strands
+from runner.engine.transforming import conventions, scales
+from runner.engine.transforming.stream import Pipeline, TableStream, Times
+from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
 
 SAID: Final = 0  # the final event was written, whatever it says

@@ -4,7 +4,7 @@ thing to fill in: an order that people write by hand may lack parts."""
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 
 THRESHOLD: Final = 0.7  # confidence from which a column is mapped
 UNSURE: Final = (0.3, 0.85)  # confidences between which a person is asked

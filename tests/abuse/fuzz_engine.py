@@ -19,7 +19,7 @@ from pathlib import Path
 from core.errors import ManifestInvalid
 from core.fields import NUMERIC, Clean, FieldType
 from core.manifests import parse_manifest
-from tests.unit.engine_jobs import run_order, workbook
+from tests.support.engine_jobs import run_order, workbook
 
 PATIENCE = 30  # seconds for one input
 TOKENS = [

@@ -102,7 +102,8 @@ def run_case(sandbox: Sandbox, world: World, case: Case) -> dict[str, Any]:
     """One case and what it left behind."""
     limits = replace(LIMITS, **case.limits)
     given = order(world.folder / "jobs", case.source, limits=limits)
-    given.job["params"] = world.params | {"scratch": str(given.scratch)}
+    params = world.params | {"scratch": str(given.scratch)}
+    given = replace(given, job=replace(given.job, params=params))
     before = world.traces()
     report = sandbox.run(given, killed=never)
     left = list(changes(before, world.traces()))

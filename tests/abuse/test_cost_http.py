@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.abuse.cost import MOST_MIB, MOST_SECONDS, Attack
-from tests.abuse.cost_http import attacks, site, worst
+from tests.abuse.cost_http import EXTRA, OPERATIONS, attacks, growth, site, worst
 from tests.support.effort import examples
 
 DOC = Path(__file__).parents[2] / "docs" / "explanation" / "cost.md"
@@ -22,6 +22,14 @@ def test_no_request_costs_more_than_its_bytes_allow(of_one: list[Attack]):
         seconds, mib = cost.rates
         assert seconds <= MOST_SECONDS * GENEROUS, cost
         assert mib <= MOST_MIB, cost
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/session", "/health", "/login"])
+def test_a_process_grows_at_its_first_request_and_no_more(path: str):
+    """So that what the first one takes is no cost of requests."""
+    site()
+    (operation,) = [one for one in (*OPERATIONS, *EXTRA) if (one.method, one.path) == ("GET", path)]
+    assert growth(operation, 60) - growth(operation, 1) <= 1.0, "MiB after 60 requests"
 
 
 def test_the_table_in_the_docs_names_every_operation_and_page_within_the_limits():

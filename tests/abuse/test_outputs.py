@@ -123,7 +123,7 @@ def test_forged_outputs_are_the_configs_fault_and_cost_the_runner_nothing(sandbo
 
 REJECTED = """
 import json, os
-from runner.engine import rejects
+from runner.engine.rejects import set_aside as rejects
 honest = rejects.RejectsDescription._line
 def on_job_start(**_):
     return None
@@ -319,8 +319,8 @@ def test_what_an_engine_finds_wrong_with_its_own_outputs_is_refused(sandbox, mon
 
     def run(given, **more):
         asked = given.verification
-        (known,) = asked.job["verify"]["inputs"]
-        job = {**asked.job, "verify": {**asked.job["verify"], "inputs": [{**known, "sha256": "1" * 64}]}}
+        (known,) = asked.job.known
+        job = replace(asked.job, known=(replace(known, sha256="1" * 64),))
         return kept(replace(given, verification=replace(asked, job=job)), **more)
 
     monkeypatch.setattr(made, "run", run)

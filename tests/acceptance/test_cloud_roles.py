@@ -237,7 +237,7 @@ MAY = {
     },
     "JanitorRole": _COMMON | {"put outputs", "put rejected", "put work", "delete outputs", "get outputs", "get work"},
 }
-# AWS looks for this right on the task, MiniStack on the cluster; tests/unit/test_deploy.py reads the policy instead.
+# AWS looks for this right on the task, MiniStack on the cluster; tests/unit/infra/test_deploy.py reads the policy instead.
 UNDECIDED = {"protect tasks"}
 
 

@@ -14,7 +14,7 @@ from core.verdicts import Verdict
 from tests.support.clients import clients
 from tests.support.places import PLACES
 from tests.support.world import World
-from tests.unit.test_rows_docs import PAGE, attributes, names, rows_of
+from tests.unit.infra.test_rows_docs import PAGE, attributes, names, rows_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

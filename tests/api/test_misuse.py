@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from console.api import actions, bodies, clients, following, guarding, job_routes, metrics
+from console.api import actions, bodies, clients, following, guarding, job_routes
 from console.api import server as server_module
 from console.api.access import Scope
 from console.api.actions import ACTIONS
@@ -24,6 +24,7 @@ from core.errors import StoreUnavailable
 from core.jobs import State
 from infra.addresses import bind
 from infra.logs import Log
+from infra.prometheus_text import sample
 from tests.support.console import HERE, MANIFEST, ApiRig, TestClient, api_rig
 
 FORM = "multipart/form-data; boundary=B"
@@ -293,7 +294,7 @@ class TestSlowClients:
 
     @pytest.mark.parametrize("part", ["output", "logs"], ids=["a file in pieces", "an answer at once"])
     def test_who_does_not_read_the_answer_is_cut_off(self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, part: str):
-        monkeypatch.setattr(clients, "TAKE_SECONDS", 0.05)
+        monkeypatch.setattr(clients, "READER_SECONDS", 0.05)
         cut, lost = threading.Event(), clients.BoundedProtocol.connection_lost
 
         def connection_lost(self: clients.BoundedProtocol, exc: Exception | None) -> None:
@@ -307,8 +308,8 @@ class TestSlowClients:
     def test_who_reads_slowly_is_served_although_the_system_takes_nothing_more(
         self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(clients, "TAKE_SECONDS", 30 * PATIENCE)
-        monkeypatch.setattr(clients, "_SLOWEST", 1 / clients.TAKE_SECONDS)
+        monkeypatch.setattr(clients, "READER_SECONDS", 30 * PATIENCE)
+        monkeypatch.setattr(clients, "_SLOWEST", 1 / clients.READER_SECONDS)
         waits: queue.SimpleQueue[clients.BoundedProtocol] = queue.SimpleQueue()
         await_reader = clients.BoundedProtocol._await_reader
 
@@ -369,13 +370,13 @@ class TestUnfinishedBodies:
         self, rig: ApiRig, monkeypatch: pytest.MonkeyPatch, target: str, kind: str
     ):
         kept: list[int] = []
-        take = bodies.Bodies.take
+        take = bodies.Bodies.reserve
 
         def note(self: bodies.Bodies, who: str | None, size: int, *, on_disk: bool) -> None:
             kept.append(size)
             take(self, who, size, on_disk=on_disk)
 
-        monkeypatch.setattr(bodies.Bodies, "take", note)
+        monkeypatch.setattr(bodies.Bodies, "reserve", note)
         monkeypatch.setattr(bodies, "_READ_AWAY_SECONDS", 0.2)
         with served(rig) as at, self.begin(at, target, b"x" * 100_000, 4_000_000, Content_Type=kind) as caller:
             assert caller.recv(65536).split()[1] in (b"413", b"303", b"415")
@@ -695,8 +696,8 @@ class TestWhatIsLeftAndTold:
             assert rig.context.spool.folder.exists()
 
     def test_a_count_is_reported_to_its_last_digit(self):
-        assert metrics._line("n", {}, 12345678) == "n 12345678"
-        assert metrics._line("n", {}, 0.25) == "n 0.25"
+        assert sample("n", {}, 12345678) == "n 12345678"
+        assert sample("n", {}, 0.25) == "n 0.25"
 
     def test_a_refusal_does_not_tell_where_the_bucket_is(self, rig: ApiRig):
         rig.client.put("/uploads/inbox/acme/x.csv", content=b"x")

@@ -19,10 +19,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Sample
-from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import choose
+from runner.engine.memory.recall import Recall
 
 ROWS = 25
 SURE = 0.8

@@ -13,9 +13,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "unit")]
 
-from languages import LANGUAGES, words_of  # noqa: E402
-
 from runner.engine.reading import encodings  # noqa: E402
+from tests.support.languages import LANGUAGES, words_of  # noqa: E402
 
 SIZES = {2: 4, 5: 4, 20: 4, 200: 4, 3_000: 1}  # lines -> files of each
 

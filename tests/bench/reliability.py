@@ -23,11 +23,11 @@ from typing import Any, Final, NamedTuple
 
 from core.manifests import parse_manifest
 from runner.engine import job
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.mapping.evidence import ColumnIn, Sample
-from runner.engine.mapping.learnt import read_memories
-from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import choose
+from runner.engine.memory.learnt import read_memories
+from runner.engine.memory.recall import Recall
 from runner.engine.protocol import EventWriter, read_order
 from runner.sandbox.box.zygote import rehearse
 from runner.sandbox.jail import rehearsal

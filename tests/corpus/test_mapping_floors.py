@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import openpyxl
 import pytest
 
-from runner.engine.fields import Field
-from runner.engine.mapping.confirmed import ConfirmedHeaders
-from runner.engine.mapping.recall import Recall
+from runner.engine.common.fields import Field
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
+from runner.engine.memory.confirmed import ConfirmedHeaders
+from runner.engine.memory.recall import Recall
 
 LABELLED = Path(__file__).parents[3] / "shared" / "corpus" / "labelled"
 

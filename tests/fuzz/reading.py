@@ -29,7 +29,7 @@ from runner.engine.reading import (
     open_book,
     rows_of,
 )
-from tests.unit import workbook_makers as make
+from tests.support import workbook_makers as make
 
 LIMITS = ReadLimits(
     max_entry_bytes=32 << 20, max_part_bytes=8 << 20, max_cells=2_000_000, max_sorted_cells=500_000, max_sheets=50

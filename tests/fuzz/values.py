@@ -31,7 +31,7 @@ import openpyxl
 
 from core.fields import Clean, FieldType
 from core.manifests import parse_manifest
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
 from runner.engine.mapping.evidence import Sample
 from runner.engine.reading.number_formats import format_of, shower_of

@@ -29,10 +29,10 @@ MODULES = (
 )  # fmt: skip
 # Quick tests of the spine on real adapters, embedded; the state machine and the cloud's servers take too long for this.
 TESTS = (
-    "tests/spine/test_*.py", "tests/contract/test_job_table.py", "tests/unit/test_beats*.py", "tests/unit/test_core_drops.py",
-    "tests/unit/test_core_jobs.py", "tests/unit/test_core_tables.py",
-    "tests/unit/test_fleet*.py", "tests/unit/test_handlers_*.py", "tests/unit/test_janitor*.py",
-    "tests/unit/test_results.py", "tests/unit/test_surroundings.py", "tests/unit/test_worker*.py",
+    "tests/spine/test_*.py", "tests/contract/test_job_table.py", "tests/unit/runner/test_beats*.py", "tests/unit/core/test_core_drops.py",
+    "tests/unit/core/test_core_jobs.py", "tests/unit/core/test_core_tables.py",
+    "tests/unit/runner/test_fleet*.py", "tests/unit/handlers/test_handlers_*.py", "tests/unit/runner/test_janitor*.py",
+    "tests/unit/runner/test_results.py", "tests/unit/runner/test_surroundings.py", "tests/unit/runner/test_worker*.py",
 )  # fmt: skip
 _SLOW_SECONDS = 2.0  # a test that took longer is not timed again before it changes
 _LEFT_OUT = ("cloud", "dynamodb", "memory", "test_machine.py", "seaweedfs")

@@ -10,8 +10,10 @@ from typing import Any
 
 from core.fairness import QUANTUM_SECONDS, SlotShares
 from core.jobs import Job, State
-from core.ports import BoxOrder, BoxReport, Delivery, Killed, OnEvent, ignore_event
+from core.ports import Delivery
 from core.verdicts import Verdict
+from runner.boxes import BoxOrder, BoxReport, Killed, OnEvent, ignore_event
+from runner.engine.contract import VerifyOrder
 from tests.sim.parts import SimQueue, SimStore
 from tests.sim.scheduler import Process
 from tests.sim.wires import Faults, WiredQueue
@@ -66,7 +68,7 @@ class CrowdSandbox(SimSandbox):
     """Boxes of tenants that sleep take their whole time; counts the boxes of each process."""
 
     def run(self, order: BoxOrder, *, killed: Killed, on_event: OnEvent = ignore_event) -> BoxReport:
-        if "verify" in order.job:
+        if isinstance(order.job, VerifyOrder):
             return super().run(order, killed=killed, on_event=on_event)
         world = self._w
         assert isinstance(world, Crowd)
@@ -197,7 +199,7 @@ class FleetActors:
 
     def _ready(self, delivery: Delivery, patient: bool, ran: float, killed: Killed) -> None:
         fleet, waited = self.fleet, 0.0
-        takes, given_back = fleet._shares.takes(ran), False
+        takes, given_back = fleet._shares.may_exceed(ran), False
         while fleet._shares.crowded and killed() is None:
             if waited >= (1.0 if patient else 0.0) and not given_back:
                 if not takes:

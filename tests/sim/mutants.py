@@ -84,7 +84,7 @@ def _result_condition(stack: ExitStack) -> None:
 
 def _expiry_wait(stack: ExitStack) -> None:
     """A job that had just expired ran again at once, and the outputs of that run were removed as the old ones."""
-    _patch(stack, handlers.recording, "is_taken_back", lambda _job, _now: True)
+    _patch(stack, handlers.recording, "is_retracted", lambda _job, _now: True)
     _patch(stack, runner.publish, "is_current", lambda _table, _job: True)
     _patch(stack, runner.latest, "is_current", lambda _table, _job: True)
     _patch(stack, Publisher, "_read_back", lambda _self, _job, _body: True)

@@ -269,7 +269,7 @@ class WiredStore:
             case "page":
                 came = PAGE
         proofs.check_read(
-            key, size=len(came), digest=hashlib.sha256(came).hexdigest(), said_size=None, said_digest=said
+            key, size=len(came), digest=hashlib.sha256(came).hexdigest(), stored_size=None, stored_digest=said
         )
         return came
 
@@ -290,10 +290,10 @@ class WiredStore:
             digest = hashlib.sha256(content).hexdigest()
             lie = self._n.lie(["refused", "answered"])
             if lie == "refused":
-                proofs.check_written(key, digest=digest, said_digest=None)
+                proofs.check_written(key, digest=digest, stored_digest=None)
                 return ObjectInfo(key=key, version=digest, digest=digest, size=len(content), modified=0.0)
             made = self._s.put(key, content, if_version=if_version, if_absent=if_absent, metadata=metadata)
-            proofs.check_written(key, digest=digest, said_digest=None if lie else made.digest)
+            proofs.check_written(key, digest=digest, stored_digest=None if lie else made.digest)
             return made
 
         return self._call("put", act, key)
@@ -306,7 +306,7 @@ class WiredStore:
             lie = self._n.lie(["uncopied"])
             if not lie:
                 self._s.copy(source, target)
-            proofs.check_written(target, digest=source, said_digest=None if lie else source)
+            proofs.check_written(target, digest=source, stored_digest=None if lie else source)
 
         self._call("copy", act, source, target)
 

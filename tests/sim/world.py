@@ -296,7 +296,7 @@ class World:
                     around.probe()
                     continue
                 try:
-                    worker.settle()
+                    worker.write_results()
                     wait = 5.0 if worker._unwritten else 1e6
                     got = made.fleet._queue.receive(most=1, wait=wait, visibility=made.beats.visibility)
                 except StoreUnavailable:

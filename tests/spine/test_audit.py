@@ -101,7 +101,7 @@ def test_a_failure_without_its_result_is_told_again(world: World, janitor: Janit
     (job,) = world.jobs()
     world.clock.move(100)
     world.store.delete_prefix(job_folder(job))
-    assert janitor.audit.look_at(job) == RESTORED
+    assert janitor.audit.check(job) == RESTORED
     world.work_off(world.runners[0])
     assert world.result(job)["status"] == "FAILED"
 

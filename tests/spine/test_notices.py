@@ -15,7 +15,7 @@ import pytest
 from core.jobs import State
 from core.notices import NOTICE_ID, SIGNATURE, TIMESTAMP, Refusal
 from core.verdicts import Verdict
-from infra.deliveries import Deliveries, NotTaken
+from infra.deliveries import Deliveries, NotDelivered
 from tests.contract import servers
 from tests.support.world import Crash, World
 
@@ -204,7 +204,7 @@ class TestSending:
 
             threading.Thread(target=nonsense, daemon=True).start()
             origin = f"http://127.0.0.1:{server.getsockname()[1]}"
-            with pytest.raises(NotTaken):
+            with pytest.raises(NotDelivered):
                 Deliveries(origin, SECRET, now=lambda: NINE).send(f"{origin}/", "i", "failed", b"{}")
 
     def test_an_answer_that_trickles_is_cut_off(self):
@@ -227,12 +227,12 @@ class TestSending:
 
             threading.Thread(target=trickle, daemon=True).start()
             origin = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
-            with pytest.raises(NotTaken):
+            with pytest.raises(NotDelivered):
                 Deliveries(origin, SECRET, now=lambda: NINE, seconds=0.3).send(f"{origin}/", "i", "failed", b"{}")
 
     def test_nobody_there_is_not_taken(self, hook):
         hook.close()
-        with pytest.raises(NotTaken):
+        with pytest.raises(NotDelivered):
             deliveries(hook).send(hook.url, "i", "failed", b"{}")
 
     def test_a_topic_and_a_bus(self, hook):
@@ -291,7 +291,7 @@ class TestSending:
                 "notice failed",
                 {"notice": 1},
             )
-            with pytest.raises(NotTaken, match="refused"):
+            with pytest.raises(NotDelivered, match="refused"):
                 deliveries(hook, "arn:aws:sns:*").send(f"{topic}-none", "i", "failed", b"{}")
 
     def test_a_service_that_fails_is_tried_again(self, hook):
@@ -300,9 +300,9 @@ class TestSending:
                 return {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "ThrottlingException"}]}
 
         bus = "arn:aws:events:eu-west-1:1:event-bus/x"
-        with pytest.raises(NotTaken, match="Throttling"):
+        with pytest.raises(NotDelivered, match="Throttling"):
             deliveries(hook, bus, clients=lambda *_: Client()).send(bus, "i", "failed", b"{}")
-        with pytest.raises(NotTaken):
+        with pytest.raises(NotDelivered):
             deliveries(hook, "arn:aws:sns:*", clients=lambda *_: None).send("arn:aws:sns:x:1:t", "i", "failed", b"{}")
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core.jobs import InputRef, JobError, Mends, State
+from core.jobs import CorrectionOf, InputRef, JobError, State
 from core.manifests import parse_manifest
 from core.verdicts import Verdict
 from runner.engine.contract import InputFile, Order
-from runner.origins import MAX_CORRECTIONS, OriginInputs, Origins, mends_of, stage_origin
+from runner.origins import MAX_CORRECTIONS, OriginInputs, Origins, correction_of, stage_origin
 from runner.staging import Staged, StagingFailed
 from tests.contract.jobs import a_job
 
@@ -30,7 +30,7 @@ def recorded(world, name, *files, stamp=1.0, **more):
 def corrects(world, job, claim):
     """What an attempt at a job finds; its end is recorded as a success."""
     found = Origins(world.table).find(job, {job.inputs[0].ref.key: claim.job_id})
-    ended(world, job, State.SUCCEEDED, mends=mends_of({job.inputs[0].ref.key: claim.job_id}, found))
+    ended(world, job, State.SUCCEEDED, mends=correction_of({job.inputs[0].ref.key: claim.job_id}, found))
     return found
 
 
@@ -40,7 +40,7 @@ def ended(world, job, state, **more):
 
 
 def names(found):
-    return [file.item.name for file in found.mended]
+    return [file.item.name for file in found.corrected]
 
 
 def staged(world, job, found, folder):
@@ -89,7 +89,7 @@ def test_a_later_attempt_has_all_corrections_from_the_oldest_upload_to_the_newes
     assert names(corrects(world, new, first)) == ["new.xlsx"]
     found = corrects(world, old, first)
     assert names(found) == ["old.xlsx", "new.xlsx"]
-    assert [(f.earlier, f.knows) for f in found.mended] == [(False, ()), (True, ())]
+    assert [(f.earlier, f.knows) for f in found.corrected] == [(False, ()), (True, ())]
     assert world.table.get(old.job_id).mends.place > world.table.get(new.job_id).mends.place
 
 
@@ -100,7 +100,7 @@ def test_a_second_round_knows_what_its_rejects_were_made_of(world):
     corrects(world, other, first)
     two = recorded(world, "t", "two.xlsx", stamp=4.0)
     found = corrects(world, two, world.table.get(one.job_id))
-    assert [(f.item.name, f.knows, f.needed) for f in found.mended] == [
+    assert [(f.item.name, f.knows, f.needed) for f in found.corrected] == [
         ("one.xlsx", (), True), ("other.xlsx", (), False), ("two.xlsx", (0,), True),
     ]  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_an_attempt_that_is_repeated_is_listed_once_and_last(world):
 def test_results_of_before_there_was_a_list_are_listed_with_their_corrections(world):
     first = recorded(world, "f", "a.csv")
     one = recorded(world, "o", "one.xlsx", stamp=2.0)
-    facts = Mends(
+    facts = CorrectionOf(
         files=((one.inputs[0].ref.key, first.job_id),),
         job_id=first.job_id,
         subject="d/a.csv",
@@ -151,7 +151,7 @@ def test_results_of_before_there_was_a_list_are_listed_with_their_corrections(wo
     ended(world, one, State.SUCCEEDED, mends=facts)
     found = corrects(world, recorded(world, "t", "two.xlsx", stamp=3.0), world.table.get(one.job_id))
     assert (names(found), found.place) == (["one.xlsx", "two.xlsx"], 2)
-    assert found.mended[1].knows == (0,)
+    assert found.corrected[1].knows == (0,)
 
 
 def test_a_needed_file_that_is_gone_fails_the_job_and_another_correction_is_only_named(world, tmp_path):
@@ -185,12 +185,12 @@ def test_each_job_on_the_way_is_read_once_however_many_files_name_it(world, monk
         job = recorded(world, f"r{n}", *(f"{n}-{file}.xlsx" for file in range(many)), stamp=2.0 + n)
         claims = {item.ref.key: behind.job_id for item in job.inputs}
         found = Origins(world.table).find(job, claims)
-        ended(world, job, State.SUCCEEDED, mends=mends_of(claims, found))
+        ended(world, job, State.SUCCEEDED, mends=correction_of(claims, found))
         behind = job
     read: list[str] = []
     get = world.table.get
     monkeypatch.setattr(world.table, "get", lambda job_id: read.append(job_id) or get(job_id))
-    assert len(Origins(world.table).find(job, claims).mended) == 5 * many
+    assert len(Origins(world.table).find(job, claims).corrected) == 5 * many
     assert max(Counter(read).values()) <= 2, "once for what is behind it, and the first one to list the correction"
 
 
@@ -219,7 +219,7 @@ def test_a_correction_that_is_listed_runs_again_though_those_it_was_made_of_fill
         corrects(world, recorded(world, f"n{n}", f"{n}.xlsx", stamp=2.0 + n), first)
     before = recorded(world, "b", "before.xlsx", stamp=80.0)  # listed by no program before this one
     claims = {before.inputs[0].ref.key: first.job_id}
-    ended(world, before, State.SUCCEEDED, mends=mends_of(claims, OriginInputs(roots=[first])))
+    ended(world, before, State.SUCCEEDED, mends=correction_of(claims, OriginInputs(roots=[first])))
     last = recorded(world, "l", "last.xlsx", stamp=99.0)
     for _ in range(2):
         assert "last.xlsx" in names(corrects(world, last, world.table.get(before.job_id)))

@@ -118,7 +118,7 @@ def turn(world: World, runner: Runner) -> None:
     around = runner.worker.surroundings
     if around.failed is None or (around.rest() == 0 and around.probe()):
         try:
-            runner.worker.settle()
+            runner.worker.write_results()
             got = world.fragile.queue.receive(most=1, wait=0, visibility=runner.beats.visibility)
         except (StoreUnavailable, OSError, sqlite3.Error):
             around.to_blame()
@@ -223,7 +223,7 @@ def test_a_job_that_others_took_for_lost_gets_its_attempt_back(fresh):
     world.clock.move(61)
     other.janitor.chores()
     assert [job.attempt for job in world.jobs()] == [1]
-    runner.worker.settle()
+    runner.worker.write_results()
     assert [job.attempt for job in world.jobs()] == [0]
     worked_off(world, other)
     (job,) = world.jobs()

@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.jobs import Mends, OutputFile, State
-from core.keys import latest_key, mended_latest_key, profile_key, staging_folder
+from core.jobs import CorrectionOf, OutputFile, State
+from core.keys import corrected_latest_key, latest_key, profile_key, staging_folder
 from infra.queueing import Lanes
 from runner.engine.contract import OutputName
 from runner.profiles import with_profile
@@ -132,7 +132,7 @@ class TestMendedResults:
         return world.table.get(job.job_id)
 
     def mends(self, world, first, *, stamp: float = 5.0, name: str = "mended"):
-        facts = Mends(
+        facts = CorrectionOf(
             files=(), job_id=first.job_id, subject=first.subject, stamp=first.stamp, created_at=first.created_at
         )
         return committed(world, name, stamp=stamp, rows=1, subject=f"2026/{name}.xlsx", mends=facts)
@@ -169,5 +169,5 @@ class TestMendedResults:
         job = self.mends(world, first)
         done = publisher(world).finish(job)
         publisher(world).latest.retract(done)
-        assert mended_latest_key(job) == latest_key(first)
+        assert corrected_latest_key(job) == latest_key(first)
         assert self.named(world, latest_key(first)) == first.job_id

@@ -180,7 +180,7 @@ def test_latest_is_taken_back_from_a_job_that_ended_otherwise_or_is_gone(world, 
     job = published(world, **({"state": state} if state else {}))
     if state is None:
         world.table.remove(job)
-    world.runner().publisher.latest.take_back(job)
+    world.runner().publisher.latest.retract_if_lost(job)
     kept = state in (State.SUCCEEDED, State.QUEUED)
     assert (world.store.head(latest_key(job)) is not None) is kept
 

@@ -12,7 +12,7 @@ from core.jobs import State
 from core.patterns import MAX_STARS
 from tests.abuse.test_outputs import CASES as FORGED
 from tests.abuse.test_outputs import FORGE
-from tests.unit.test_manifest_bounds import COSTLY
+from tests.unit.core.test_manifest_bounds import COSTLY
 
 MANIFEST = {"manifest": 1, "name": "m", "fields": [{"name": "id", "type": "integer"}, {"name": "name"}]}
 CSV = "id,name\n1,Ann\n2,Bob\n"

@@ -12,9 +12,9 @@ from core.verdicts import Verdict
 from runner import attempt
 from runner.boxes import BoxReport, Isolation
 from runner.engine.contract import InputFile, JobFacts, Order, SandboxFacts, VerifyOrder
-from runner.engine.report import report
-from runner.engine.review import question_id
-from runner.engine.review_page import review_page
+from runner.engine.deciding.review import question_id
+from runner.engine.pages.report import report
+from runner.engine.pages.review_page import review_page
 from runner.engine.verifying import BadOutput
 from runner.engine.verifying.order import summary_of, verify_review
 from runner.engine.verifying.order import verify as verify_outputs

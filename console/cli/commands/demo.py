@@ -80,7 +80,7 @@ def _drop_all(home: Path, out: Printer) -> None:
         target.mkdir(parents=True)
         for name in (drop.file, "manifest.json") if n else ("manifest.json", drop.file):
             shutil.copyfile(desk / name, target / name)
-        _note(out, f"dropped inbox/{drop.tenant}/{drop.folder}/{drop.file} and its manifest: {drop.says}")
+        _note(out, f"dropped inbox/{drop.tenant}/{drop.folder}/{drop.file} and its manifest: {drop.mess}")
     _note(out, "")
 
 

@@ -74,13 +74,13 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 def _plan(args: argparse.Namespace, out: Printer) -> int:
     from infra.deploy.plan import make_plan  # noqa: PLC0415 - only this command needs it
 
-    given: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for word in args.set:
         name, mark, value = word.partition("=")
         if not mark:
             raise UsageError(f"--set {word}: give PARAMETER=VALUE")
-        given[name] = value
-    plan = make_plan(args.stack, given)
+        chosen[name] = value
+    plan = make_plan(args.stack, chosen)
     if out.as_json:
         out.emit(asdict(plan))
         return Exit.OK

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from console.cli.commands.scan import scanned
 from console.cli.guard import Exit
@@ -114,7 +114,7 @@ def _facts(source: Path, args: argparse.Namespace, manifest: Manifest, out: Prin
     yield from shapes_in(document.get("profile"), sender=sender, by=args.by, decided=False)
 
 
-def _sender(document: dict[str, Any], args: argparse.Namespace) -> str:
+def _sender(document: Mapping[str, object], args: argparse.Namespace) -> str:
     """Who dropped the file of an artifact, unless the command says so."""
     profile = document.get("profile")
     known = profile.get("sender") if isinstance(profile, dict) else None
@@ -137,7 +137,7 @@ def _text(source: Path) -> str:
         raise UsageError(f"{source} is not UTF-8 (byte {error.start})") from None
 
 
-def _artifact(text: str) -> dict[str, Any] | None:
+def _artifact(text: str) -> Mapping[str, object] | None:
     if "artifact_version" not in text[:200]:
         return None
     try:
@@ -153,35 +153,41 @@ def _lines(source: Path, text: str, args: argparse.Namespace, manifest: Manifest
             continue
         at = f"{source}, line {n}"
         try:
-            given = json.loads(line)
+            fact = json.loads(line)
         except (ValueError, RecursionError):
             raise UsageError(f'{at} is not JSON; write {{"header": "CALLE", "field": "street"}}') from None
         if (
-            not isinstance(given, dict)
-            or not given.keys() <= _KEYS
-            or ({"header", "field"} <= given.keys()) == ({"value", "means"} <= given.keys())
+            not isinstance(fact, dict)
+            or not fact.keys() <= _KEYS
+            or ({"header", "field"} <= fact.keys()) == ({"value", "means"} <= fact.keys())
         ):
             raise UsageError(
                 f'{at}: write {{"header": "CALLE", "field": "street"}}, with by, sender and count if you like'
             )
-        yield _fact(at, given, args, manifest)
+        yield _fact(at, fact, args, manifest)
 
 
-def _fact(at: str, given: dict[str, Any], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
-    field, known = given.get("field"), {f.name for f in manifest.fields}
+def _fact(at: str, fact: Mapping[str, object], args: argparse.Namespace, manifest: Manifest) -> Fact | None:
+    field, known = fact.get("field"), {f.name for f in manifest.fields}
     if field is not None and (not isinstance(field, str) or field not in known):
         raise UsageError(f"{at}: {field!r} is no field of the manifest; known: {', '.join(sorted(known))}")
-    by, sender, count = given.get("by", args.by), given.get("sender", args.sender or ""), given.get("count", 1)
+    by, sender, count = fact.get("by", args.by), fact.get("sender", args.sender or ""), fact.get("count", 1)
     if not isinstance(by, str) or not isinstance(sender, str) or type(count) is not int or count < 1:
         raise UsageError(f"{at}: by and sender are texts, count is a whole number from 1")
-    if "value" in given:
-        if field is None or not all(isinstance(t, str) and t.strip() for t in (given["value"], given.get("means"))):
+    if "value" in fact:
+        value, means = fact["value"], fact.get("means")
+        if field is None or not _is_text(value) or not _is_text(means):
             raise UsageError(f'{at}: write {{"field": "plan", "value": "gld", "means": "gold"}}')
-        _check_allowed(at, field, given["value"], given["means"], manifest)
-        return SpellingFact(field, given["value"], given["means"], by, sender, count)
-    if not isinstance(given["header"], str):
+        _check_allowed(at, field, value, means, manifest)
+        return SpellingFact(field, value, means, by, sender, count)
+    header = fact["header"]
+    if not isinstance(header, str):
         raise UsageError(f"{at}: the header is a text")
-    return HeaderFact(given["header"], field, by, sender, count) if given["header"].strip() else None
+    return HeaderFact(header, field, by, sender, count) if header.strip() else None
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _check_allowed(at: str, field: str, value: str, means: str, manifest: Manifest) -> None:
@@ -195,9 +201,17 @@ def _check_allowed(at: str, field: str, value: str, means: str, manifest: Manife
         raise UsageError(f"{at}: {value!r} is an allowed value of {field} and means itself")
 
 
-def _mapping(source: Path, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _list(document: object, name: str) -> list[Any]:
+    """A list of an artifact; raises TypeError or KeyError if it has none of that name."""
+    found = document[name] if isinstance(document, dict) else None
+    if not isinstance(found, list):
+        raise TypeError(name)
+    return found
+
+
+def _mapping(source: Path, document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     try:
-        for column in document["mapping"]:
+        for column in _list(document, "mapping"):
             if column["target"] is not None and column["header"]:
                 yield str(column["header"]), str(column["target"])
     except (KeyError, TypeError):
@@ -252,17 +266,17 @@ class LearntResult(NamedTuple):
         return list(self.headers & {column.header})
 
 
-def _result_of(path: Path, artifact: dict[str, Any]) -> LearntResult:
+def _result_of(path: Path, artifact: Mapping[str, object]) -> LearntResult:
     by_field: dict[str, list[str]] = {}
     for header, field in _mapping(path, artifact):
         by_field.setdefault(field, []).append(header)
     try:
         columns = [
             ResultColumn(str(c["column"]), str(c["header"]), None if c["field"] is None else str(c["field"]))
-            for c in artifact["output"]["columns"]
+            for c in _list(artifact["output"], "columns")
         ]
-        sheets = set(map(str, artifact["output"]["sheets"]))
-        headers = {str(c["header"]) for c in artifact["mapping"]}
+        sheets = set(map(str, _list(artifact["output"], "sheets")))
+        headers = {str(c["header"]) for c in _list(artifact, "mapping")}
     except (KeyError, TypeError):
         raise UsageError(f"{path} is no artifact that this program can read") from None
     return LearntResult(columns, sheets, by_field, headers)
@@ -318,7 +332,7 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))[:200]
 
 
-def _check_tenant(source: Path, document: dict[str, Any], args: argparse.Namespace) -> None:
+def _check_tenant(source: Path, document: Mapping[str, object], args: argparse.Namespace) -> None:
     """What one tenant's files taught is no other tenant's business, unless the memory is a shared one."""
     job = document.get("job")
     whose = job.get("tenant") if isinstance(job, dict) else None

@@ -4,9 +4,8 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from console.cli.commands.scan import scanned, show_each
+from console.cli.commands.scan import MappedColumn, ScannedFile, scanned, show_each
 from console.cli.output import Printer
 from console.desk.files import inbox_folder, lay_out, read_manifest
 from core.settings import Settings
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return show_each(found, out, lambda one: _show(one, out))
 
 
-def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:
+def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, object]:
     """What the engine is asked: the manifest, the memories, and the lookup tables that exist."""
     manifest = read_manifest(path).model_copy(update={"subscribe": ()})
     bucket = Settings.from_env(os.environ).storage_data_dir / "bucket"
@@ -58,7 +57,7 @@ def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, Any]:
     return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups, "memories": learnt}
 
 
-def _why(column: dict[str, Any]) -> str:
+def _why(column: MappedColumn) -> str:
     """The reasons for a column's field, or for the nearest one."""
     near = column["runners_up"][0]["reasons"] if column["runners_up"] else []
     reasons = column["reasons"] if column["field"] is not None else near
@@ -66,7 +65,7 @@ def _why(column: dict[str, Any]) -> str:
     return ": ".join(part for part in (column["note"], parts) if part)
 
 
-def _show(found: dict[str, Any], out: Printer) -> None:
+def _show(found: ScannedFile, out: Printer) -> None:
     for table in found["tables"]:
         out.heading(f"{found['file']}: {table['sheet']} {table['range']}")
         rows = [

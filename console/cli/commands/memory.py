@@ -10,7 +10,7 @@ from console.cli.memory_place import MemoryPlace, add_arguments, place_of
 from console.cli.output import Printer
 from core.errors import UsageError
 from core.memories import Memory, MemoryInvalid, forget, serialized
-from runner.engine.mapping.spelling import joined
+from runner.engine.common.spelling import joined
 
 EPILOG = """\
 examples:
@@ -59,12 +59,12 @@ def _spelled(header: str) -> str:
 def _show(place: MemoryPlace, field: str | None, out: Printer) -> int:
     memory = place.read()
     entries = [e for e in memory.headers if field is None or e.field == field]
-    settled = memory.settled(_spelled)
+    decisive = memory.deciding_headers(_spelled)
     if out.as_json:
         for entry in entries:
             out.emit(entry.model_dump(mode="json"))
         return Exit.OK
-    counts = settled.values()
+    counts = decisive.values()
     rows = [
         (
             e.header,

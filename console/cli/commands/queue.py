@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from console.cli import wire
 from console.cli.acts import act
@@ -126,7 +126,7 @@ class Import:
         self._out = out
         self._intake = Intake.over(stack)
         self._keys: list[tuple[int, str]] = []
-        self._bad: list[dict[str, Any]] = []
+        self._bad: list[dict[str, object]] = []
         self._sent: list[str] = []
         self._recorded: set[str] = set()
         self._lines = 0

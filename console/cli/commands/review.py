@@ -3,7 +3,6 @@
 import argparse
 import getpass
 import sys
-from typing import Any
 
 from console.cli import wire
 from console.cli.guard import Exit
@@ -16,13 +15,12 @@ from core.keys import decision_place, job_folder
 from core.ports import ObjectStore
 from core.verdicts import Verdict
 from handlers.intake import Intake
-from infra.reviews import put_decision, read_questions
+from infra.reviews import DecisionBody, ListedQuestion, put_decision, read_questions
 from infra.wiring import Stack
-from runner.engine.drawing import in_words
+from runner.engine.pages.drawing import in_words
 
 _REASONS = 3
 _LAST_ROW = 1_048_576
-Question = dict[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,19 +43,19 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
         job = _waiting(wire.make_control(stack).find(args.job))
         questions = read_questions(stack.store, job_folder(job))
-        given = _given(args.answer, questions)
-        if out.as_json and not given and not args.accept:
+        answers = _answers_by_id(args.answer, questions)
+        if out.as_json and not answers and not args.accept:
             out.emit({"job": job_shape(job), "decision": decision_place(job), "questions": questions})
             return Exit.OK
-        if not given and not args.accept:
+        if not answers and not args.accept:
             if not sys.stdin.isatty():
                 _show_all(job, questions, out)
                 return Exit.OK
-            given = Walk(out).through(questions)
-            if not given:
+            answers = Walk(out).through(questions)
+            if not answers:
                 out.note("nothing was answered; the job goes on waiting")
                 return Exit.OK
-        key = _put(stack.store, job, given, args)
+        key = _put(stack.store, job, answers, args)
         return _report(stack, job, key, out)
 
 
@@ -75,11 +73,11 @@ def _answer(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _given(said: list[tuple[str, str]], questions: list[Question]) -> dict[str, str | None]:
-    """Question id to value, for answers by id or by number."""
+def _answers_by_id(pairs: list[tuple[str, str]], questions: list[ListedQuestion]) -> dict[str, str | None]:
+    """ListedQuestion id to value, for answers by id or by number."""
     by_name = {q["id"]: q for q in questions} | {str(n): q for n, q in enumerate(questions, 1)}
     found: dict[str, str | None] = {}
-    for name, value in said:
+    for name, value in pairs:
         question = by_name.get(name)
         if question is None:
             raise UsageError(
@@ -89,7 +87,7 @@ def _given(said: list[tuple[str, str]], questions: list[Question]) -> dict[str, 
     return found
 
 
-def _checked(question: Question, value: str | None) -> str | None:
+def _checked(question: ListedQuestion, value: str | None) -> str | None:
     """A value that answers a question; any field may be given for a column, any row for a header."""
     known = [candidate["value"] for candidate in question["candidates"]]
     free = question["kind"] == "column" or (question["kind"] == "header" and _is_row(value or ""))
@@ -109,7 +107,7 @@ class Walk:
     def __init__(self, out: Printer) -> None:
         self._out = out
 
-    def through(self, questions: list[Question]) -> dict[str, str | None]:
+    def through(self, questions: list[ListedQuestion]) -> dict[str, str | None]:
         self._out.note("Answer with a number or a value. Enter takes the answer marked *; s skips, q ends.")
         found: dict[str, str | None] = {}
         for n, question in enumerate(questions, 1):
@@ -122,27 +120,27 @@ class Walk:
                 found[question["id"]] = answer[0]
         return found
 
-    def _ask(self, question: Question) -> tuple[str | None] | str | None:
+    def _ask(self, question: ListedQuestion) -> tuple[str | None] | str | None:
         """One value, `q` to end, or None to skip."""
         while True:
             try:
-                said = input("> ").strip()
+                typed = input("> ").strip()
             except EOFError:
                 return "q"
-            if said in ("q", "s"):
-                return "q" if said == "q" else None
+            if typed in ("q", "s"):
+                return "q" if typed == "q" else None
             options = [candidate["value"] for candidate in question["candidates"]]
-            if not said:
+            if not typed:
                 return (question["chosen"],)
-            if question["kind"] != "header" and said.isdecimal() and 1 <= int(said) <= len(options):
-                return (options[int(said) - 1],)
+            if question["kind"] != "header" and typed.isdecimal() and 1 <= int(typed) <= len(options):
+                return (options[int(typed) - 1],)
             try:
-                return (_checked(question, said),)
+                return (_checked(question, typed),)
             except UsageError as error:
                 self._out.note(str(error))
 
 
-def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
+def _show_all(job: Job, questions: list[ListedQuestion], out: Printer) -> None:
     for n, question in enumerate(questions, 1):
         _show(n, question, out)
         out.line()
@@ -150,31 +148,33 @@ def _show_all(job: Job, questions: list[Question], out: Printer) -> None:
     out.note(f"{job.job_id} {waits}; answer with `ade review {job.job_id} --answer 1=VALUE`")
 
 
-def _show(number: int, question: Question, out: Printer) -> None:
+def _show(number: int, question: ListedQuestion, out: Printer) -> None:
     out.heading(f"{number}. {question['text']}")
     out.line(f"   {question['id']}")
     for n, candidate in enumerate(question["candidates"], 1):
         mark = "*" if candidate["value"] == question["chosen"] else " "
         sure = "" if candidate["probability"] is None else f"  {candidate['probability']:.0%}"
-        told = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
-        why = "; ".join([one for one in told if one][:_REASONS])
+        reasons = [in_words(str(reason.get("rule", "")), reason.get("weight")) for reason in candidate["reasons"]]
+        why = "; ".join([one for one in reasons if one][:_REASONS])
         why = f"  ({why})" if why else ""
         name = candidate["value"] if question["kind"] == "header" else n  # there a number is a row
         out.line(f" {mark} {name}) {candidate['label']}{sure}{why}")
 
 
-def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argparse.Namespace) -> str:
+def _put(store: ObjectStore, job: Job, answers: dict[str, str | None], args: argparse.Namespace) -> str:
     """Write the decision; what an earlier one says about other questions stays in it."""
     questions = {q["id"]: q for q in read_questions(store, job_folder(job))}
-    decision: dict[str, Any] = {
+    decision: DecisionBody = {
         "decision": 1,
         "workflow": job.workflow,
         "job": job.job_id,
         "by": args.by or getpass.getuser(),
-        "answers": [_self_contained(questions[name], value) for name, value in given.items()],
+        "answers": [_self_contained(questions[name], value) for name, value in answers.items()],
     }
-    decision |= {"accept": True} if args.accept else {}
-    decision |= {"remember": False} if args.no_remember else {}
+    if args.accept:
+        decision["accept"] = True
+    if args.no_remember:
+        decision["remember"] = False
     try:
         return put_decision(store, job, decision)
     except DecisionInvalid as error:
@@ -183,7 +183,7 @@ def _put(store: ObjectStore, job: Job, given: dict[str, str | None], args: argpa
         raise UsageError(f"somebody else decided on {job.job_id} in the meantime; check it and repeat") from None
 
 
-def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
+def _self_contained(question: ListedQuestion, value: str | None) -> dict[str, object]:
     """An answer that says what it is about by its header if it has one, so that it can be read and remembered."""
     header = question["header"]
     if question["kind"] == "required" and value is not None:
@@ -191,8 +191,8 @@ def _self_contained(question: Question, value: str | None) -> dict[str, Any]:
         if header is not None:
             return {"sheet": question["sheet"], "header": header, "column": value, "field": question["field"]}
     if header is not None and question["kind"] in ("column", "reading"):
-        says = "field" if question["kind"] == "column" else "reading"
-        return {"sheet": question["sheet"], "header": header, "column": question["column"], says: value}
+        kind = "field" if question["kind"] == "column" else "reading"
+        return {"sheet": question["sheet"], "header": header, "column": question["column"], kind: value}
     return {"id": question["id"], "value": value}
 
 

@@ -4,8 +4,8 @@ import argparse
 import contextlib
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Required, TypedDict
 
 from console.cli.guard import Exit
 from console.cli.output import Printer
@@ -24,7 +24,54 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     return code
 
 
-def show_each(outcomes: Iterable[dict[str, Any]], out: Printer, show: Callable[[dict[str, Any]], None]) -> int:
+class Reason(TypedDict):
+    rule: str
+    weight: float
+
+
+class NextField(TypedDict):
+    """A field that a column is less likely to hold."""
+
+    field: str
+    probability: float
+    reasons: list[Reason]
+
+
+class MappedColumn(TypedDict):
+    column: str  # its letters
+    header: str | None
+    field: str | None
+    probability: float
+    note: str
+    reasons: list[Reason]
+    runners_up: list[NextField]
+
+
+class FoundTable(TypedDict, total=False):
+    sheet: str
+    range: str
+    header_rows: list[int]
+    confidence: float
+    why: list[str]
+    columns: list[MappedColumn]
+
+
+class FoundSheet(TypedDict):
+    name: str
+    tables: list[FoundTable]
+
+
+class ScannedFile(TypedDict, total=False):
+    """What the engine found in a file, as it writes it: sheets, tables with their columns, or an error."""
+
+    file: Required[str]
+    sheets: list[FoundSheet]
+    tables: list[FoundTable]
+    error: str
+    code: str
+
+
+def show_each(outcomes: Iterable[ScannedFile], out: Printer, show: Callable[[ScannedFile], None]) -> int:
     """Print what was found in each file, with `show` unless as JSON; FAILED if any could not be read."""
     failed = False
     for found in outcomes:
@@ -38,7 +85,7 @@ def show_each(outcomes: Iterable[dict[str, Any]], out: Printer, show: Callable[[
     return Exit.FAILED if failed else Exit.OK
 
 
-def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def scanned(files: list[str], order: Mapping[str, object] | None = None) -> Iterator[ScannedFile]:
     """One object per file, in order: its structure, and with an `order` also its columns' fields.
 
     A file that kills the child process is reported, and a new process reads the rest.
@@ -69,7 +116,7 @@ def scanned(files: list[str], order: dict[str, Any] | None = None) -> Iterator[d
             del left[:1]
 
 
-def _rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+def _rows(found: ScannedFile) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for sheet in found["sheets"]:
         for table in sheet["tables"]:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from openpyxl import Workbook
 
@@ -17,9 +16,9 @@ class DemoDrop:
     tenant: str
     folder: str
     file: str
-    says: str  # what is messy about it
+    mess: str  # what is messy about it
     write: Callable[[Path], None]
-    manifest: dict[str, Any]
+    manifest: dict[str, object]
 
     def manifest_text(self) -> str:
         return json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n"
@@ -94,7 +93,7 @@ DROPS = (
         tenant="acme",
         folder="2026-04/hr",
         file="members.xlsx",
-        says="title rows, a table from C5 on, a total and a note below, dates in three spellings, an id twice",
+        mess="title rows, a table from C5 on, a total and a note below, dates in three spellings, an id twice",
         write=_members,
         manifest={
             "manifest": 1,
@@ -120,7 +119,7 @@ DROPS = (
         tenant="globex",
         folder="stock",
         file="stock-north.xlsx",
-        says="a cover sheet, stacked headers, prices with a currency sign, a grand total",
+        mess="a cover sheet, stacked headers, prices with a currency sign, a grand total",
         write=_stock,
         manifest={
             "manifest": 1,
@@ -144,7 +143,7 @@ DROPS = (
         tenant="initech",
         folder="orders/march",
         file="orders.csv",
-        says="semicolons, decimal commas, German headers, a title line and a sum line",
+        mess="semicolons, decimal commas, German headers, a title line and a sum line",
         write=_orders,
         manifest={
             "manifest": 1,

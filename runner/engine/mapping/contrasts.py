@@ -11,7 +11,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import LETTERS_OR_DIGITS, normalized
 from runner.engine.mapping.headers import GENERIC, words
 from runner.engine.mapping.knowledge import (
     are_opposite,
@@ -23,7 +24,6 @@ from runner.engine.mapping.knowledge import (
     unqualified,
 )
 from runner.engine.mapping.measures import NOTHING, PERCENT, Measure, measure, measure_of
-from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized
 from runner.engine.values.dates import MONTHS
 
 UNIT: Final = "unit"

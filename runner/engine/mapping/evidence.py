@@ -16,14 +16,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from runner.engine.common.fields import Field
 from runner.engine.document_types import Contributor
-from runner.engine.fields import Field
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified
 from runner.engine.mapping.headers import UNLIKE, FieldNames
 from runner.engine.mapping.profile import NAMES as LOOKS
 from runner.engine.mapping.profile import TRUTHS, by_number, chances, profile
-from runner.engine.mapping.recall import Likely, Recall
+from runner.engine.memory.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import distance, joined, normalized, without_asides
 from runner.engine.mapping.knowledge import (
     concepts_of,
     essence,
@@ -15,7 +16,6 @@ from runner.engine.mapping.knowledge import (
     understood,
     unqualified,
 )
-from runner.engine.mapping.spelling import joined, normalized, without_asides
 
 _PAIRS: Final = {
     ("mail",): ("email",),
@@ -230,21 +230,6 @@ def is_slip(a: str, b: str) -> bool:
         return a == b
     most = 1 if min(len(a), len(b)) < 8 else 2
     return len(set(a) ^ set(b)) <= 2 * most and distance(a, b) <= most  # a slip changes two letters at most
-
-
-def distance(a: str, b: str) -> int:
-    """Letters more, less, other or swapped with their neighbour."""
-    before: list[int] = []
-    last = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        row = [i]
-        for j, y in enumerate(b, 1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
 
 
 class Likeness(NamedTuple):

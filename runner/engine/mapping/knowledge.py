@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.spelling import LETTERS_OR_DIGITS, normalized, without_asides
+from runner.engine.common.spelling import LETTERS_OR_DIGITS, normalized, without_asides
 
 _LONGEST: Final = 40  # letters of a word that is taken apart
 _SHORTEST: Final = 4

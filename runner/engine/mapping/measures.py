@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.spelling import normalized
+from runner.engine.common.spelling import normalized
 
 _LONGEST: Final = 200  # characters of a text that are read
 _WORDS: Final = 4  # of the longest spelling

@@ -7,10 +7,10 @@ of a kind that such a field never has. A customer, an owner or an id may well be
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import normalized
 from runner.engine.mapping.headers import words
 from runner.engine.mapping.knowledge import is_word, understood
-from runner.engine.mapping.spelling import normalized
 
 FEWEST: Final = 4  # values
 _PLAIN: Final = 0.8

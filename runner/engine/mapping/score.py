@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import exp, log
 from typing import Final, NamedTuple
 
-from runner.engine.fields import Field
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.contrasts import CONTRARY
 from runner.engine.mapping.evidence import (
@@ -40,8 +41,7 @@ from runner.engine.mapping.headers import (
     words,
 )
 from runner.engine.mapping.knowledge import are_opposite
-from runner.engine.mapping.recall import Recall
-from runner.engine.mapping.spelling import joined
+from runner.engine.memory.recall import Recall
 from runner.engine.options import THRESHOLD
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]

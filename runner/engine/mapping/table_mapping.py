@@ -9,23 +9,23 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from runner.engine import a1
+from runner.engine.common import a1
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.common.spelling import joined
 from runner.engine.contract import EndCode, Json
-from runner.engine.fields import Field
-from runner.engine.findings import Findings
-from runner.engine.lookups import Lookups
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
-from runner.engine.mapping.recall import Recall
 from runner.engine.mapping.score import Doubt, MappingChoice, choose
-from runner.engine.mapping.spelling import joined
+from runner.engine.memory.recall import Recall
 from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.hooks import Hooks
-from runner.engine.sources import SourceTable
 from runner.engine.structure import Column
+from runner.engine.tables.lookups import Lookups
+from runner.engine.tables.sources import SourceTable
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
 

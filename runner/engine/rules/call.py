@@ -7,9 +7,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final, TypeGuard
 
+from runner.engine.common.spelling import distance, joined
 from runner.engine.contract import EndCode
-from runner.engine.mapping.headers import distance
-from runner.engine.mapping.spelling import joined
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.returns import Returns
 

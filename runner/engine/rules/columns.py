@@ -6,11 +6,11 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from runner.engine.checking import Origin
 from runner.engine.contract import EndCode
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
+from runner.engine.values.checking import Origin
 from runner.engine.values.numbers import to_number
 from runner.engine.values.words import Bad
 
@@ -236,7 +236,7 @@ def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:
 def stop(
     failure: RuleFailed, origin: Origin | None, column: int | None, field: str | None, row: int | None
 ) -> EngineStop:
-    from runner.engine import a1  # noqa: PLC0415  # only on the way out
+    from runner.engine.common import a1  # noqa: PLC0415  # only on the way out
 
     place = origin.place if origin else None
     return EngineStop(

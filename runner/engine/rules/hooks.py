@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
+from runner.engine.common.findings import Findings
 from runner.engine.contract import EndCode
-from runner.engine.findings import Findings
 from runner.engine.protocol import EngineStop
 from runner.engine.rules.call import Rule, RuleFailed
 from runner.engine.rules.columns import SEVERITIES, plain_value, stop

@@ -1,6 +1,6 @@
 """Pass 1, structure: the tables a person would find in a sheet."""
 
-from runner.engine.a1 import CellRange
+from runner.engine.common.a1 import CellRange
 from runner.engine.structure.detection import TableDetector, find_tables
 from runner.engine.structure.tables import Choice, Column, Label, RowScores, Table
 

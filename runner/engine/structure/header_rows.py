@@ -12,7 +12,7 @@ from itertools import groupby
 from math import log
 from typing import NamedTuple
 
-from runner.engine.a1 import letters
+from runner.engine.common.a1 import letters
 from runner.engine.reading import Layout
 from runner.engine.structure import features, labelling
 from runner.engine.structure.bands import Band, Draft

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runner.engine.a1 import CellRange
+from runner.engine.common.a1 import CellRange
 from runner.engine.structure import captions, header_rows, remarks, suspects
 from runner.engine.structure.bands import Draft
 from runner.engine.structure.facts import CellKind, Mark, Row

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from runner.engine.a1 import CellRange
+from runner.engine.common.a1 import CellRange
 
 
 class Label(IntEnum):

@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import fsum, isfinite
 from typing import Any, Final, NamedTuple
 
-from runner.engine.a1 import CellRange
+from runner.engine.common.a1 import CellRange
 from runner.engine.reading import Block, Shown, Value
 from runner.engine.structure.tables import Choice, Clarity, LeftRow, Proof, RowKind, Suspicion, Table
 

@@ -1,1 +1,1 @@
-"""Pass 3: converts the values of a column to the declared type."""
+"""Passes 3 and 4: converts the values of a column to the declared type and checks them."""

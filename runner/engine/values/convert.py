@@ -12,7 +12,7 @@ from functools import partial
 from math import isfinite
 from typing import Any, Final
 
-from runner.engine.fields import ANY, Field
+from runner.engine.common.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
 from runner.engine.values.decisions import Convention, settle, tally_of

@@ -13,7 +13,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from runner.engine.fields import NUMERIC, Field
+from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.values.dates import BIRTH_YEARS, PIVOT, SHORT_YEARS, Numbers, day_first_in
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 from runner.engine.values.words import cleaner

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import IO, Final
 
+from runner.engine.common.rowsets import RowSet
 from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
-from runner.engine.drift import layout
+from runner.engine.memory.drift import layout
+from runner.engine.pages.report import report
+from runner.engine.pages.review_page import review_page
 from runner.engine.protocol import BadOutput, open_target, place_of
-from runner.engine.report import report
-from runner.engine.review_page import review_page
-from runner.engine.rowsets import RowSet
 from runner.engine.verifying.balance import balance
 from runner.engine.verifying.document import MAX_BYTES, read_artifact, read_review
 from runner.engine.verifying.rejects_book import write_rejects

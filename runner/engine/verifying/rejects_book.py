@@ -11,8 +11,8 @@ from datetime import date, datetime, time, timedelta
 from math import isfinite
 from typing import IO, Any, Final
 
-from runner.engine import a1
-from runner.engine.mending import KINDS, TO_DO, key
+from runner.engine.common import a1
+from runner.engine.corrections.corrected import KINDS, TO_DO, key
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.reading.number_formats import NumberKind, kind_of_format

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO, Final, NamedTuple
 
-from runner.engine import a1
+from runner.engine.common import a1
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.verifying.archive import Archive, Member

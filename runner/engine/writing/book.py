@@ -12,11 +12,11 @@ from typing import IO, Any, Final
 
 from isal import isal_zlib
 
-from runner.engine import a1
+from runner.engine.common import a1
+from runner.engine.common.fields import ANY
+from runner.engine.common.findings import Findings
 from runner.engine.contract import EndCode
 from runner.engine.document_types import ExtraSheet
-from runner.engine.fields import ANY
-from runner.engine.findings import Findings
 from runner.engine.mapping.table_mapping import OutColumn
 from runner.engine.protocol import EngineStop
 from runner.engine.writing import parts

@@ -12,7 +12,7 @@ from itertools import repeat
 from math import isfinite
 from typing import Any, Final
 
-from runner.engine import a1
+from runner.engine.common import a1
 from runner.engine.reading import CellError, NoCachedValue, Shown
 
 MAX_TEXT: Final = 32_767  # UTF-16 units: a character beyond U+FFFF counts twice

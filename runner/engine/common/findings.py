@@ -1,0 +1,162 @@
+"""Findings: the first ones of each code with their cells, all of them counted; and every choice between readings."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from runner.engine.common import a1
+from runner.engine.contract import Json
+
+KEPT_PER_CODE: Final = 1000
+SEVERITIES: Final = ("error", "warning", "info")
+
+
+class FindingPlace(NamedTuple):
+    """The table a finding belongs to."""
+
+    input: str
+    sheet: str
+    table: str
+
+
+class Finding(NamedTuple):
+    code: str
+    severity: str
+    place: FindingPlace | None
+    row: int | None
+    column: int | None
+    field: str | None
+    rule: str | None
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def cell(self) -> str | None:
+        if self.row is None or self.column is None:
+            return None
+        return a1.cell(self.row, self.column)
+
+    def as_dict(self) -> Json:
+        place = self.place
+        found = {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "input": place and place.input,
+            "sheet": place and place.sheet,
+            "table": place and place.table,
+            "cell": self.cell,
+            "row": self.row,
+            "field": self.field,
+            "rule": self.rule,
+            "file": self.file,
+            "line": self.line,
+        }
+        return {k: v for k, v in found.items() if v is not None}
+
+
+class ChosenReading(NamedTuple):
+    """A choice between readings: the one chosen, the evidence for each, and the manifest line that settles it."""
+
+    kind: str  # header, decimal, date_order, encoding, delimiter, quote, total, group, unit, …
+    chosen: str
+    evidence: Mapping[str, int]  # reading -> how many values, rows or cells support it
+    sure: bool
+    place: FindingPlace | None
+    row: int | None
+    column: int | None
+    field: str | None
+    settle: str | None  # a line of the manifest
+
+    def as_dict(self) -> Json:
+        place = self.place
+        said = {
+            "kind": self.kind,
+            "chosen": self.chosen,
+            "evidence": dict(self.evidence),
+            "sure": self.sure,
+            "input": place and place.input,
+            "sheet": place and (place.sheet or None),
+            "table": place and (place.table or None),
+            "row": self.row,
+            "column": None if self.column is None else a1.letters(self.column),
+            "field": self.field,
+            "settle": self.settle,
+        }
+        return {k: v for k, v in said.items() if v is not None}
+
+
+class Findings:
+    """Keeps the first findings of each code and counts them all."""
+
+    def __init__(self, kept_per_code: int = KEPT_PER_CODE) -> None:
+        self.kept: list[Finding] = []
+        self.totals: dict[tuple[str, str, str | None], int] = {}
+        self._per_code: dict[str, int] = {}
+        self._cap = kept_per_code
+        self.readings: list[ChosenReading] = []
+
+    def add(
+        self,
+        code: str,
+        severity: str,
+        message: str,
+        *,
+        place: FindingPlace | None = None,
+        row: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+        rule: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        count: int = 1,
+    ) -> None:
+        """Count a finding (`count` times), and keep it if its code is below the limit."""
+        key = (code, severity, field)
+        self.totals[key] = self.totals.get(key, 0) + count
+        seen = self._per_code.get(code, 0)
+        if seen < self._cap:
+            self._per_code[code] = seen + 1
+            self.kept.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
+
+    def chose(
+        self,
+        kind: str,
+        chosen: str,
+        *,
+        evidence: Mapping[str, int],
+        sure: bool,
+        code: str = "",
+        message: str = "",
+        settle: str | None = None,
+        severity: str = "warning",
+        place: FindingPlace | None = None,
+        row: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+        count: int = 1,
+    ) -> None:
+        """Record a choice between readings; an unsure one is also a finding, with its remedy."""
+        self.readings.append(ChosenReading(kind, chosen, evidence, sure, place, row, column, field, settle))
+        if not sure:
+            remedy = f"; to settle it: {settle}" if settle else ""
+            self.add(
+                code or f"{kind}_assumed", severity, message + remedy, place=place, row=row, column=column,
+                field=field, rule="reading", count=count,
+            )  # fmt: skip
+
+    def room(self, code: str) -> int:
+        """How many more findings of this code will be kept."""
+        return self._cap - self._per_code.get(code, 0)
+
+    def by_severity(self) -> dict[str, int]:
+        counts = dict.fromkeys(SEVERITIES, 0)
+        for (_, severity, _), count in self.totals.items():
+            counts[severity] += count
+        return counts
+
+    def by_code(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for (code, _, _), count in self.totals.items():
+            counts[code] = counts.get(code, 0) + count
+        return dict(sorted(counts.items()))

@@ -1,0 +1,377 @@
+"""Compares the contents of tables: does one repeat rows of others, sum them up, or list the values of their columns?
+
+Rows are compared as sets of hashes over the columns that both tables have, sums by totals first and by group only where
+those match, so tables that have nothing to do with each other cost one pass over their rows. Only sheets that fit the
+spool are compared: reading a larger one again would cost more than the job.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import cached_property
+from itertools import chain, pairwise
+from math import fsum
+from typing import Any, Final
+
+from runner.engine.common.spelling import normalized
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.structure.totals import read, summed
+from runner.engine.tables.sources import SAMPLED, chunks
+
+MOST_ROWS: Final = 600_000  # rows of a job that are compared: their hashes take some 40 MB
+_GROUPS: Final = 20_000  # groups of one column; more are no groups
+_FEW_ROWS: Final = 1000  # rows of a table that is compared with groups though it does not add up to all rows
+_LOOKED_AT: Final = 20  # values that show what kind a column is of
+_HUGE: Final = 1e290
+_EXACT: Final = 1e-9  # relative error of sums of binary fractions
+_LARGE: Final = 100.0  # a sum that large, or one with decimals, is not met by chance
+_FEW: Final = 3  # groups of which the sums may be met by chance
+_REPEATED: Final = 2
+Numbers = list[float | None]
+
+
+class TableContents:
+    """A mapped table's columns by what they are: a field, or `~` and the header of an unmapped column."""
+
+    def __init__(self, table: MappedTable) -> None:
+        self.table = table
+        self.id = table.source.id
+        self.fields = frozenset(table.fields)
+        others = {
+            f"~{normalized(column.name)}": at
+            for at, column in reversed(list(enumerate(table.source.columns)))
+            if not column.generated and table.samples[at]
+        }
+        named = {c.field: c.position for c in table.choices if c.field is not None}
+        taken = set(named.values())
+        self._known: dict[str, set[Any]] = {}
+        self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in taken}, **named}
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of data."""
+        source = self.table.source
+        if not isinstance(source.sheet, SpooledSheet):
+            return max(0, source.bottom - source.top + 1)
+        read_ = source.sheet.read.within(source.top, source.bottom).count
+        return max(0, read_ - sum(source.top <= row <= source.bottom for row in source.without))
+
+    @property
+    def is_comparable(self) -> bool:
+        sheet = self.table.source.sheet
+        return isinstance(sheet, SpooledSheet) and sheet.complete
+
+    def sample(self, key: str) -> list[Any]:
+        """The first values of a column, without blanks."""
+        return self.table.samples[self.columns[key]]
+
+    def shared_values(self, other: "TableContents", keys: Collection[str]) -> int:
+        """How many of the first values of these columns are among the other's first."""
+        both = [key for key in keys if key in self.columns and key in other.columns]
+        return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
+
+    def sampled(self, key: str) -> set[Any]:
+        """The first values of a column, folded."""
+        if key not in self._known:
+            self._known[key] = set(map(_plain, self.sample(key)))
+        return self._known[key]
+
+    def distinguishes_rows(self, key: str) -> bool:
+        """Whether (nearly) every row has a value of its own in this column."""
+        values = self.sample(key)
+        return len(values) >= _FEW and len(set(map(_plain, values))) * 10 >= 9 * min(len(values), self.rows)
+
+    def distinguish_rows(self, keys: Collection[str]) -> bool:
+        """Whether (nearly) every row has values of its own in these columns together."""
+        rows: list[tuple[Any, ...]] = []
+        for _, chunk in chunks([self.table.source]):
+            rows += zip(*(chunk.columns[self.columns[key]] for key in keys), strict=True)
+            if len(rows) >= SAMPLED:
+                break
+        return len(rows) >= _FEW and len(set(rows)) * 10 >= 9 * len(rows)
+
+    def counts_up(self, key: str) -> bool:
+        """Whether a column's numbers only grow, as numbers of records do, or are in the table's first column."""
+        numbers = [n for n in map(_number, self.sample(key)) if n is not None]
+        return self.columns[key] == 0 or all(a < b for a, b in pairwise(numbers))
+
+    def repeats_values(self, key: str) -> bool:
+        values = list(map(_plain, self.sample(key)))
+        return len(set(values)) * _REPEATED <= len(values)
+
+    def hashes(self, keys: Sequence[str]) -> Iterator[list[int]]:
+        """A number for the values of each row in these columns."""
+        at = [self.columns[key] for key in keys]
+        for _, rows in chunks([self.table.source]):
+            yield list(map(hash, zip(*(rows.columns[n] for n in at), strict=True)))
+
+    def values(self, key: str) -> Iterator[list[Any]]:
+        at = self.columns[key]
+        for _, rows in chunks([self.table.source]):
+            yield rows.columns[at]
+
+    def has_keys_of(self, other: "TableContents", key: str) -> bool:
+        """Whether (nearly) all values of a column are in that column of another table."""
+        theirs = {_plain(v) for chunk in other.values(key) for v in chunk}
+        mine = [_plain(v) for chunk in self.values(key) for v in chunk if v is not None]
+        return sum(map(theirs.__contains__, mine)) * 10 >= 9 * max(1, len(mine))
+
+    @cached_property
+    def has_dates(self) -> bool:
+        return any(map(self.has_dates_in, self.columns))
+
+    def has_dates_in(self, key: str) -> bool:
+        return key in self.columns and any(isinstance(value, date) for value in self.sample(key)[:1])
+
+    def untidiness(self, dated: Collection[str]) -> int:
+        """How many of the first values are numbers or dates as texts, all in one case or with needless blanks."""
+        typed = {*self.numeric, *dated}
+        texts = [(key in typed, v) for key in self.columns for v in self.sample(key) if isinstance(v, str)]
+        return sum(is_typed + (" ".join(v.split()) != v) + (v in (v.upper(), v.lower())) for is_typed, v in texts)
+
+    @cached_property
+    def numeric(self) -> list[str]:
+        """The columns of numbers, typed or written."""
+        return [key for key in self.columns if _are_numbers(self.sample(key)[:_LOOKED_AT])]
+
+    def numbers(self, key: str) -> Numbers:
+        return [_number(value) for chunk in self.values(key) for value in chunk]
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """The sum of each column of numbers."""
+        sums: dict[str, list[float]] = {key: [] for key in self.numeric}
+        for _, rows in chunks([self.table.source]):
+            for key, parts in sums.items():
+                if (one := summed(rows.columns[self.columns[key]])) is not None:
+                    parts.append(one.point)
+        return {key: fsum(parts) for key, parts in sums.items()}
+
+
+class SeenRows:
+    """The rows of the tables in use, as sets of hashes."""
+
+    def __init__(self) -> None:
+        self._sets: dict[tuple[str, ...], tuple[set[int], set[str]]] = {}
+        self._room = MOST_ROWS
+
+    def hold(self, table: TableContents, others: Sequence[TableContents]) -> tuple[list[TableContents], int]:
+        """The tables that have all fields of this one, and how many of its rows are among theirs."""
+        wide = [t for t in others if t.is_comparable and table.fields <= t.fields]
+        if not wide or not table.is_comparable:
+            return [], 0
+        keys = tuple(sorted(table.columns.keys() & wide[0].columns.keys()))
+        wide = [t for t in wide if t.columns.keys() >= set(keys)]
+        if not keys or not self._spend(table.rows):
+            return [], 0
+        known = self._known(keys, wide)
+        return wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys))
+
+    def _known(self, keys: tuple[str, ...], tables: Sequence[TableContents]) -> set[int]:
+        known, done = self._sets.setdefault(keys, (set(), set()))
+        for table in tables:
+            if table.id not in done and self._spend(table.rows):
+                done.add(table.id)
+                for chunk in table.hashes(keys):
+                    known.update(chunk)
+        return known
+
+    def _spend(self, rows: int) -> bool:
+        self._room -= rows
+        return self._room >= 0
+
+
+class GroupSums:
+    """Sums, means and counts of the rows of some tables: by a column's values, by month, by year and by table."""
+
+    def __init__(self, tables: Sequence[TableContents]) -> None:
+        self._tables = [t for t in tables if t.is_comparable]
+        self._rows = sum(t.rows for t in self._tables)
+        self._made: dict[str, list[_Groups]] = {}
+
+    def are_in(self, table: TableContents) -> bool:
+        """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance."""
+        if not table.is_comparable or not 0 < table.rows < self._rows <= MOST_ROWS or not table.numeric:
+            return False
+        totals = [*self._totals, float(self._rows)]
+        whole = {key for key in table.numeric if _is_total(table.totals[key], totals)}
+        is_named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
+        named = set(table.columns) if is_named else set()
+        keys = [key for key in self._shared if whole or key in named]
+        found = {key: table.numbers(key) for key in (table.numeric if keys else ())}
+        for key in keys:
+            columns = {k: numbers for k, numbers in found.items() if k != key}
+            labels = list(_flat(table, key)) if key in named else []
+            if self._are_grouped_in(columns, whole, key, labels):
+                return True
+        return False
+
+    def _are_grouped_in(self, columns: Mapping[str, Numbers], whole: set[str], key: str, labels: Sequence[Any]) -> bool:
+        """Whether columns have what these rows give by groups of this key; `whole`: those with the total of all."""
+        mine = [numbers for name, numbers in columns.items() if name in whole]
+        return any(one.are_all_in(mine) or one.are_named_in(labels, columns.values()) for one in self._by(key))
+
+    @cached_property
+    def _shared(self) -> list[str]:
+        return [key for key in self._tables[0].columns if all(key in t.columns for t in self._tables)]
+
+    @cached_property
+    def _totals(self) -> list[float]:
+        return [
+            sum(t.totals.get(key, 0.0) for t in self._tables) for key in {k for t in self._tables for k in t.numeric}
+        ]
+
+    @cached_property
+    def _numbers(self) -> dict[str, Numbers]:
+        """The columns of numbers that all tables have."""
+        keys = [key for key in self._tables[0].numeric if key in self._shared]
+        return {key: [n for t in self._tables for n in t.numbers(key)] for key in keys}
+
+    def _by(self, key: str) -> list["_Groups"]:
+        if key not in self._made:
+            self._made[key] = [made for made in self._groups(key) if made.are_groups]
+        return self._made[key]
+
+    def _groups(self, key: str) -> Iterator["_Groups"]:
+        first = self._tables[0]
+        dated = any(isinstance(value, date) for value in first.sample(key)[:_LOOKED_AT])
+        values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
+        numbers = [column for name, column in self._numbers.items() if name != key]
+        if dated:
+            yield _Groups(values, _month, numbers)
+            yield _Groups(values, _year, numbers)
+        if first.repeats_values(key):
+            yield _Groups(values, _plain, numbers)
+        if key == self._shared[0] and len(self._tables) > 1:
+            by_table = [t.id for t in self._tables for chunk in t.values(key) for _ in chunk]
+            yield _Groups(by_table, _plain, list(self._numbers.values()))
+
+
+def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple[bool, bool]:
+    """Whether each column of this table has values of the others' column of that name and each of them once, as a list
+    of allowed values has; and whether one column lists all values that the others have there."""
+    keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
+    if not keys or not table.is_comparable or not others[0].is_comparable:
+        return False, False
+    is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
+    is_like = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
+    compared = [_compared(table, others, key) for key in keys]
+    every = is_like and all(is_nested for is_nested, _ in compared)
+    return every and any(others[0].repeats_values(key) for key in keys), any(lists_all for _, lists_all in compared)
+
+
+def _compared(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
+    """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
+    each once, where the others repeat them."""
+    values = [_plain(v) for v in _flat(table, key) if v is not None]
+    mine = set(values)
+    theirs = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    is_once = len(mine) == len(values) and others[0].repeats_values(key)
+    return theirs >= mine or theirs <= mine, is_once and len(theirs) >= _FEW and theirs <= mine
+
+
+def _flat(table: TableContents, key: str) -> Iterator[Any]:
+    return chain.from_iterable(table.values(key))
+
+
+def explains_columns(table: TableContents, names: set[str]) -> bool:
+    """Whether a column of this table lists names of columns beside texts about them, as a glossary does."""
+    for key in table.columns if not table.numeric else ():
+        texts = [normalized(v) for v in table.sample(key) if isinstance(v, str)]
+        if len(texts) >= _FEW and sum(text in names for text in texts) * 3 >= 2 * len(texts):
+            return True
+    return False
+
+
+def _plain(value: Any) -> Any:
+    return value.strip().casefold() if value.__class__ is str else value
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, int | float):
+        return float(value) if -_HUGE < value < _HUGE else None
+    if isinstance(value, str) and len(value) < 40 and (pair := read(value)) is not None:
+        return pair[0] if -_HUGE < pair[0] < _HUGE else None
+    return None
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return bool(values) and sum(_number(value) is not None for value in values) * 10 >= 8 * len(values)
+
+
+def _is_total(own: float, totals: Iterable[float]) -> bool:
+    """Whether a column adds up to one of these totals, with or without a last row that has the total itself."""
+    return any(total and (_alike(own, total) or _alike(own, 2 * total)) for total in totals)
+
+
+def _alike(own: float, other: float) -> bool:
+    """Whether two numbers are one, the first rounded to the digits that it has."""
+    if abs(own - other) <= max(_EXACT * abs(other), 1e-9):
+        return True
+    cents = own * 100
+    unit = 1.0 if own == round(own) else 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
+    return abs(own - other) <= min(0.51 * unit, 0.005 * abs(other))
+
+
+class _Groups:
+    """The sums of rows by group."""
+
+    def __init__(self, values: Sequence[Any], group_of: Callable[[Any], Any], columns: Sequence[Numbers]) -> None:
+        groups = list(map(group_of, values))
+        self._group_of = group_of
+        self._counts = Counter(groups)
+        self.are_groups = 1 < len(self._counts) <= _GROUPS and max(self._counts.values()) >= _REPEATED
+        self._sums: list[dict[Any, float]] = [{group: float(count) for group, count in self._counts.items()}]
+        for numbers in columns if self.are_groups else ():
+            parts: dict[Any, list[float]] = {group: [] for group in self._counts}
+            for group, number in zip(groups, numbers, strict=True):
+                if number is not None:
+                    parts[group].append(number)
+            self._sums.append({group: fsum(mine) for group, mine in parts.items()})
+            # The mean of equal numbers is just such a number: a price, not a figure about several rows.
+            self._sums.append({group: fsum(mine) / len(mine) for group, mine in parts.items() if len(set(mine)) > 1})
+
+    def are_all_in(self, columns: Iterable[Numbers]) -> bool:
+        """Whether a column has nothing but these sums; it adds up to all rows, so nobody has to say which is which."""
+        known = [sorted(sums.values()) for sums in self._sums]
+        return any(_are_sums([n for n in column if n is not None], sums) for column in columns for sums in known)
+
+    def are_named_in(self, names: Sequence[Any], columns: Iterable[Numbers]) -> bool:
+        """Whether each row has the sum of the group that it names, and groups of several rows are among them."""
+        labels = list(map(self._group_of, names))
+        return bool(labels) and any(self._are_named(labels, column, s) for column in columns for s in self._sums)
+
+    def _are_named(self, labels: Sequence[Any], numbers: Numbers, sums: Mapping[Any, float]) -> bool:
+        named = [(label, n) for label, n in zip(labels, numbers, strict=True) if n is not None and label in sums]
+        several = sum(self._counts[label] >= _REPEATED for label, _ in named)
+        if several < _REPEATED or several * 2 < len(named) or len(named) + 1 < len(labels):
+            return False
+        if len({label for label, _ in named}) < len(named) or len({n for _, n in named}) < _REPEATED:
+            return False
+        return all(_alike(number, sums[label]) for label, number in named)
+
+
+def _month(value: Any) -> tuple[int, int] | None:
+    return (value.year, value.month) if isinstance(value, date) else None
+
+
+def _year(value: Any) -> int | None:
+    return value.year if isinstance(value, date) else None
+
+
+def _are_sums(numbers: list[float], sums: list[float]) -> bool:
+    """Whether these numbers are all among the sums, but for their own total at the end, and not by chance."""
+    if len(numbers) > _REPEATED and _alike(numbers[-1], fsum(numbers[:-1])):
+        numbers = numbers[:-1]
+    distinct = set(numbers)
+    telling = sum(abs(n) >= _LARGE or n != round(n) for n in distinct)
+    if len(distinct) < _REPEATED or (telling < _REPEATED and (len(distinct) < _FEW or len(numbers) != len(sums))):
+        return False
+    return len(numbers) <= len(sums) and all(_is_among(number, sums) for number in numbers)
+
+
+def _is_among(number: float, sums: Sequence[float]) -> bool:
+    at = bisect_left(sums, number)
+    return any(_alike(number, other) for other in sums[max(0, at - 1) : at + 1])

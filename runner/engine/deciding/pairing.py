@@ -1,0 +1,173 @@
+"""Compares two tables row by row: is one the other again, spelled, rounded or converted otherwise?
+
+Rows belong together if their texts and dates agree as a person reads them; then the numbers of each column are
+compared. The first rows of one table are looked for in the whole of the other.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, datetime, time
+from enum import IntEnum
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from runner.engine.deciding.derivation import TableContents
+from runner.engine.structure.totals import read
+from runner.engine.tables.sources import SAMPLED, chunks
+from runner.engine.values.dates import DateReader
+
+_FEW: Final = 3  # rows or numbers that agree by chance
+_LOOKED_FOR: Final = 2000  # rows of a table that are looked for in another
+_EXACT: Final = 1e-9
+_HUGE: Final = 1e290
+_MOST_DECIMALS: Final = 6
+Readings = tuple[float | None, float | None]  # with a point and with a comma as decimal sign
+
+
+class TableRelation(IntEnum):
+    """How the numbers of a column are to those of another, the closest first."""
+
+    EQUAL = 0
+    ROUNDED = 1  # to fewer decimals
+    MULTIPLIED = 2  # by one factor
+    OTHER = 3
+
+
+class TableLikeness(NamedTuple):
+    """What differs between two tables with the same rows: nothing but spelling, or numbers."""
+
+    relation: TableRelation
+    columns: tuple[str, ...] = ()  # of which the numbers differ
+    factor: float = 1.0
+    is_coarser: bool = True  # whether the first table has the rounded numbers
+    agreeing: int = 0  # columns in which the rows agree
+
+
+class _Compared(NamedTuple):
+    relation: TableRelation
+    factor: float = 1.0
+    is_coarser: bool = True
+
+
+def compare(
+    table: TableContents, other: TableContents, *, dated: Collection[str], keys: Collection[str]
+) -> TableLikeness | None:
+    """How a table's rows are those of another; None if they are others. Columns `dated` and `keys` name a row."""
+    shared = sorted(table.columns.keys() & other.columns.keys())
+    numbers = [k for k in shared if k in table.numeric and k in other.numeric and k not in keys and k not in dated]
+    names = [k for k in shared if k not in numbers]
+    if not names or not (table.is_comparable and other.is_comparable):
+        return None
+    written = any(isinstance(v, str) for k in names if k in dated for t in (table, other) for v in t.sample(k))
+    for day_first in (True, False) if written else (True,):
+        rows = _Rows(names, numbers, dated, DateReader((), day_first=day_first))
+        if (pairs := rows.paired(table, other)) is not None:
+            return _likeness(pairs, numbers, len(names))
+    return None
+
+
+class _Rows:
+    """Rows by what they are called: the texts and dates of some columns."""
+
+    def __init__(self, names: Sequence[str], numbers: Sequence[str], dated: Collection[str], dates: DateReader) -> None:
+        self._names, self._numbers, self._dated, self._dates = names, numbers, dated, dates
+
+    def paired(self, table: TableContents, other: TableContents) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
+        """The numbers of rows of one name in both tables; None unless each row looked for is found."""
+        if table.rows != other.rows or table.rows <= SAMPLED:
+            for key in self._names:
+                theirs = set(self._called(key, other.sample(key)))
+                if theirs.isdisjoint(self._called(key, table.sample(key))):
+                    return None
+        mine: dict[tuple[Any, ...], Sequence[Any]] = {}
+        seen = 0
+        for chunk in self._rows(table):
+            seen += len(chunk)
+            mine.update(chunk)
+            if seen >= _LOOKED_FOR:
+                break
+        if len(mine) < _FEW or len(mine) * 10 < 9 * seen:
+            return None
+        found: dict[tuple[Any, ...], Sequence[Any]] = {}
+        for chunk in self._rows(other):
+            found.update((name, row) for name, row in chunk if name in mine)
+        return [(row, found[name]) for name, row in mine.items()] if len(found) == len(mine) else None
+
+    def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
+        for _, rows in chunks([table.table.source]):
+            called = [self._called(key, rows.columns[table.columns[key]]) for key in self._names]
+            numbers = [rows.columns[table.columns[key]] for key in self._numbers]
+            values = zip(*numbers, strict=True) if numbers else [()] * len(called[0])
+            yield list(zip(zip(*called, strict=True), values, strict=True))
+
+    def _called(self, key: str, values: Sequence[Any]) -> list[Any]:
+        if key in self._dated:
+            self._dates.told.clear()
+            return [self._day(value) for value in values]
+        return [_folded(value) for value in values]
+
+    def _day(self, value: Any) -> Any:
+        found = self._dates.moment(value) if isinstance(value, str) and value.strip() else value
+        if isinstance(found, datetime):
+            return found.date() if found.time() == time() else found
+        return found if isinstance(found, date) else _folded(value)
+
+
+def _folded(value: Any) -> Any:
+    if isinstance(value, str):
+        text = " ".join(value.split()).casefold()
+        return float(text) if text.isdecimal() and len(text) <= 15 else text or None
+    return value
+
+
+def _likeness(
+    pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], names: int
+) -> TableLikeness | None:
+    found = {
+        key: _compared([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
+        for n, key in enumerate(numbers)
+    }
+    differing = {key: one for key, one in found.items() if one.relation is not TableRelation.EQUAL}
+    agreeing = names + len(found) - len(differing)
+    if not differing:
+        return TableLikeness(TableRelation.EQUAL, agreeing=agreeing)
+    first, *others = differing.values()
+    same = all(o.relation is first.relation and o.is_coarser is first.is_coarser for o in others)
+    if not same or any(abs(o.factor - first.factor) > 0.001 * abs(first.factor) for o in others):
+        return None
+    return TableLikeness(first.relation, tuple(differing), first.factor, first.is_coarser, agreeing)
+
+
+def _readings(value: Any) -> Readings:
+    found = read(value) if isinstance(value, str) and len(value) < 40 else (value, value)
+    if found is None or not all(isinstance(n, int | float) and -_HUGE < n < _HUGE for n in found):
+        return None, None
+    return float(found[0]), float(found[1])
+
+
+def _compared(mine: Sequence[Readings], theirs: Sequence[Readings]) -> _Compared:
+    """How two columns of numbers are to each other, in the reading in which they are closest."""
+    ways = product((0, 1), repeat=2) if any(a != b for a, b in (*mine, *theirs)) else [(0, 0)]
+    return min((_related([m[a] for m in mine], [t[b] for t in theirs]) for a, b in ways), key=lambda one: one.relation)
+
+
+def _related(mine: Sequence[float | None], theirs: Sequence[float | None]) -> _Compared:
+    if any((a is None) is not (b is None) for a, b in zip(mine, theirs, strict=True)):
+        return _Compared(TableRelation.OTHER)
+    pairs = [(a, b) for a, b in zip(mine, theirs, strict=True) if a is not None and b is not None]
+    if all(abs(a - b) <= _EXACT * max(1.0, abs(b)) for a, b in pairs):
+        return _Compared(TableRelation.EQUAL)
+    here, there = (max(map(_decimals, column)) for column in zip(*pairs, strict=True))
+    unit = 10.0 ** -min(here, there)
+    several = all(len(set(column)) >= _FEW for column in zip(*pairs, strict=True))
+    if here != there and several and all(abs(a - b) < unit for a, b in pairs):
+        return _Compared(TableRelation.ROUNDED, is_coarser=here < there)
+    a, b = max(pairs, key=lambda pair: abs(pair[1]))
+    factor = a / b if b else 0.0
+    if factor and several and all(abs(a - factor * b) <= 1.01 * 10.0**-here + _EXACT * abs(a) for a, b in pairs):
+        return _Compared(TableRelation.MULTIPLIED, factor)
+    return _Compared(TableRelation.OTHER)
+
+
+def _decimals(number: float) -> int:
+    shifted = (number * 10**n for n in range(_MOST_DECIMALS))
+    return next((n for n, one in enumerate(shifted) if abs(one - round(one)) < 1e-6), _MOST_DECIMALS)

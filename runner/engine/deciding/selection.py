@@ -1,0 +1,388 @@
+"""Chooses the tables that hold the records, where a job has several: those with the fields that the manifest asks for.
+
+The others are compared with the longest of the tables that have most of the fields. A table is left out if its content
+proves that it repeats rows of others, sums them up, lists the values of their columns or explains the columns. One with
+few of the fields, or a short example, is left out with a warning; where that could lose more than it saves, it is used
+with a warning. A table that somebody asked for in the manifest, in a review or for an earlier drop is used.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from runner.engine.common.fields import NUMERIC, TEMPORAL, Field
+from runner.engine.common.findings import Findings
+from runner.engine.common.spelling import normalized
+from runner.engine.deciding.derivation import GroupSums, SeenRows, TableContents, explains_columns, lists_values
+from runner.engine.deciding.pairing import TableLikeness, TableRelation, compare
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.reading.xlsx.markup import column_number
+from runner.engine.tables.sources import SourceTable
+from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
+
+_MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records apart
+_COPIED: Final = 3  # rows that two tables do not share by chance
+_NAMED: Final = 3  # tables that a message names
+_SHORT: Final = 5  # rows of an example
+_COMPARED: Final = 2  # tables that a table is compared with, row by row
+_SERIES: Final = 3  # more tables with the same keys are one for each branch, class or the like
+_BULK: Final = 3  # a table so many times as long as those with more fields is what the file is about
+# Words of sheets that show how a list is to be filled in, in the languages of the forms that we have seen.
+_EXAMPLES: Final = frozenset(
+    {
+        "example", "examples", "sample", "samples", "template", "instructions", "beispiel", "beispiele", "muster",
+        "vorlage", "anleitung", "exemple", "exemples", "modele", "ejemplo", "ejemplos", "plantilla", "esempio",
+        "modello", "exemplo", "voorbeeld", "exempel", "eksempel", "przyklad", "wzor", "priklad",
+    }
+)  # fmt: skip
+_PERIODS: Final = frozenset({"week", "kw", "cw", "woche", "semaine", "semana", "settimana", "uke", "vecka", "uge", "q"})
+_WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
+_RANGE: Final = re.compile(r"([A-Z]{1,3})([1-9][0-9]{0,6})(?::([A-Z]{1,3})([1-9][0-9]{0,6}))?")
+
+
+class _Judgement(NamedTuple):
+    """What speaks against a table: a finding's code and severity, and the reason in words."""
+
+    code: str
+    severity: str
+    why: str
+    is_used: bool = False
+    instead: TableContents | None = None  # the table of which this is said, if it is one that was judged before
+
+
+class TableDoubt(NamedTuple):
+    """A table that may or may not hold records."""
+
+    table: MappedTable
+    is_used: bool
+    message: str
+
+
+def is_named(table: SourceTable, name: str) -> bool:
+    """Whether an entry of `reading.tables` names a table: by its sheet, or by its sheet and a part of its range."""
+    sheet, _, area = name.rpartition("!")
+    found = _RANGE.fullmatch(area) if sheet else None
+    if found is None:
+        sheet = name
+    place, box = table.place, table.table.range
+    if not any(said == sheet or fnmatchcase(said, sheet) for said in (place.sheet, f"{place.input}/{place.sheet}")):
+        return False
+    if found is None:
+        return True
+    left, top, right, bottom = found.groups()
+    return (
+        column_number(left) <= box.right
+        and box.left <= column_number(right or left)
+        and int(top) <= box.bottom
+        and box.top <= int(bottom or top)
+    )
+
+
+def keep_named(tables: Sequence[SourceTable], names: Sequence[str], findings: Findings) -> None:
+    """Leave out the tables that `reading.tables` does not name, and report names of tables that are not there."""
+    for table in tables:
+        if not any(is_named(table, name) for name in names):
+            table.skipped = "reading.tables does not name it"
+            said = f"the table is left out: {table.skipped}"
+            findings.add("table_skipped", "info", said, place=table.place, rule="structure")
+    for name in names:
+        if not any(is_named(table, name) for table in tables):
+            said = f"reading.tables names {name[:100]}, and there is no table; the tables are: {_named(tables)}"
+            findings.add("no_table", "warning", said, rule="structure")
+
+
+def select(
+    tables: Sequence[MappedTable],
+    fields: Sequence[Field],
+    asked: Callable[[MappedTable], bool | None],
+    findings: Findings,
+) -> tuple[list[MappedTable], list[TableDoubt]]:
+    """The tables to use, and those that may or may not hold records. `asked`: what somebody said about a table."""
+    if len(tables) < 2:
+        return list(tables), []
+    chosen = _Selection(tables, fields, asked, findings)
+    chosen.run()
+    return [t for t in tables if not t.left_out], chosen.doubts
+
+
+class _Selection:
+    def __init__(
+        self,
+        tables: Sequence[MappedTable],
+        fields: Sequence[Field],
+        asked: Callable[[MappedTable], bool | None],
+        findings: Findings,
+    ) -> None:
+        self._asked = {t.source.id: asked(t) for t in tables}
+        self._every = [TableContents(t) for t in tables]
+        self._fields = {f.name: f for f in fields}
+        self._findings = findings
+        self._seen = SeenRows()
+        most = max(len(t.fields) for t in self._every)
+        wide = [t for t in self._every if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
+        self._main = max(wide or self._every, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
+        self._alike = [t for t in self._every if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)]
+        self._apart = self._distinctive()
+        self._dated = {f.name for f in fields if f.type in TEMPORAL}
+        names = {name for f in fields for name, _ in f.names}
+        names |= {c.name for c in self._main.table.source.columns if not c.generated}
+        self._names = set(map(normalized, names))
+        self._summed: tuple[list[str], GroupSums] = ([], GroupSums([]))
+        self._judged: list[tuple[TableContents, _Judgement]] = []
+        self.doubts: list[TableDoubt] = []
+
+    def _distinctive(self) -> frozenset[str]:
+        """The fields that tell the records of the main table apart."""
+        mine = [f for name, f in self._fields.items() if name in self._main.fields]
+        apart = {f.name for f in mine if self._tells_apart(f)}
+        unique, required = {f.name for f in mine if f.unique}, {f.name for f in mine if f.required}
+        return frozenset(unique or (required & apart) or apart or required)
+
+    def _tells_apart(self, field: Field) -> bool:
+        name, main = field.name, self._main
+        if field.type in _MEASURES or name not in main.columns or not main.distinguishes_rows(name):
+            return False
+        return name not in main.numeric or main.counts_up(name)
+
+    def run(self) -> None:
+        kept: list[TableContents] = []
+        order = {t.id: n for n, t in enumerate(self._every)}
+        for table in sorted(self._every, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
+            judgement = self._judge(table, kept)
+            kept.append(table)
+            if judgement is None:
+                continue
+            about = judgement.instead or table
+            self._judged.append((about, judgement))
+            if not judgement.is_used:
+                kept.remove(about)
+                about.table.left_out, about.table.source.skipped = True, judgement.why
+        for table, judgement in sorted(self._judged, key=lambda one: order[one[0].id]):
+            self._report(table, judgement)
+
+    def _judge(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
+        """What speaks against a table; None for one that holds records."""
+        if (asked := self._asked[table.id]) is not None:
+            return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
+        others, rows = self._seen.hold(table, kept)
+        if rows and (repeated := self._repeated(table, others, rows)) is not None:
+            return repeated
+        if (alike := self._alike_to(table, kept)) is not None:
+            return alike
+        if table is self._main or not self._main.fields:
+            return None
+        if derived := self._derived(table):
+            return _Judgement("table_derived", "info", f"it {derived} of {self._main.id}")
+        return self._doubtful(table)
+
+    def _repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
+        """How a table is judged of which so many rows are in others; None if that may be by chance."""
+        first = others[0]
+        shared = table.columns.keys() & first.columns.keys()
+        telling = sorted(key for key in shared if first.distinguishes_rows(key))
+        twice = bool(telling) and len(shared) > 1 and first.distinguish_rows(shared - {telling[0]})
+        unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
+        where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
+        if not unique and not table.has_dates and _are_in_series(table, first):
+            return None  # the same rows every month, as a payroll has them
+        if rows < table.rows:
+            return self._overlapping(table, first, rows, telling) if twice else None
+        why = f"every row of it is in {where}"
+        if unique or twice or (telling and table.fields < first.fields):
+            return _Judgement("table_repeated", "info" if unique else "warning", why)
+        same = table.rows == first.rows and len(others) == 1
+        if table.rows >= _COPIED and (same or telling):
+            return _Judgement("table_repeated", "warning", why, is_used=True)
+        return None
+
+    def _alike_to(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
+        """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
+        wide = [t for t in kept if table.fields <= t.fields and not _are_in_series(table, t)]
+        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
+            dated = {k for k in table.columns if any(t.has_dates_in(k) for t in (table, other))} | self._dated
+            found = compare(table, other, dated=dated, keys=self._apart)
+            if found is not None and (judgement := self._differing(table, other, found)) is not None:
+                return judgement
+        return None
+
+    def _differing(self, table: TableContents, other: TableContents, found: TableLikeness) -> "_Judgement | None":
+        columns = " and ".join(k.removeprefix("~") for k in found.columns[:_NAMED])
+        if found.relation is TableRelation.MULTIPLIED:
+            why = f"its rows are those of {other.id}, with {columns} multiplied by {found.factor:.4g}"
+            return _Judgement("table_assumed", "warning", why)
+        if found.relation is TableRelation.OTHER:
+            why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
+            single = len(found.columns) == 1 and found.agreeing > 1 and table.rows == other.rows
+            few = len(self._alike) <= _SERIES
+            return _Judgement("table_assumed", "warning", why, is_used=True) if single and few else None
+        judgement = self._repeated(table, [other], table.rows)
+        if judgement is None:
+            return None
+        is_worse, how = found.is_coarser, f"with {columns} rounded"
+        if found.relation is TableRelation.EQUAL:
+            is_worse, how = table.untidiness(self._dated) >= other.untidiness(self._dated), "spelled otherwise"
+        if table.rows < other.rows or self._asked[other.id]:
+            is_worse = True  # what only the other has would be lost
+        worse, better = (table, other) if is_worse else (other, table)
+        why = f"its rows are those of {better.id}, {how}"
+        return judgement._replace(severity="warning", why=why, instead=worse)
+
+    def _overlapping(
+        self, table: TableContents, first: TableContents, rows: int, keys: Sequence[str]
+    ) -> "_Judgement | None":
+        """How a table is judged of which some rows are in another: an older copy, or two that overlap."""
+        if rows < _COPIED or rows * 3 < table.rows:
+            return None
+        why = f"{rows:,} of its {table.rows:,} rows are in {first.id}"
+        same = any(table.has_keys_of(first, key) for key in keys if key in self._apart)
+        if same and not _are_in_series(table, first):
+            return _Judgement("table_assumed", "warning", f"{why}, and the others differ from rows there in some cells")
+        return _Judgement("table_repeated", "warning", why, is_used=True)
+
+    def _derived(self, table: TableContents) -> str:
+        """What proves that a table is made from the main one or about it; empty if nothing does."""
+        others = [t for t in self._alike if t is not table and not t.table.left_out]
+        if not others:
+            return ""
+        if self._sums(others).are_in(table):
+            return "has sums or counts of the rows"
+        if table not in self._alike and explains_columns(table, self._names):
+            return "explains the columns"
+        if self._lacks_key(table):
+            every, one = lists_values(table, others)
+            if every or (one and len(table.fields) == 1 and self._is_thin(table)):
+                return "lists values of the columns"
+        return ""
+
+    def _sums(self, tables: Sequence[TableContents]) -> GroupSums:
+        """The last sums are kept: most tables are compared with the same others."""
+        ids = [t.id for t in tables]
+        if ids != self._summed[0]:
+            self._summed = (ids, GroupSums(tables))
+        return self._summed[1]
+
+    def _lacks_key(self, table: TableContents) -> bool:
+        return table.fields < self._main.fields and table.fields.isdisjoint(self._apart)
+
+    def _doubtful(self, table: TableContents) -> "_Judgement | None":
+        """How a table is judged that may not hold records."""
+        why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
+        own = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
+        if own and table not in self._alike and (key := self._split_at(table)):
+            if self._asked[self._main.id] is None and all(t is not self._main for t, _ in self._judged):
+                self._judged.append((self._main, _half(key, table)))
+            return _half(key, self._main)
+        if len(own) > 1 and 2 * len(own) >= len(table.fields):
+            return None
+        if self._is_thin(table):
+            key = "" if not table.fields.isdisjoint(self._apart) else ", and none that tells rows apart"
+            is_used = bool(own) or self._is_bulk(table) or _are_in_series(table, self._main)
+            return _Judgement("table_assumed", "warning", why + key, is_used=is_used)
+        if 2 * len(table.fields) <= len(self._main.fields):
+            return _Judgement("table_assumed", "warning", why, is_used=True)
+        if self._is_example(table):
+            return _Judgement("table_assumed", "warning", "its sheet is named as an example")
+        return None
+
+    def _split_at(self, table: TableContents) -> str:
+        """The field of which a table and the main one have the same values, each once; empty if there is none."""
+        main = self._main
+        for key in sorted(table.fields & self._apart):
+            once = table.distinguishes_rows(key) and main.distinguishes_rows(key)
+            if once and table.has_keys_of(main, key) and main.has_keys_of(table, key):
+                return key
+        return ""
+
+    def _is_thin(self, table: TableContents) -> bool:
+        """Whether a table has so few of the fields that its rows may be other things."""
+        here, there = len(table.fields), len(self._main.fields)
+        if 2 * here < there:
+            return True
+        if here >= there or not table.fields.isdisjoint(self._apart):
+            return False
+        short = 2 * table.rows <= self._main.rows
+        others = [t for t in self._alike if t is not table]
+        return (3 * here <= 2 * there and short) or lists_values(table, others)[1]
+
+    def _is_bulk(self, table: TableContents) -> bool:
+        """Whether it would be more of a loss to leave a table out than to use it: most rows, or a file, are in it."""
+        place, main = table.table.source.place, self._main.table.source.place
+        siblings = [t for t in self._every if t.table.source.place.input == place.input]
+        best = max(siblings, key=lambda t: (len(t.fields), t.rows))
+        many = len(table.fields) > 1 and table.rows > _BULK * sum(t.rows for t in self._alike)
+        return many or (place.input != main.input and table is best)
+
+    def _is_example(self, table: TableContents) -> bool:
+        main = self._main
+        return table.rows <= min(_SHORT, main.rows) and _is_named_example(table) and not _is_named_example(main)
+
+    def _report(self, table: TableContents, judgement: "_Judgement") -> None:
+        code, severity, why, is_used, _ = judgement
+        said, place = f"the table is {'used' if is_used else 'left out'}: {why}", table.table.source.place
+        if code == "table_assumed":
+            self.doubts.append(TableDoubt(table.table, is_used, why))
+            self._findings.chose(
+                "table", "records" if is_used else "left out", sure=False, message=said, settle=self._settle(table),
+                evidence={"its fields": len(table.fields), "fields": len(self._main.fields)}, place=place,
+            )  # fmt: skip
+            return
+        if code != "table_skipped":
+            said += f"; to settle it: {self._settle(table)}"
+        self._findings.add(code, severity, said, place=place, rule="structure")
+
+    def _settle(self, table: TableContents) -> str:
+        """The line of the manifest that names the tables to use."""
+        used = [t.table.source for t in self._every if t is not table and not t.table.left_out]
+        names = list(dict.fromkeys(map(self._name, used)))
+        if len(names) > _NAMED:
+            return '"reading": {"tables": ["*"]} to use every table, or their sheets instead of the star'
+        listed = ", ".join(f'"{name}"' for name in names)
+        mine = self._name(table.table.source)
+        return f'"reading": {{"tables": [{listed}]}}, with "{mine}" too if it holds other records'
+
+    def _name(self, source: SourceTable) -> str:
+        """What `reading.tables` calls a table: its sheet, and its range if the sheet has several."""
+        places = [t.table.source.place for t in self._every]
+        alone = sum(p.sheet == source.place.sheet and p.input == source.place.input for p in places) == 1
+        sheet = source.place.sheet
+        if any(p.sheet == sheet and p.input != source.place.input for p in places):
+            sheet = f"{source.place.input}/{sheet}"
+        return sheet if alone else f"{sheet}!{source.table.range.a1}"
+
+
+def _half(key: str, other: TableContents) -> _Judgement:
+    why = f"it has each {key} of {other.id} and other fields; the parts of a record are not put together"
+    return _Judgement("table_assumed", "warning", why, is_used=True)
+
+
+def _is_named_example(table: TableContents) -> bool:
+    return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
+
+
+def _are_in_series(table: TableContents, other: TableContents) -> bool:
+    """Whether the names of two sheets differ only in the time that they name, such as `Pay March` and `Pay April`.
+
+    Sheets of one name have the names of their files."""
+    mine, theirs = table.table.source.place, other.table.source.place
+    one, two = (mine.sheet, theirs.sheet) if mine.sheet != theirs.sheet else (mine.input, theirs.input)
+    first, second = _period(one), _period(two)
+    return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first, second)))
+
+
+def _period(name: str) -> tuple[list[str], list[str]]:
+    """The words of a name, and those of them that may name a time."""
+    words = _WORDS.findall(folded(name))
+    time = [w for w in words if w in MONTHS or w in WEEKDAYS or w in _PERIODS or not w.isalpha()]
+    return [w for w in words if w not in time], time
+
+
+def _names_time(period: tuple[list[str], list[str]]) -> bool:
+    others, words = period
+    return not others or any(w in MONTHS or w in WEEKDAYS or w in _PERIODS or _YEAR.match(w) for w in words)
+
+
+def _named(tables: Collection[SourceTable]) -> str:
+    shown = [f"{t.place.sheet}!{t.table.range.a1}" for t in tables][:_NAMED]
+    return ", ".join(shown) + (" and others" if len(tables) > _NAMED else "") if shown else "none"

@@ -1,0 +1,283 @@
+"""The confirmed headers of all memories of a job, as `Recall` asks for them.
+
+`ConfirmedHeaders` are made of the memories' entries. With a large memory that takes longer than mapping a table, so the
+runner does it once for the content of a job's memories and gives the box a file (`indexed`) with everything that does
+not depend on the table: which headers have which runs of letters and which words. `IndexedHeaders` read it as it is,
+and only what a table asks for becomes Python objects.
+"""
+
+import json
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import accumulate, chain, compress, pairwise, repeat
+from mmap import mmap
+from typing import Any, Final, NamedTuple, TypeVar
+from zlib import crc32
+
+from runner.engine.common.instants import instant
+from runner.engine.common.spelling import all_spelled
+
+END: Final = "|"  # marks where a header starts and where it ends
+_LENGTH: Final = 8  # bytes at the start of an index: how long its head is
+_NONE: Final = ""  # the label of headers that are no field
+_WHOLE: Final = "="  # before a whole header
+_MOST_LETTERS: Final = 1_000_000  # of all headers: an index of more is too large to be made outside of the box
+
+Entry = Mapping[str, Any]
+_Piece = TypeVar("_Piece")
+
+
+class Confirmed(NamedTuple):
+    """What was said about one header: field (`""`: none) -> how often."""
+
+    counts: Mapping[str, int]
+    said: str | None  # the newest word of a person, if any
+
+    def share(self, field: str) -> float:
+        if self.said is not None:
+            return float(self.said == field)
+        return self.counts.get(field, 0) / sum(self.counts.values())
+
+    def count(self, field: str) -> int:
+        return self.counts.get(field, 0)
+
+    def labels(self) -> Iterable[str]:
+        return self.counts if self.said is None else (self.said,)
+
+
+class Owners(NamedTuple):
+    """The headers that have a run of letters or a word, by number, and how many there are of each kind."""
+
+    numbers: Sequence[int]
+    kinds: Iterable[tuple[int, int]]  # to be read once
+
+
+NOBODY: Final = Owners((), ())
+
+
+class ConfirmedHeaders:
+    """Different headers, in the order of the memories. Those of one kind have the same field, said as often."""
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        """`entries`: of all memories, the most specific last."""
+        given = [entry["header"] for entry in entries]
+        spelled, keys = all_spelled(given) if given else ([], [])
+        self._numbers: dict[str, int] = {}  # spelling without blanks, case and signs -> number
+        firsts: list[int] = []
+        more: dict[int, list[Entry]] = {}
+        for at, key in enumerate(keys):
+            n = self._numbers.setdefault(key or given[at].casefold(), len(firsts))
+            if n == len(firsts):
+                firsts.append(at)
+            else:
+                more.setdefault(n, [entries[firsts[n]]]).append(entries[at])
+        self._texts: list[str] = [given[at] for at in firsts]
+        self.said: list[Confirmed] = []  # by kind
+        self.kinds: Sequence[int] = []  # the number of each header's kind
+        self._names = [entry["header"] for entry in entries if entry["field"] is not None]
+        self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
+        self._keys = list(self._numbers)
+        self._words = [spelled[at] for at in firsts]
+        self._sort([more.get(n, [entries[at]]) for n, at in enumerate(firsts)])
+
+    def _sort(self, about: Sequence[Sequence[Entry]]) -> None:
+        """Give each header its kind; what several entries say about one header makes a kind of its own."""
+        numbers: dict[tuple[str, int], int] = {}
+        kinds, by_person = [], []
+        for n, (entry, *more) in enumerate(about):
+            kind = len(self.said)
+            if not more:
+                kind = numbers.setdefault((entry["field"] or _NONE, entry.get("count", 1)), kind)
+                if entry.get("said_at") and instant(entry["said_at"]) is not None:
+                    by_person.append(n)
+            if kind == len(self.said):
+                one = _summed(about[n])
+                self.said.append(one if more else one._replace(said=None))
+            kinds.append(kind)
+        self.kinds, self.by_person = kinds, frozenset(by_person)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def times(self) -> Mapping[int, int]:
+        """How many headers of each kind there are."""
+        return Counter(self.kinds)
+
+    def names(self) -> list[str]:
+        """The headers that are a field, as they were confirmed."""
+        return self._names
+
+    def text(self, n: int) -> str:
+        """A header as it was first confirmed."""
+        return self._texts[n]
+
+    def number(self, key: str) -> int | None:
+        return self._numbers.get(key)
+
+    def confirmed(self, n: int) -> Confirmed:
+        one = self.said[self.kinds[n]]
+        return Confirmed(one.counts, next(iter(one.counts))) if n in self.by_person else one
+
+    def size(self, n: int) -> int:
+        """How many different runs of letters a header has: those inside, and one at each end."""
+        key = self._keys[n]
+        return len(set(zip(key, key[1:], key[2:], strict=False))) + min(2, len(key))
+
+    def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
+        """Runs of three letters, and words with a blank before them -> who has them."""
+        letters = f"{END}{END.join(self._keys)}{END}"
+        sizes = [len(key) + 1 for key in self._keys]  # with one that reaches into the next header: nobody asks for it
+        held = _holding(map(tuple, runs), zip(letters, letters[1:], letters[2:], strict=False), sizes)
+        found = {"".join(run): mine for run, mine in held.items()}
+        split = [text.split() for text in self._words]
+        with_word = _holding((word[1:] for word in words), chain.from_iterable(split), [len(mine) for mine in split])
+        found |= {f" {word}": mine for word, mine in with_word.items()}
+        kind_of = self.kinds.__getitem__
+        return {piece: Owners(mine, Counter(map(kind_of, mine)).items()) for piece, mine in found.items()}
+
+    def indexed(self) -> bytes | None:
+        """A file for a box; None where there are too many letters."""
+        if sum(map(len, self._keys)) > _MOST_LETTERS:
+            return None
+        held: defaultdict[str, list[int]] = defaultdict(list)
+        sizes, odd = [], {}
+        for n, (key, words) in enumerate(zip(self._keys, self._words, strict=True)):
+            marked = f"{END}{key}{END}"
+            runs = {marked[at : at + 3] for at in range(len(key))}
+            sizes.append(len(runs))
+            if not key.isalnum():  # it has signs only: nobody asks for its runs
+                odd[key] = n
+                continue
+            held[_WHOLE + key].append(n)
+            for piece in (*runs, *{f" {word}" for word in words.split()}):
+                held[piece].append(n)
+        pieces = sorted([(crc32(raw := piece.encode()), raw, mine) for piece, mine in held.items()])
+        owners = [mine for _, _, mine in pieces]
+        texts = [text.encode() for text in self._texts]
+        kind_of = self.kinds.__getitem__
+        kinds = [Counter(map(kind_of, mine)) if len(mine) > 1 else {kind_of(mine[0]): 1} for mine in owners]
+        tables = (
+            accumulate(map(len, texts)),
+            self.kinds,
+            sizes,
+            [value for value, _, _ in pieces],
+            accumulate([len(raw) for _, raw, _ in pieces]),
+            accumulate(map(len, owners)),
+            chain.from_iterable(owners),
+            accumulate(map(len, kinds)),
+            chain.from_iterable(kinds),
+            chain.from_iterable(mine.values() for mine in kinds),
+        )
+        names = json.dumps(self._names, ensure_ascii=False).encode()
+        parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_packed, tables)]
+        head = {
+            "parts": list(map(len, parts)),
+            "times": list(self.times().values()),
+            "said": self.said,
+            "by_person": sorted(self.by_person),
+            "odd": odd,
+        }
+        start = json.dumps(head, ensure_ascii=False).encode()
+        return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *parts])
+
+
+class IndexedHeaders(ConfirmedHeaders):
+    """The same, from the file that `indexed` returned."""
+
+    def __init__(self, file: bytes | mmap) -> None:
+        super().__init__()
+        whole = memoryview(file)
+        start = _LENGTH + int.from_bytes(whole[:_LENGTH], "big")
+        head = json.loads(bytes(whole[_LENGTH:start]))
+        ends = list(accumulate(head["parts"], initial=start))
+        self._raw_names, self._raw_texts, self._pieces, *tables = [whole[a:b] for a, b in pairwise(ends)]
+        self._text_ends, self.kinds, self._sizes, *tables = map(_unpacked, tables)
+        self._hashes, self._piece_ends, self._owner_ends, self._owners, *tables = tables
+        self._kind_ends, self._owner_kinds, self._owner_times = tables
+        self.said = [Confirmed(counts, person) for counts, person in head["said"]]
+        self.by_person = frozenset(head["by_person"])
+        self._times = dict(enumerate(head["times"]))
+        self._odd: dict[str, int] = head["odd"]
+
+    def times(self) -> Mapping[int, int]:
+        return self._times
+
+    def names(self) -> list[str]:
+        found: list[str] = json.loads(bytes(self._raw_names))
+        return found
+
+    def text(self, n: int) -> str:
+        return str(self._raw_texts[_part(self._text_ends, n)], "utf-8")
+
+    def number(self, key: str) -> int | None:
+        at = self._place(_WHOLE + key)
+        return self._odd.get(key) if at is None else self._owners[_part(self._owner_ends, at)][0]
+
+    def size(self, n: int) -> int:
+        return self._sizes[n]
+
+    def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
+        found = {}
+        for piece in chain(runs, words):
+            at = self._place(piece)
+            if at is None:
+                found[piece] = NOBODY
+                continue
+            sorts = _part(self._kind_ends, at)
+            kinds = zip(self._owner_kinds[sorts].tolist(), self._owner_times[sorts].tolist(), strict=True)
+            found[piece] = Owners(self._owners[_part(self._owner_ends, at)].tolist(), kinds)
+        return found
+
+    def _place(self, piece: str) -> int | None:
+        raw = piece.encode()
+        value = crc32(raw)
+        at = bisect_left(self._hashes, value)
+        while at < len(self._hashes) and self._hashes[at] == value:
+            if self._pieces[_part(self._piece_ends, at)] == raw:
+                return at
+            at += 1
+        return None
+
+
+def _summed(entries: Iterable[Entry]) -> Confirmed:
+    """What all entries about one header say."""
+    counts: dict[str, int] = {}
+    said: str | None = None
+    newest: datetime | None = None
+    for entry in entries:
+        field = entry["field"] or _NONE
+        counts[field] = counts.get(field, 0) + entry.get("count", 1)
+        at = instant(entry.get("said_at"))
+        if at is not None and (newest is None or at >= newest):
+            said, newest = field, at
+    return Confirmed(counts, said)
+
+
+def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
+    """Piece -> the headers that have it. `pieces` are those of all headers, `sizes` how many each of them has."""
+    held: dict[_Piece, list[int]] = {piece: [-1] for piece in wanted}
+    told = list(map(held.get, pieces))
+    owners = chain.from_iterable(map(repeat, range(len(sizes)), sizes))
+    for mine, at in zip(filter(None, told), compress(owners, told), strict=True):
+        if mine[-1] != at:
+            mine.append(at)
+    return {piece: mine[1:] for piece, mine in held.items()}
+
+
+def _part(ends: Sequence[int], n: int) -> slice:
+    """Where the nth of several parts is, given where each of them ends."""
+    return slice(ends[n - 1] if n else 0, ends[n])
+
+
+def _packed(table: Iterable[int]) -> bytes:
+    """Numbers in as few bytes each as they need, and before them how they are stored."""
+    numbers = list(table)
+    kind = next(kind for kind in "BHI" if max(numbers, default=0) < 1 << 8 * array(kind).itemsize)
+    return kind.encode() + array(kind, numbers).tobytes()
+
+
+def _unpacked(packed: memoryview) -> "memoryview[int]":
+    return packed[1:].cast("B" if packed[0] == ord("B") else "H" if packed[0] == ord("H") else "I")

@@ -1,0 +1,197 @@
+"""What the job's memories hold, read once and checked: headers for the matcher, spellings and readings for values,
+and the shapes of tables for the structure pass.
+
+A memory is data from outside. A wrong one ends the job with words that name it (docs/explanation/mapping.md has the
+format, core/memories.py writes it).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.instants import instant
+from runner.engine.contract import EndCode
+from runner.engine.memory.confirmed import ConfirmedHeaders, Entry, IndexedHeaders
+from runner.engine.protocol import EngineStop
+from runner.engine.values.convert import fold
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_ENTRIES: Final = 20_000
+_LONGEST: Final = 500
+_MOST: Final = 10**9  # times that something was said
+_COLUMNS: Final = 2_000  # of a remembered table
+_LAST_ROW: Final = 1_048_576
+
+_TEXT_OR_NONE: Final = (str, type(None))
+
+
+class LearntEntries(NamedTuple):
+    """The entries of all memories, the most specific last."""
+
+    headers: ConfirmedHeaders
+    values: list[Entry]
+    readings: list[Entry]
+    shapes: Sequence[tuple[Entry, str, str]] = ()  # each with its memory and the version of that
+
+    def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
+        """Header and reading: how a sender writes dates and numbers."""
+        mine = (e for e in self.readings if e["sender"] == sender) if sender is not None else ()
+        return tuple((e["header"], e["reading"]) for e in mine)
+
+    def spellings(self, field: str, allowed: Iterable[Any]) -> dict[str, Any]:
+        """Folded text -> the allowed value that it means: what a person said last, else what was said most often.
+
+        Where two values were said equally often, the text means neither. An allowed value means itself.
+        """
+        known = {fold(value): value for value in allowed}
+        counts: dict[str, Counter[str]] = {}
+        said: dict[str, tuple[datetime, str]] = {}
+        for entry in self.values:
+            if entry["field"] != field:
+                continue
+            text, means = fold(entry["value"]), fold(entry["means"])
+            if means not in known or text in known:
+                continue
+            counts.setdefault(text, Counter())[means] += entry.get("count", 1)
+            at = instant(entry.get("said_at"))
+            if at is not None and (text not in said or at >= said[text][0]):
+                said[text] = (at, means)
+        out = {}
+        for text, found in counts.items():
+            (best, most), *others = found.most_common(2)
+            if text in said:
+                out[text] = known[said[text][1]]
+            elif not others or others[0][1] < most:
+                out[text] = known[best]
+        return out
+
+
+def read_memories(
+    paths: Sequence[tuple[Path, str]], versions: Sequence[str] = (), indexed: Path | None = None
+) -> LearntEntries:
+    """All memories; each path comes with the name that a message calls it by, and with its version if it has one.
+
+    `indexed`: a file of our own with the headers of all of them, which those files then lack.
+    """
+    headers: list[Entry] = []
+    values: list[Entry] = []
+    readings: list[Entry] = []
+    shapes: list[tuple[Entry, str, str]] = []
+    for n, (path, name) in enumerate(paths):
+        body = _body(path, name)
+        headers.extend(_checked(body, "headers", _is_header, name))
+        values.extend(_checked(body, "values", _is_spelling, name))
+        readings.extend(_checked(body, "readings", _is_reading, name))
+        version = versions[n] if n < len(versions) else ""
+        shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
+    known = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
+    return LearntEntries(known, values, readings, shapes)
+
+
+def _mapped(path: Path) -> mmap:
+    """A file of which only those pages are read that something is looked up in."""
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
+
+
+def _body(path: Path, name: str) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            body = file.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
+            raise _refused(name, f"it has more than {MAX_BYTES} bytes")
+        raw = json.loads(body)
+    except OSError as error:
+        raise _refused(name, f"it cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise _refused(name, "it is nested too deep") from None
+    except ValueError:
+        raise _refused(name, "it is not JSON") from None
+    if not isinstance(raw, dict) or raw.get("memory") != 1:
+        raise _refused(name, "it is no memory of version 1")
+    return raw
+
+
+def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], name: str) -> list[Entry]:
+    given = body.get(kind) or []
+    if not isinstance(given, list) or len(given) > MAX_ENTRIES:
+        raise _refused(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
+    if not all(map(is_one, given)):
+        at = next(n for n, entry in enumerate(given) if not is_one(entry))
+        raise _refused(name, f"entry {at} of its {kind} is not one")
+    return given
+
+
+def _is_header(entry: Any) -> bool:
+    """Asked for every header of a large memory: each part is checked in place, without a call."""
+    if type(entry) is not dict:
+        return False
+    header, field, count = entry.get("header"), entry.get("field"), entry.get("count", 1)
+    return (
+        type(header) is str
+        and 0 < len(header) <= _LONGEST
+        and (field is None or (type(field) is str and 0 < len(field) <= _LONGEST))
+        and type(count) is int
+        and 0 < count <= _MOST
+        and type(entry.get("said_at", "")) in _TEXT_OR_NONE
+    )
+
+
+def _is_spelling(entry: Any) -> bool:
+    return (
+        type(entry) is dict
+        and _is_label(entry.get("field"))
+        and _is_label(entry.get("value"))
+        and _is_label(entry.get("means"))
+        and _is_counted(entry)
+    )
+
+
+def _is_reading(entry: Any) -> bool:
+    return (
+        type(entry) is dict
+        and isinstance(entry.get("sender"), str)
+        and _is_label(entry.get("header"))
+        and _is_label(entry.get("reading"))
+    )
+
+
+def _is_shape(entry: Any) -> bool:
+    return (
+        type(entry) is dict
+        and isinstance(entry.get("sender"), str)
+        and isinstance(entry.get("sheet"), str)
+        and _is_list(entry.get("header_rows", []), {int}, 20)
+        and all(0 < row <= _LAST_ROW for row in entry.get("header_rows", ()))
+        and _is_list(entry.get("headers", []), {str}, _COLUMNS)
+        and max(map(len, entry.get("headers", ())), default=0) <= _LONGEST
+        and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
+        and isinstance(entry.get("by", ""), str)
+        and isinstance(entry.get("file", ""), str)
+        and _is_counted(entry)
+    )
+
+
+def _is_list(given: Any, kinds: set[type], most: int) -> bool:
+    return type(given) is list and len(given) <= most and set(map(type, given)) <= kinds
+
+
+def _is_label(text: Any) -> bool:
+    return type(text) is str and 0 < len(text) <= _LONGEST
+
+
+def _is_counted(entry: Entry) -> bool:
+    count = entry.get("count", 1)
+    return type(count) is int and 0 < count <= _MOST and isinstance(entry.get("said_at", ""), (str, type(None)))
+
+
+def _refused(name: str, why: str) -> EngineStop:
+    return EngineStop(
+        EndCode.CONFIG_REFUSED,
+        f"the memory {name} was refused: {why}",
+        remedy="put back a version that `ade memory show` reads, or take it away; without it the job runs as before",
+    )

@@ -1,0 +1,219 @@
+"""What the memories know about a sender's sheets, as evidence for finding the tables of the next one.
+
+A remembered shape is the header of a table that a person has confirmed. A row that has the same texts is a header row,
+however poor its sheet is. Whatever does not fit the sheet at hand is ignored: a shape never adds a row, and a row that
+is not there cannot be a header. `Table.shape` names the shape that was used; artifact.json says from which memory.
+
+What helps whom: the texts of a header row help every sender. That a table has no header row, that everything below the
+header is one table, and that a sheet is left out, count only for the sender of whom it was said.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.instants import instant
+from runner.engine.structure.facts import Row
+from runner.engine.structure.header_rows import JOIN, MAX_NAME, Area, Hints, cell_text, columns
+from runner.engine.structure.tables import RememberedShape, Table
+
+HEADER: Final = {"header": 20.0}  # as much as a header row that the manifest names
+NO_HEADER: Final = {"header": -20.0}  # the row above a header of as many rows as were confirmed
+BELOW: Final = {"data": 4.0}
+LOOKED_AT: Final = 1_000  # kept rows that are compared with headers
+MOST_STACKED: Final = 5  # rows of a header
+_SEPARATOR: Final = "\x1f"
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+ShapeIn = tuple[Mapping[str, Any], str, str]  # an entry, its memory, and the version of that
+Detect = Callable[[Hints], list[Table]]
+
+
+class HeaderMatch(NamedTuple):
+    """Rows of a sheet that are a confirmed header."""
+
+    rows: tuple[int, ...]  # their numbers
+    shape: RememberedShape
+    whole: bool  # nothing else is in them
+
+
+class SenderShapes:
+    """The shapes of all memories, seen from one sender."""
+
+    def __init__(self, entries: Iterable[ShapeIn], sender: str | None) -> None:
+        """`entries`: of all memories, checked, the most specific last. Only this sender's own are read in full."""
+        self._sender = sender
+        self._texts: dict[tuple[int, str], RememberedShape | ShapeIn] = {}  # header rows and their texts -> whose
+        self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
+        self.known: set[str] = set()  # headers of this sender's tables
+        own = []
+        for given in entries:
+            entry = given[0]
+            if entry["sender"] == sender:
+                own.append(_shape(given))
+            elif (rows := len(entry.get("header_rows", ()))) and _SEPARATOR in (
+                key := header_key(entry.get("headers", ()))
+            ):
+                self._texts[rows, key] = given  # one text would say nothing about another sender's sheets
+        for shape in sorted(own, key=lambda s: (s.is_said, s.moment)):
+            key = header_key(shape.headers)
+            if shape.header_rows and key:
+                self.known.add(key)
+                self._texts[len(shape.header_rows), key] = shape
+            else:
+                self._sheets.setdefault(shape.sheet.casefold(), []).append(shape)
+        # What the last row of a header may start with: the first text, or of stacked rows any of the lowest.
+        self._starts = {key.partition(_SEPARATOR)[0] for rows, key in self._texts if rows == 1}
+        for rows, key in self._texts:
+            if rows > 1:
+                self._starts.update(name.rpartition(JOIN)[2] for name in key.split(_SEPARATOR))
+        self._stacked = sorted({rows for rows, _ in self._texts if 1 < rows <= MOST_STACKED}, reverse=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._texts or self._sheets)
+
+    def left_out(self, sheet: str) -> RememberedShape | None:
+        """The shape that leaves a sheet out; None if it is not left out."""
+        said = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
+        return said[-1] if said and said[-1].left_out else None
+
+    def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
+        """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
+        matches = list(self._matches(rows, hints.layout.merged))
+        if not matches:
+            return self._without_header(sheet, file, hints, detect)
+        mine = [m for m in matches if m.whole and self._is_own(m.shape)]
+        named = next((m for m in mine if m.shape.named and m.shape.sheet.casefold() == sheet.casefold()), None)
+        if named is not None:
+            return [self._attached(t) for t in detect(replace(hints, fixed=named.rows))]
+        found = detect(hints)
+        missing = [m for m in matches if not any(self._is_found(m, t) for t in found)]
+        if missing:
+            found = detect(replace(hints, scores={**hints.scores, **self._points(rows, missing)}))
+        if missing and mine and not any(m.rows == t.header_rows for m in mine for t in found):
+            found = detect(replace(hints, fixed=mine[0].rows))
+        return [self._attached(t) for t in found]
+
+    def _is_found(self, match: HeaderMatch, table: Table) -> bool:
+        """Whether a table has the header without a doubt; another sender's may have rows above it."""
+        own = match.whole and self._is_own(match.shape)
+        same = table.header_rows == match.rows if own else table.header_rows[-len(match.rows) :] == match.rows
+        return same and all(choice.sure for choice in table.choices if choice.kind == "header")
+
+    def _is_own(self, shape: RememberedShape) -> bool:
+        return shape.sender == self._sender
+
+    def _attached(self, table: Table) -> Table:
+        """The table with the shape that it has."""
+        key = table_key(table)
+        shape = self._with_header(len(table.header_rows), key)
+        return table if shape is None else _with(table, shape, f"its header was confirmed{_by(shape)}")
+
+    def _with_header(self, rows: int, key: str) -> RememberedShape | None:
+        """The shape of a table with so many header rows and these headers."""
+        found = self._texts.get((rows, key)) if rows and key else None
+        if found is None or isinstance(found, RememberedShape):
+            return found
+        shape = self._texts[rows, key] = _shape(found)
+        return shape
+
+    def _without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
+        """A table without a header row where one was confirmed to have none, unless a header is plainly there."""
+        found = detect(hints)
+        for shape in self._sheets.get(sheet.casefold(), ()):
+            if not shape.headers or shape.file != file:
+                continue
+            if len(found) != 1 or len(found[0].columns) != len(shape.headers):
+                continue
+            if found[0].header_rows and not any(c.kind == "header" and not c.sure for c in found[0].choices):
+                continue
+            again = detect(replace(hints, fixed=()))
+            if len(again) == 1 and len(again[0].columns) == len(shape.headers):
+                return [_with(again[0], shape, f"it was confirmed to have no header row{_by(shape)}")]
+        return found
+
+    def _matches(self, rows: Sequence[Row], merged: Sequence[Area]) -> Iterator[HeaderMatch]:
+        """The first rows that are each of the confirmed headers."""
+        seen: set[int] = set()
+        for at, row in enumerate(rows[:LOOKED_AT] if self._texts else ()):
+            for first in row.filled:
+                if (first and first - 1 in row.filled) or cell_text(row.values[first]).casefold() not in self._starts:
+                    continue
+                for match in self._at(rows, at, first, merged):
+                    if id(match.shape) not in seen:
+                        seen.add(id(match.shape))
+                        yield match
+
+    def _at(self, rows: Sequence[Row], at: int, first: int, merged: Sequence[Area]) -> Iterator[HeaderMatch]:
+        """Confirmed headers whose last row is this one and starts in this column."""
+        row = rows[at]
+        if first == row.filled[0]:
+            for size in (*self._stacked, 1):
+                head = rows[at + 1 - size : at + 1]
+                left, right = min(one.filled[0] for one in head or [row]), max(one.last for one in head or [row]) - 1
+                names = [] if len(head) < size else columns(head, left, right, merged)
+                key = header_key("" if c.generated else c.name for c in names)
+                if (shape := self._with_header(size, key)) is not None:
+                    yield HeaderMatch(tuple(one.number for one in head), shape, whole=True)
+                    return
+        last = first
+        while last + 1 in row.filled:
+            last += 1
+        if last == first:
+            return
+        shape = self._with_header(1, header_key(cell_text(v)[:MAX_NAME] for v in row.values[first : last + 1]))
+        if shape is not None:
+            yield HeaderMatch((row.number,), shape, whole=False)
+
+    def _points(self, rows: Sequence[Row], matches: Sequence[HeaderMatch]) -> dict[int, Mapping[str, float]]:
+        numbers = [row.number for row in rows]
+        points: dict[int, Mapping[str, float]] = {}
+        for match in matches:
+            top, bottom = numbers.index(match.rows[0]), numbers.index(match.rows[-1])
+            if top and match.whole:
+                points.setdefault(numbers[top - 1], NO_HEADER)
+            if bottom + 1 < len(numbers):
+                points.setdefault(numbers[bottom + 1], BELOW)
+        points |= dict.fromkeys((number for match in matches for number in match.rows), HEADER)
+        for row in rows:
+            if row.number in points:
+                row.plain = False
+        return points
+
+
+def _shape(given: ShapeIn) -> RememberedShape:
+    entry, memory, version = given
+    said = instant(entry.get("said_at"))
+    return RememberedShape(
+        sender=entry["sender"],
+        sheet=entry["sheet"],
+        header_rows=tuple(entry.get("header_rows", ())),
+        headers=tuple(entry.get("headers", ())),
+        file=entry.get("file", ""),
+        fields=tuple(entry.get("fields", ())),
+        named=entry.get("named") is True,
+        left_out=entry.get("left_out") is True,
+        by=entry.get("by", ""),
+        is_said=said is not None,
+        moment=said or instant(entry.get("at")) or _LONG_AGO,
+        memory=memory,
+        version=version,
+    )
+
+
+def table_key(table: Table) -> str:
+    return header_key("" if c.generated else c.name for c in table.columns)
+
+
+def header_key(texts: Iterable[str]) -> str:
+    """The texts of a header as they are compared: without case, and without blanks at both ends."""
+    return _SEPARATOR.join(texts).strip(_SEPARATOR).casefold()
+
+
+def _by(shape: RememberedShape) -> str:
+    return f" by {shape.by}" if shape.by else ""
+
+
+def _with(table: Table, shape: RememberedShape, why: str) -> Table:
+    return replace(table, shape=shape, why=(*table.why, why))

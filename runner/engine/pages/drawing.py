@@ -1,0 +1,487 @@
+"""Draws an artifact as HTML: the sheet as a grid, columns with probability bars, what to fix. No scripts, no values.
+
+Both report.html and the console use it. All text comes from a box, so all of it is escaped and bounded here. Nothing
+carries a style attribute: pages that show it forbid inline styles, and `STYLE` has every class it uses.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest, nsmallest
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common import a1
+from runner.engine.pages.explain import evidence, where
+
+STYLE: Final = (
+    ":root{color-scheme:light dark;--page:#f5f7fa;--card:#fff;--ink:#17202b;--soft:#556272;--line:#d5dce5;"
+    "--mark:#1d5fc4;--error:#b3121f;--warning:#8a5200;--good:#14723b;--error-back:#fde7e8;--warning-back:#fdf0d8;"
+    "--good-back:#e0f4e7;--head:#dbe7fb;--data:#eef6ee;--total:#f6e5c8;--note:#ece8f6;--none:#f0f2f5}"
+    "@media(prefers-color-scheme:dark){:root{--page:#10151b;--card:#19212a;--ink:#e7edf4;--soft:#a3b1c1;"
+    "--line:#36424f;--mark:#86b7ff;--error:#ff9a9f;--warning:#f3c069;--good:#7fdba1;--error-back:#45191d;"
+    "--warning-back:#40300f;--good-back:#14351f;--head:#223a5e;--data:#1c3226;--total:#46371c;--note:#352f4a;"
+    "--none:#222b35}}"
+    ".scroll{overflow-x:auto;max-width:100%}.scroll:focus-visible{outline:2px solid var(--mark)}"
+    ".grid{border-collapse:collapse;font-size:.8rem;min-width:40%}.grid caption{text-align:left;padding:.3rem 0;"
+    "color:var(--soft)}.grid th,.grid td{border:1px solid var(--line);padding:.15rem .45rem;text-align:center;"
+    "vertical-align:top;min-width:2.2rem;max-width:11rem;overflow-wrap:break-word;background:none;color:inherit;"
+    "position:static}.grid thead th{background:var(--none);color:var(--soft);font-weight:500}"
+    ".grid tbody th{white-space:nowrap;text-align:right;font-weight:500;color:var(--soft);background:var(--none)}"
+    ".grid .what{text-align:left;white-space:nowrap;color:var(--soft);border-color:transparent}"
+    ".grid .k-header{background:var(--head);font-weight:600}.grid .k-title{background:var(--none);font-style:italic}"
+    ".grid .k-data{background:var(--data)}.grid .k-total{background:var(--total)}"
+    ".grid .k-group,.grid .k-note,.grid .k-repeated_header,.grid .k-outside{background:var(--note)}"
+    ".grid .k-hidden,.grid .k-skipped_table,.grid .k-beside,.grid .k-dropped{background:repeating-linear-gradient("
+    "45deg,var(--none),var(--none) 4px,var(--line) 4px,var(--line) 6px)}.grid .k-rejected{background:var(--error-back)}"
+    ".grid .became{display:block;font-weight:500;color:var(--mark)}.grid .became::before{content:'→ '}"
+    ".hit{display:inline-block;min-width:1.2rem;border-radius:.6rem;padding:0 .3rem;font-weight:600;"
+    "text-decoration:none}.hit.error{background:var(--error-back);color:var(--error)}"
+    ".hit.warning{background:var(--warning-back);color:var(--warning)}"
+    ".bar{width:6rem;height:.5rem;vertical-align:middle;border-radius:.25rem}.bar rect{fill:var(--line)}"
+    ".bar .high{fill:var(--good)}.bar .middle{fill:var(--warning)}.bar .low{fill:var(--error)}"
+    ".small .bar{width:3rem}.reason{display:inline-block;margin:0 .3rem .2rem 0;padding:0 .45rem;border-radius:.7rem;"
+    "background:var(--none);font-size:.85rem}.reason.against{color:var(--warning);background:var(--warning-back)}"
+    ".columns details{font-size:.9em}.columns summary{cursor:pointer;color:var(--mark)}"
+    ".error-text{color:var(--error)}.warning-text{color:var(--warning)}.soft{color:var(--soft)}"
+)
+MAX_SECTION: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
+CUT: Final = "<p>The list is cut short here; artifact.json has all of it.</p>"
+_LONGEST: Final = 2000  # characters of one text
+_COLUMNS: Final = 40  # drawn in one grid
+_BANDS: Final = 48
+_LAST: Final = 8  # of the bands, from the sheet's end
+_HEADER: Final = 40  # characters of a header in the grid
+_CELLS: Final = 24  # of one finding that are listed
+_GROUPS: Final = 200
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_KINDS: Final = {
+    "header": "header", "title": "title", "data": "data", "total": "total, left out", "group": "group heading",
+    "note": "note, left out", "repeated_header": "repeated header, left out", "hidden": "hidden, left out",
+    "rejected": "rejected, left out", "skipped_table": "table not used", "outside": "outside the tables, left out",
+}  # fmt: skip
+
+
+def escape(text: str) -> str:
+    """Text for a page; the standard library's own function loads a table of two thousand entities."""
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1] + "…"
+    if not text.isprintable():
+        text = _HIDDEN.sub("\ufffd", text)
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace('"', "&quot;").replace("'", "&#x27;")
+
+
+def bounded(lines: Iterable[str]) -> tuple[str, str]:
+    """As many of the lines as a section has room for, and a note where that is not all of them."""
+    kept: list[str] = []
+    room = MAX_SECTION
+    for line in lines:
+        room -= len(line)
+        if room < 0:
+            return "".join(kept), CUT
+        kept.append(line)
+    return "".join(kept), ""
+
+
+def share(column: Mapping[str, Any]) -> float:
+    """How likely a column or a runner-up is right, 0 to 1. Artifacts of earlier versions have a score."""
+    return min(1.0, max(0.0, float(column.get("probability", column.get("score")) or 0.0)))
+
+
+def bar(value: float) -> str:
+    """A probability as a bar with its number."""
+    kind = "high" if value >= 0.85 else "middle" if value >= 0.5 else "low"
+    return (
+        f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" '
+        f'height="8"/><rect class="{kind}" width="{100 * value:.0f}" height="8"/></svg> {value:.0%}'
+    )
+
+
+class _Band(NamedTuple):
+    first: int
+    last: int
+
+
+class _Area(NamedTuple):
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+def _number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _place(cell: str) -> tuple[int, int]:
+    found = _CELL.fullmatch(cell)
+    return (0, 0) if found is None else (int(found[2]), _number(found[1]))
+
+
+def _area(text: str) -> _Area:
+    start, _, end = text.partition(":")
+    (top, left), (bottom, right) = _place(start), _place(end or start)
+    return _Area(left, right, top, bottom)
+
+
+class _SheetGrid:
+    """One sheet: its columns across, its runs of rows down."""
+
+    def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str) -> None:
+        self._sheet = sheet
+        self._link = link
+        self._tables = {table["ref"]: table for table in sheet["tables"]}
+        self._areas = {ref: _area(table["range"]) for ref, table in self._tables.items()}
+        self._beside = [_area(one["range"]) for one in sheet["beside"]]
+        ids = {table["id"] for table in sheet["tables"]}
+        self._columns = {(m["table"], _number(m["column"])): m for m in artifact["mapping"] if m["table"] in ids}
+        self._dropped = {
+            (ref, _number(one["column"])) for ref, t in self._tables.items() for one in t["left_out_columns"]
+        }
+        self._runs: dict[str | None, list[Mapping[str, Any]]] = {}
+        for run in sheet["rows"]:
+            self._runs.setdefault(run.get("table"), []).append(run)
+        for runs in self._runs.values():
+            runs.sort(key=lambda run: int(run["from"]))
+        self._starts = {ref: [run["from"] for run in runs] for ref, runs in self._runs.items()}
+        self._hits: dict[int, list[tuple[int, str]]] = {}
+        for finding in artifact["validation"]["findings"]:
+            if finding.get("cell") and finding.get("sheet") == sheet["name"] and finding.get("input") in (
+                None, sheet["input"],
+            ):  # fmt: skip
+                row, column = _place(finding["cell"])
+                self._hits.setdefault(column, []).append((row, finding["severity"]))
+
+    def draw(self) -> str:
+        width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
+        top, bottom, hidden = self._bands()
+        if not width or not top:
+            return f"<p>{_named(self._sheet)}: nothing in it was read.</p>"
+        shown = min(width, _COLUMNS)
+        head = "".join(f'<th scope="col">{a1.letters(n)}</th>' for n in range(1, shown + 1))
+        more = f'<th scope="col">and {width - shown} more</th>' if width > shown else ""
+        rows = [self._band(band, shown, width > shown) for band in top]
+        if hidden:
+            rows.append(f'<tr><td class="what" colspan="{shown + 1}">… {hidden:,} more runs of rows …</td></tr>')
+        rows += [self._band(band, shown, width > shown) for band in bottom]
+        body, note = bounded(rows)
+        return (
+            f'<div class="scroll" tabindex="0" role="region" aria-label="sheet {escape(str(self._sheet["name"]))} as a '
+            f'grid"><table class="grid"><caption>{_named(self._sheet)}</caption><thead><tr><th scope="col">row</th>'
+            f'{head}{more}<th scope="col" class="what">what it is</th></tr></thead><tbody>{body}</tbody></table></div>'
+            f"{note}"
+        )
+
+    def _bands(self) -> tuple[list[_Band], list[_Band], int]:
+        """Runs of rows in which every column is of one kind: the first, the last, and how many are not shown."""
+        runs = self._sheet["rows"]
+        if len(runs) <= _BANDS:
+            return self._between(runs), [], 0
+        first = self._between(nsmallest(_BANDS - _LAST, runs, key=lambda run: run["from"]))
+        last = self._between(nlargest(_LAST, runs, key=lambda run: run["to"]))
+        return first, [band for band in last if band.first > first[-1].last], len(runs) - _BANDS
+
+    def _between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
+        edges = {int(run["from"]) for run in runs} | {int(run["to"]) + 1 for run in runs}
+        low, high = min(edges, default=0), max(edges, default=0)
+        heads = (head for table in self._sheet["tables"] for head in table["header_rows"][:20] if low <= head < high)
+        edges |= {row for head in heads for row in (head, head + 1)}
+        bands = [_Band(first, after - 1) for first, after in pairwise(sorted(edges))]
+        return [band for band in bands if any(self._run(ref, band.first) for ref in self._runs)]
+
+    def _run(self, ref: str | None, row: int) -> Mapping[str, Any] | None:
+        at = bisect_right(self._starts[ref], row) - 1
+        run = self._runs[ref][at] if at >= 0 else None
+        return run if run is not None and run["from"] <= row <= run["to"] else None
+
+    def _band(self, band: _Band, shown: int, cut: bool) -> str:  # noqa: FBT001 - private
+        runs = {ref: run for ref in self._runs if (run := self._run(ref, band.first)) is not None}
+        cells = "".join(self._cell(band, column, runs) for column in range(1, shown + 1))
+        label = f"{band.first:,}" if band.first == band.last else f"{band.first:,}-{band.last:,}"
+        kinds = dict.fromkeys(str(run["as"]) for run in runs.values())
+        many = band.last - band.first + 1
+        words = " / ".join(_KINDS.get(kind, kind.replace("_", " ")) for kind in kinds)
+        count = f", {many:,} rows" if many > 1 else ""
+        return (
+            f'<tr><th scope="row">{label}</th>{cells}{"<td></td>" if cut else ""}<td class="what">{escape(words)}'
+            f"{count}</td></tr>"
+        )
+
+    def _cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
+        for ref, run in runs.items():
+            area = self._areas.get(ref) if ref is not None else None
+            if area is not None and area.left <= column <= area.right and ref is not None:
+                return self._table_cell(band, column, ref, str(run["as"]))
+        if any(a.left <= column <= a.right and a.top <= band.last and band.first <= a.bottom for a in self._beside):
+            return '<td class="k-beside" title="beside the table, left out"></td>'
+        if None in runs:
+            return f'<td class="k-{escape(str(runs[None]["as"]))}"></td>'
+        return "<td></td>"
+
+    def _table_cell(self, band: _Band, column: int, ref: str, kind: str) -> str:
+        table = self._tables[ref]
+        mapped = self._columns.get((table["id"], column))
+        inside, shade = "", kind
+        heads = table["header_rows"]
+        if kind == "header" and heads and band.first == heads[-1] and mapped is not None:
+            inside = escape(_cut(mapped["header"] or ""))
+            if mapped["target"]:
+                inside += f'<span class="became">{escape(_cut(mapped["target"]))}</span>'
+        elif kind != "header" and (ref, column) in self._dropped:
+            shade = "dropped"
+        if kind == "data":
+            inside = self._marks(band, column)
+        return f'<td class="k-{escape(shade)}">{inside}</td>'
+
+    def _marks(self, band: _Band, column: int) -> str:
+        counts: dict[str, int] = {}
+        for row, severity in self._hits.get(column, ()):
+            if band.first <= row <= band.last:
+                counts[severity] = counts.get(severity, 0) + 1
+        marks = []
+        for severity in ("error", "warning"):
+            if n := counts.get(severity):
+                text, said = str(n), f"{n} {severity}{'' if n == 1 else 's'} in column {a1.letters(column)}"
+                if self._link:
+                    href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
+                    marks.append(f'<a class="hit {severity}" href="{href}" title="{said}">{text}</a>')
+                else:
+                    marks.append(f'<span class="hit {severity}" title="{said}">{text}</span>')
+        return " ".join(marks)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _HEADER else text[: _HEADER - 1] + "…"
+
+
+def _named(sheet: Mapping[str, Any]) -> str:
+    hidden = "" if sheet["visibility"] == "visible" else f" ({str(sheet['visibility']).replace('_', ' ')})"
+    return f"{escape(str(sheet['input']))}, sheet “{escape(str(sheet['name']))}”{hidden}"
+
+
+def grids(artifact: Mapping[str, Any], *, link: str = "", most: int = 12) -> str:
+    """Every sheet as a grid. `link`: where a mark leads, with the column and the severity added to it."""
+    drawn = []
+    for sheet in artifact["sheets"][:most]:
+        if sheet.get("skipped"):
+            drawn.append(f"<p>{_named(sheet)}: not read, {escape(str(sheet['skipped']))}.</p>")
+        elif not sheet["tables"]:
+            drawn.append(f"<p>{_named(sheet)}: no table was found.</p>")
+        else:
+            drawn.append(_SheetGrid(artifact, sheet, link).draw())
+            drawn += [
+                f'<p class="soft">Table {escape(str(t["range"]))} was not used: {escape(str(t["skipped"]))}.</p>'
+                for t in sheet["tables"]
+                if t.get("skipped")
+            ]
+    more = len(artifact["sheets"]) - most
+    body, note = bounded(drawn)
+    return body + note + (f"<p>{more} more sheets are in artifact.json.</p>" if more > 0 else "")
+
+
+def columns(artifact: Mapping[str, Any], most: int = 400) -> str:
+    """Which column became which field, how surely, why, and what else it could have been."""
+    mapping = artifact["mapping"]
+    if not mapping:
+        return "<p>No column was mapped.</p>"
+    many = len({m["table"] for m in mapping}) > 1
+    rows = (_column(m, many) for m in mapping[:most])
+    body, note = bounded(rows)
+    left = f"<p>{len(mapping) - most} more columns are in artifact.json.</p>" if len(mapping) > most else ""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "header", "became", "how sure", "why") if name)
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="columns and fields"><table class="columns"><thead>'
+        f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}{left}"
+    )
+
+
+def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
+    table = f'<br><span class="soft">{escape(str(m["table"]).rpartition("!")[2])}</span>' if many else ""
+    header = escape(str(m["header"])) if m["header"] else '<span class="soft">not shown</span>'
+    target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else '<span class="soft">no field</span>'
+    sure = bar(share(m)) if m["target"] else ""
+    return (
+        f"<tr><td>{escape(str(m['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
+        f'<td class="small">{_why(m)}</td></tr>'
+    )
+
+
+# What speaks for a field, and against it, by the rule's name without what follows its colon.
+_REASONS: Final = {
+    "header": ("header is like it", "header does not name it"),
+    "header:": ("header is its {}", "header is not its {}"),
+    "header~": ("header is like its {}", "header is unlike its {}"),
+    "meaning": ("header means the same", "header means something else"),
+    "other meaning": ("header means nothing else", "header means something else"),
+    "other role": ("header names nobody else", "header names somebody whom the field does not"),
+    "contradiction": ("header contradicts nothing", "header states another unit, currency, number or the opposite"),
+    "type": ("values are of type {}", "values are not of type {}"),
+    "values": ("values of the kind {}", "values not of the kind {}"),
+    "pattern": ("values match the pattern", "values do not match the pattern"),
+    "allowed": ("values are allowed ones", "values are not allowed ones"),
+    "neighbours": ("fits the columns beside it", "does not fit the columns beside it"),
+    "memory:header": ("learnt from earlier files", "learnt otherwise from earlier files"),
+    "memory:other field": ("not learnt for another field", "learnt for another field"),
+    "memory:person": ("a person said so", "a person said otherwise"),
+    "memory:like": ("like a header that was learnt", "unlike the headers that were learnt"),
+    "memory:letters": ("spelt like headers that were learnt", "spelt unlike headers that were learnt"),
+    "memory:spellings": ("values are learnt spellings", "values are not learnt spellings"),
+    "memory:shape": ("its place in the table was confirmed", "its place in the table was confirmed for another"),
+    "decision": ("a person decided it", "a person decided otherwise"),
+    "hooks.after_mapping": ("a hook of the config decided it", "a hook of the config decided otherwise"),
+}
+
+
+def in_words(rule: str, weight: object = None) -> str:
+    """What speaks for a field or, below 0, against it; nothing where it is the same for every column."""
+    if rule == "prior":
+        return ""
+    name, _, rest = rule.partition(":")
+    if name == "memory":
+        name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
+    elif name == "header" and rest:
+        name, rest = ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
+    words = _REASONS.get(name)
+    return rule if words is None else words[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
+
+
+def _is_against(weight: object) -> bool:
+    return isinstance(weight, int | float) and weight < 0
+
+
+def reason(rule: str, weight: object = None) -> str:
+    """The same as markup; the rule and its weight show on demand."""
+    text = in_words(rule, weight)
+    if not text:
+        return ""
+    about = f"{rule} {weight:+.2f}" if isinstance(weight, int | float) else rule
+    return (
+        f'<span class="reason{" against" if _is_against(weight) else ""}" title="{escape(about)}">{escape(text)}</span>'
+    )
+
+
+def _reasons(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in parts[:12])
+
+
+def _why(m: Mapping[str, Any]) -> str:
+    note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
+    next_ = m["runners_up"][:5]
+    others = "".join(
+        f"<li>{escape(str(one['field']))} {bar(share(one))} {_reasons(one.get('contributors') or [])}</li>"
+        for one in next_
+    )
+    return f"{_reasons(m['contributors'])}{note}" + (
+        f"<details><summary>could also be</summary><ul>{others}</ul></details>" if next_ else ""
+    )
+
+
+def readings(artifact: Mapping[str, Any], most: int = 200) -> str:
+    """Choices between two readings of the same text, guesses first."""
+    made = sorted(artifact["readings"], key=lambda one: bool(one["sure"]))
+    if not made:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(str(one['kind']).replace('_', ' '))}</td><td>{escape(str(one['chosen']))}</td>"
+        f"<td>{escape(where(one))}</td><td>{escape(evidence(one))}</td>"
+        f"<td>{'sure' if one['sure'] else '<b class=warning-text>a guess</b>'}</td>"
+        f"<td>{escape(str(one.get('settle') or ''))}</td></tr>"
+        for one in made[:most]
+    )
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("reading", "chosen", "where", "evidence", "sure", "to settle it")
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="readings"><table><thead>'
+        f"<tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        + (f"<p>{len(made) - most} more are in artifact.json.</p>" if len(made) > most else "")
+    )
+
+
+def fixes(artifact: Mapping[str, Any]) -> str:
+    """What to fix, by column, in the words of the sender: their header, their cells."""
+    headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
+    is_one = sum(one["role"] != "auxiliary" for one in artifact["inputs"]) < 2  # file, so it need not be named
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for finding in artifact["validation"]["findings"]:
+        if finding["severity"] == "info":
+            continue
+        cell = str(finding.get("cell") or "")
+        found = _CELL.fullmatch(cell)
+        letters = found[1] if found else ""
+        header = headers.get((finding.get("table", ""), letters), "")
+        key = (
+            finding["severity"], str(finding.get("sheet") or ""), letters, header or str(finding.get("field") or ""),
+            str(finding["message"]), "" if is_one else str(finding.get("input") or ""),
+        )  # fmt: skip
+        groups.setdefault(key, []).append(cell or (f"row {finding['row']}" if finding.get("row") else ""))
+    if not groups:
+        return ""
+    ordered = sorted(
+        groups.items(), key=lambda one: (one[0][0] != "error", one[0][5], one[0][1], len(one[0][2]), one[0][2])
+    )
+    items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
+    more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
+    total, kept = artifact["validation"]["total"], artifact["validation"]["kept"]
+    rest = f"<p>{kept:,} of {total:,} findings are listed; all of them are counted.</p>" if kept < total else ""
+    return f'<ul class="fixes">{items}</ul>{note}{more}{rest}'
+
+
+def _fix(key: tuple[str, ...], cells: list[str]) -> str:
+    severity, sheet, letters, header, message, file = key
+    column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
+    place = ", ".join(
+        part for part in (f"file “{file}”" if file else "", f"sheet “{sheet}”" if sheet else "", column) if part
+    )
+    listed = [cell for cell in dict.fromkeys(cells) if cell]
+    shown = ", ".join(f"<code>{escape(cell)}</code>" for cell in listed[:_CELLS])
+    more = f" and {len(listed) - _CELLS:,} more" if len(listed) > _CELLS else ""
+    word, kind = "Error" if severity == "error" else "Check", escape(severity)
+    at = f"{escape(place[:1].upper() + place[1:])}: " if place else ""
+    return (
+        f'<li class="{kind}"><b class="{kind}-text">{word}</b> {at}{escape(message)}'
+        + (f' <span class="cells">{shown}{more}</span>' if shown else "")
+        + "</li>"
+    )
+
+
+def drift(artifact: Mapping[str, Any]) -> str:
+    """How this drop differs from the sender's last one; empty where nothing is known."""
+    found = artifact.get("drift")
+    if not isinstance(found, Mapping):
+        return ""
+    lines: list[str] = []
+    changed = found.get("columns") or {}
+    words = {
+        "new": "New column “{header}”", "gone": "Column “{header}” is gone",
+        "renamed": "Column “{from_}” is now called “{to}”",
+        "moved": "Column “{header}” moved from place {from_} to {to}",
+        "remapped": "Column “{header}” became {to} instead of {from_}",
+    }  # fmt: skip
+    for kind, text in words.items():
+        lines += [
+            text.format(header=one.get("header", ""), from_=one.get("from"), to=one.get("to"))
+            for one in (changed.get(kind) or ())[:100]
+        ]
+    shares = {"blank": "blank cells", "wrong": "values of another type", "types": "types"}
+    for one in (found.get("values") or ())[:100]:
+        before, now = (_amount(one.get(name)) for name in ("before", "now"))
+        what = shares.get(str(one.get("what")), str(one.get("what")))
+        lines.append(f"Column “{one.get('header', '')}”: {what} {before} before, {now} now")
+    rows = found.get("rows") or {}
+    if rows.get("out_of_range"):
+        lines.append(f"{rows.get('now'):,} rows, {rows.get('before'):,} before")
+    if not lines:
+        return "<p>Nothing changed since the last drop of this sender.</p>"
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _amount(value: object) -> str:
+    if isinstance(value, int | float):
+        return f"{value:.0%}"
+    return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)

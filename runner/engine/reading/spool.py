@@ -1,0 +1,216 @@
+"""Keeps the rows of a sheet compactly, so that it is parsed once instead of twice.
+
+The structure pass must see a whole sheet before the first row can be transformed. Parsing it again would cost more
+than all other passes together, so rows are spooled as they stream by, in column-wise blocks. The first million cells or
+so are kept as they are; after that each column is packed by type and deflated, at a few bytes a cell. A sheet that
+exceeds its budget is dropped and read again instead, so memory stays bounded.
+"""
+
+import pickle
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import date, datetime
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+from isal import isal_zlib
+
+from runner.engine.common.rowsets import RowSet
+from runner.engine.reading import Block, Layout, Row, Sheet, blocks_of, rows_of
+
+ROOM: Final = 96 * 1024 * 1024  # the most bytes of packed rows that a job keeps
+LOOSE: Final = 1_200_000  # the most cells that a job keeps unpacked
+_SEPARATOR: Final = "\x1f"
+_SMALL: Final = 2**62
+_LEVEL: Final = 0
+
+
+class Room:
+    """The budget that all sheets of a job share: bytes left for packed blocks, cells left for loose ones."""
+
+    __slots__ = ("left", "loose")
+
+    def __init__(self, left: int = ROOM, loose: int = LOOSE) -> None:
+        self.left = left
+        self.loose = loose
+
+
+class Extent(NamedTuple):
+    """The extent of a block: first and last row, and a bit for each column with a value (bit 1: column A)."""
+
+    first: int
+    last: int
+    columns: int
+
+
+class SpooledSheet:
+    """A sheet whose rows are spooled on the first reading; afterwards `blocks` returns them by column."""
+
+    def __init__(self, sheet: Sheet, room: Room) -> None:
+        self._sheet = sheet
+        self._room = room
+        self._blocks: list[Block | bytes] = []
+        self.complete = False  # every row is spooled; the sheet itself is no longer needed
+        self.read = RowSet()  # row numbers of the first reading
+        self.extents: list[Extent] = []  # of the blocks, in their order
+        self.name = sheet.name
+        self.index = sheet.index
+        self.visibility = sheet.visibility
+
+    def layout(self) -> Layout:
+        return self._sheet.layout()
+
+    def reopen(self, sheet: Sheet) -> None:
+        """Continue with the same sheet of a reopened file."""
+        self._sheet = sheet
+
+    def rows(self) -> Iterator[Row]:
+        return rows_of(self.blocks()) if self.complete else self._sheet.rows()
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows by column, from the spool, or from the sheet while they are spooled."""
+        if self.complete:
+            return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
+        return self._first_reading()
+
+    def columns(self, wanted: Collection[int]) -> Iterator[Block]:
+        """The rows again with only these columns (0-based) restored; the others are empty lists."""
+        for block in self._blocks:
+            yield block if isinstance(block, Block) else _unpack(block, wanted)
+
+    def _first_reading(self) -> Iterator[Block]:
+        room = self._room
+        self._let_go()
+        fits = True
+        read, extents = RowSet(), []
+        for block in blocks_of(self._sheet):
+            yield block
+            read.add(block.numbers)
+            extents.append(_extent(block))
+            fits = fits and self._set_aside(block, room)
+        self.complete, self.read, self.extents = fits, read, extents
+
+    def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
+        """The blocks whose extent is wanted; the others are not unpacked."""
+        asked = [wanted(extent) for extent in self.extents]
+        if self.complete:
+            kept = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
+            yield from (block if isinstance(block, Block) else _unpack(block) for block in kept)
+        elif any(asked):
+            last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
+            for block in blocks_of(self._sheet):
+                if block.numbers[0] > last:
+                    return
+                if wanted(_extent(block)):
+                    yield block
+
+    def _set_aside(self, block: Block, room: Room) -> bool:
+        """Spool a block; False if the sheet exceeded the budget and was dropped."""
+        cells = len(block.columns) * len(block.numbers)
+        if room.loose >= cells:
+            room.loose -= cells
+            self._blocks.append(block)
+            return True
+        packed = _pack(block)
+        room.left -= len(packed)
+        self._blocks.append(packed)
+        if room.left < 0:
+            self._let_go()
+            return False
+        return True
+
+    def _let_go(self) -> None:
+        for block in self._blocks:
+            if isinstance(block, Block):
+                self._room.loose += len(block.columns) * len(block.numbers)
+            else:
+                self._room.left += len(block)
+        self._blocks = []
+
+
+def _extent(block: Block) -> Extent:
+    held = 0
+    for n, column in enumerate(block.columns, 1):
+        # The first value settles it for most columns; only a column that starts blank is scanned.
+        if any(column) or column.count(None) != len(column):
+            held |= 1 << n
+    return Extent(block.numbers[0], block.numbers[-1], held)
+
+
+def _pack(block: Block) -> bytes:
+    body = (array("I", block.numbers), [_packed(column) for column in block.columns])
+    return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
+
+
+def _unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
+    numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
+    return Block(
+        list(numbers),
+        [
+            _restored(kinds, parts, len(numbers)) if wanted is None or index in wanted else []
+            for index, (kinds, parts) in enumerate(columns)
+        ],
+    )
+
+
+def _texts(values: list[str]) -> Any:
+    joined = _SEPARATOR.join(values)
+    return joined if joined.count(_SEPARATOR) == len(values) - 1 else values
+
+
+def _split(part: Any) -> Iterable[Any]:
+    return part.split(_SEPARATOR) if isinstance(part, str) else part
+
+
+def _whole(values: list[int]) -> Any:
+    return array("q", values) if min(values) > -_SMALL and max(values) < _SMALL else values
+
+
+# How values of each type are packed and restored. A column with any other type is pickled.
+_PACKERS: Final[dict[type, tuple[Callable[[list[Any]], Any], Callable[[Any], Iterable[Any]]]]] = {
+    type(None): (len, lambda count: repeat(None, count)),
+    str: (_texts, _split),
+    float: (lambda values: array("d", values), iter),
+    int: (_whole, iter),
+    date: (lambda values: array("i", map(date.toordinal, values)), lambda part: map(date.fromordinal, part)),
+    datetime: (
+        lambda values: _texts(list(map(datetime.isoformat, values))),
+        lambda p: map(datetime.fromisoformat, _split(p)),
+    ),
+}
+_CODES: Final = {kind: code for code, kind in enumerate(_PACKERS)}
+_KINDS: Final = list(_PACKERS)
+_AS_IT_IS: Final = 255
+
+
+def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
+    """The types of a column's values (a single number if they are all the same), and the packed values of each."""
+    types = list(map(type, column))
+    kinds = set(types)
+    if not kinds <= _PACKERS.keys():
+        return _AS_IT_IS, [column]
+    if len(kinds) == 1:
+        kind = types[0]
+        return _CODES[kind], [_PACKERS[kind][0](column)]
+    codes = bytes(map(_CODES.__getitem__, types))
+    parts = [
+        _PACKERS[kind][0]([v for v, t in zip(column, types, strict=True) if t is kind]) if kind in kinds else None
+        for kind in _KINDS
+    ]
+    return codes, parts
+
+
+def _restored(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
+    if isinstance(kinds, int):
+        if kinds == _AS_IT_IS:
+            return list(parts[0])
+        restored = _PACKERS[_KINDS[kinds]][1](parts[0])
+        return list(restored)
+    streams = [
+        iter(()) if part is None else iter(_PACKERS[kind][1](part)) for kind, part in zip(_KINDS, parts, strict=True)
+    ]
+    nexts = [stream.__next__ for stream in streams]
+    out = [nexts[code]() for code in kinds]
+    if len(out) != count:
+        raise RuntimeError("a spooled column lost a value")
+    return out

@@ -1,0 +1,290 @@
+"""How the sender's cells look: fonts, fills, borders and widths of an .xlsx, as plain values.
+
+Only what a cell shows is read, and only from the parts that hold it. Formulas, links, pictures, macros and conditional
+formats are never read, so they cannot reach `rejects.xlsx`.
+"""
+
+import re
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from runner.engine.corrections.corrected import MendedSheet
+from runner.engine.reading import InputUnreadable, Sheet
+from runner.engine.reading.containers import Entry
+from runner.engine.reading.xlsx.markup import OoxmlPackage, column_number
+from runner.engine.reading.xlsx.workbooks import Workbook, XlsxSheet
+
+MAX_STYLES_BYTES: Final = 4 * 1024 * 1024  # a larger styles part is not read: rows get a plain look
+MAX_SHEET_BYTES: Final = 96 * 1024 * 1024  # of markup that is searched for styles; rows below look like the first one
+MAX_CELLS: Final = 4_000_000  # whose styles are kept
+Look = dict[str, Any]
+
+_ROW = re.compile(rb"<row\b([^<>]{0,2000})(?<!/)>(.*?)</row>", re.DOTALL)
+_CELL = re.compile(rb'<c\b[^<>]{0,200}?\br="([A-Z]{1,3})[0-9]{1,7}"[^<>]{0,200}>')
+_NUMBER = re.compile(rb'\br="([0-9]{1,7})"')
+_STYLE = re.compile(rb'\bs="([0-9]{1,6})"')
+_HEIGHT = re.compile(rb'\bht="([0-9.]{1,10})"')
+_COLUMN = re.compile(rb"<col\b([^<>]{0,500})>")
+_VIEW = re.compile(rb"<sheetView\b([^<>]{0,1000})>")
+_PLAIN = re.compile(rb"<sheetFormatPr\b([^<>]{0,1000})>")
+_TURNED, _NO_GRID = re.compile(rb'\brightToLeft="(?:1|true)"'), re.compile(rb'\bshowGridLines="(?:0|false)"')
+_ZOOM = re.compile(rb'\bzoomScale="([0-9]{2,3})"')
+_PLAIN_WIDTH = re.compile(rb'\bdefaultColWidth="([0-9.]{1,10})"')
+_FROM, _TO = re.compile(rb'\bmin="([0-9]{1,5})"'), re.compile(rb'\bmax="([0-9]{1,5})"')
+_WIDTH = re.compile(rb'\bwidth="([0-9.]{1,10})"')
+_RGB = re.compile(r"(?:[0-9A-Fa-f]{2})?([0-9A-Fa-f]{6})")
+_SEEN_HEIGHT: Final = 3.0  # a row that is lower is as good as hidden
+_MOST_HEAD: Final = 1024 * 1024
+_MARKS: Final = {"b": "bold", "i": "italic", "u": "underline", "strike": "struck"}
+_SIDES: Final = ("left", "right", "top", "bottom")
+_THEME: Final = ("lt1", "dk1", "lt2", "dk2", *(f"accent{n}" for n in range(1, 7)), "hlink", "folHlink")
+_PALETTE: Final = (  # the colours that numbers from 8 on mean
+    "000000", "FFFFFF", "FF0000", "00FF00", "0000FF", "FFFF00", "FF00FF", "00FFFF", "800000", "008000", "000080",
+    "808000", "800080", "008080", "C0C0C0", "808080", "9999FF", "993366", "FFFFCC", "CCFFFF", "660066", "FF8080",
+    "0066CC", "CCCCFF", "000080", "FF00FF", "FFFF00", "00FFFF", "800080", "800000", "008080", "0000FF", "00CCFF",
+    "CCFFFF", "CCFFCC", "FFFF99", "99CCFF", "FF99CC", "CC99FF", "FFCC99", "3366FF", "33CCCC", "99CC00", "FFCC00",
+    "FF9900", "FF6600", "666699", "969696", "003366", "339966", "003300", "333300", "993300", "993366", "333399",
+    "333333",
+)  # fmt: skip
+_BUILT_IN: Final = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
+    14: "m/d/yyyy", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm",
+    21: "h:mm:ss", 22: "m/d/yyyy h:mm", 37: "#,##0 ;(#,##0)", 38: "#,##0 ;[Red](#,##0)", 39: "#,##0.00;(#,##0.00)",
+    40: "#,##0.00;[Red](#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mmss.0", 48: "##0.0E+0", 49: "@",
+}  # fmt: skip
+
+
+@dataclass
+class SheetLooks:
+    """What is known of one sheet; nothing where its format has no styles or it could not be read."""
+
+    looks: list[Look] = field(default_factory=list)  # by style number
+    rows: dict[int, "array[int]"] = field(default_factory=dict)  # row -> the styles of its cells from column A
+    columns: dict[int, int] = field(default_factory=dict)  # the style of a column's cells that are not stored
+    first: list[Look | None] = field(default_factory=list)  # those of the first row of data
+    searched: int = 0  # the last row that was searched
+    widths: dict[int, float] = field(default_factory=dict)
+    heights: dict[int, float] = field(default_factory=dict)
+    view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
+
+    def of(self, row: int, column: int) -> Look | None:
+        """The look of a cell, or None if it is not known."""
+        styles = self.rows.get(row, ())
+        style = styles[column - 1] if column <= len(styles) else -1
+        return self._numbered(style if style >= 0 else self.columns.get(column, -1))
+
+    def below(self, row: int, column: int) -> Look | None:
+        """The look of a cell below the part that was searched: that of the first row of data."""
+        return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
+
+    def _numbered(self, style: int) -> Look | None:
+        return self.looks[style] if 0 <= style < len(self.looks) else None
+
+
+def sheet_looks(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetLooks:
+    """The looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
+    sheet = sheet.inner if isinstance(sheet, MendedSheet) else sheet
+    if not isinstance(sheet, XlsxSheet):
+        return SheetLooks()
+    found = SheetLooks()
+    try:
+        found.looks = _Styles(sheet.workbook).read()
+        _search(sheet, frozenset(rows) | {first_data}, found)
+    except (InputUnreadable, ValueError, ArithmeticError):
+        return SheetLooks()  # whatever is odd about the styles, the rows themselves were read
+    for column in range(1, len(found.rows.get(first_data, ())) + 1):
+        look = found.of(first_data, column)  # its fill may be a mark of its own
+        found.first.append(look and {name: part for name, part in look.items() if name != "fill"})
+    return found
+
+
+def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetLooks) -> None:
+    archive = sheet.workbook.package.archive
+    entry = archive.find(sheet.part)
+    if entry is None:
+        return
+    pieces: list[bytes] = []
+    seen, room, head, last = 0, MAX_CELLS, False, max(rows)
+    for piece in archive.stream(entry):
+        pieces.append(piece)
+        seen += len(piece)
+        if not head and (b"<sheetData" in piece or b"<row" in piece or seen > _MOST_HEAD):
+            head = True
+            _head(b"".join(pieces).partition(b"<sheetData")[0], found)
+        if b"</row>" in piece:
+            rest = b"".join(pieces)
+            cut = rest.rfind(b"</row>") + 6
+            room -= _rows(rest[:cut], rows, found, room)
+            pieces = [rest[cut:]]
+            if found.searched >= last or room <= 0:
+                return
+        if seen > MAX_SHEET_BYTES:
+            return
+
+
+def _head(head: bytes, found: SheetLooks) -> None:
+    for column in _COLUMN.findall(head):
+        first, last, width, style = (p.search(column) for p in (_FROM, _TO, _WIDTH, _STYLE))
+        if first and last:
+            for n in range(int(first[1]), min(int(last[1]), int(first[1]) + 1000, 16_384) + 1):
+                if width:
+                    found.widths[n] = min(255.0, float(width[1]))
+                if style:
+                    found.columns[n] = int(style[1])
+    view, plain = _VIEW.search(head), _PLAIN.search(head)
+    if view:
+        zoom = _ZOOM.search(view[1])
+        found.view |= {"turned": True} if _TURNED.search(view[1]) else {}
+        found.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
+        found.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
+    if plain and (width := _PLAIN_WIDTH.search(plain[1])):
+        found.view["width"] = min(255.0, float(width[1]))
+
+
+def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks, room: int) -> int:
+    """Take the styles of rows while there is room for their cells; returns how many cells that are."""
+    count = 0
+    for attributes, cells in _ROW.findall(markup):
+        if count >= room:
+            break
+        named = _NUMBER.search(attributes)
+        number = found.searched = int(named[1]) if named else found.searched + 1
+        if number not in rows:
+            continue
+        if (height := _HEIGHT.search(attributes)) and float(height[1]) >= _SEEN_HEIGHT:
+            found.heights[number] = min(409.0, float(height[1]))
+        styles = found.rows[number] = array("i")
+        for cell in _CELL.finditer(cells):
+            column, style = column_number(cell[1].decode()), _STYLE.search(cell[0])
+            if len(styles) < column <= 16_384:
+                styles.extend([-1] * (column - len(styles)))
+                styles[-1] = int(style[1]) if style else 0
+        count += len(styles)
+    return count
+
+
+class _Styles:
+    """Reads the styles part of a workbook."""
+
+    def __init__(self, workbook: Workbook) -> None:
+        self._package: OoxmlPackage = workbook.package
+        self._entry = workbook.package.related(workbook.relations, "styles") or workbook.package.archive.find(
+            "xl/styles.xml"
+        )
+        self._theme = self._colours(workbook.package.related(workbook.relations, "theme"))
+        self._path: list[str] = []
+        self._formats: dict[int, str] = dict(_BUILT_IN)
+        self._fonts: list[Look] = []
+        self._fills: list[str | None] = []
+        self._borders: list[Look] = []
+        self._looks: list[Look] = []
+
+    def read(self) -> list[Look]:
+        if self._entry is None or self._entry.size > MAX_STYLES_BYTES:
+            return []
+        for event in self._package.events(self._entry):
+            if event[0] == "start":
+                self._path.append(event[1])
+                self._start(event[1], event[2])
+            else:
+                self._path.pop()
+        return self._looks
+
+    def _colours(self, entry: Entry | None) -> list[str]:
+        found = dict.fromkeys(_THEME, "")
+        name = ""
+        if entry is not None and entry.size <= MAX_STYLES_BYTES:
+            for event in self._package.events(entry):
+                if event[0] == "start" and event[1] in found:
+                    name = event[1]
+                elif event[0] == "start" and event[1] in ("srgbClr", "sysClr") and name:
+                    value = _RGB.fullmatch(event[2].get("lastClr") or event[2].get("val") or "")
+                    found[name] = value[1] if value else ""
+                    name = ""
+        return list(found.values())
+
+    def _start(self, name: str, given: dict[str, str]) -> None:
+        section = self._path[1] if len(self._path) > 1 else ""
+        depth = len(self._path)
+        if section == "numFmts" and name == "numFmt":
+            self._formats[int(given.get("numFmtId", "0"))] = given.get("formatCode", "")
+        elif section == "fonts":
+            self._font(name, given, depth)
+        elif section == "fills":
+            self._fill(name, given, depth)
+        elif section == "borders":
+            self._border(name, given, depth)
+        elif section == "cellXfs":
+            self._cell(name, given)
+
+    def _font(self, name: str, given: dict[str, str], depth: int) -> None:
+        if depth == 3:
+            self._fonts.append({})
+        elif depth == 4 and self._fonts:
+            font, value = self._fonts[-1], given.get("val")
+            if name == "name" and value:
+                font["name"] = value
+            elif name == "sz" and value and 1 <= float(value) <= 409:  # no infinite one either
+                font["size"] = float(value)
+            elif name == "color" and (colour := self._colour(given)):
+                font["color"] = colour
+            elif name in _MARKS and value not in ("0", "false", "none"):
+                font[_MARKS[name]] = True
+
+    def _fill(self, name: str, given: dict[str, str], depth: int) -> None:
+        if depth == 3:
+            self._fills.append(None)
+        elif name == "patternFill" and self._fills:
+            self._solid = given.get("patternType") == "solid"
+        elif name == "fgColor" and self._fills and self._solid:
+            self._fills[-1] = self._colour(given)
+
+    def _border(self, name: str, given: dict[str, str], depth: int) -> None:
+        if depth == 3:
+            self._borders.append({})
+        elif depth == 4 and name in _SIDES and given.get("style") and self._borders:
+            self._borders[-1][name] = [given["style"], None]
+        elif depth == 5 and name == "color" and self._borders and self._path[-2] in self._borders[-1]:
+            self._borders[-1][self._path[-2]][1] = self._colour(given)
+
+    def _cell(self, name: str, given: dict[str, str]) -> None:
+        if name == "xf":
+            look: Look = {}
+            for key, kept, number in (
+                ("font", self._fonts, "fontId"), ("fill", self._fills, "fillId"), ("border", self._borders, "borderId"),
+            ):  # fmt: skip
+                at = int(given.get(number, "0"))
+                if at < len(kept) and kept[at]:
+                    look[key] = kept[at]
+            if format_code := self._formats.get(int(given.get("numFmtId", "0"))):
+                look["format"] = format_code
+            self._looks.append(look)
+        elif name == "alignment" and self._looks:
+            found = {"h": given.get("horizontal"), "v": given.get("vertical")}
+            align: Look = {k: v for k, v in found.items() if v}
+            if given.get("wrapText") in ("1", "true"):
+                align["wrap"] = True
+            for key, number in (("indent", "indent"), ("turn", "textRotation")):
+                if given.get(number, "0").isdecimal() and (turned := int(given.get(number, "0"))):
+                    align[key] = turned
+            if align:
+                self._looks[-1]["align"] = align
+
+    def _colour(self, given: dict[str, str]) -> str | None:
+        if (rgb := _RGB.fullmatch(given.get("rgb", ""))) is not None:
+            return rgb[1].upper()
+        if given.get("theme", "").isdecimal() and int(given["theme"]) < len(self._theme):
+            base = self._theme[int(given["theme"])]
+            return tinted(base, float(given.get("tint", "0"))) if base else None
+        number = int(given["indexed"]) if given.get("indexed", "").isdecimal() else 64
+        return _PALETTE[number if number < 8 else number - 8] if number < 64 else None
+
+
+def tinted(colour: str, tint: float) -> str:
+    """A colour of the theme, lighter or darker by a share of what is left to white or to black."""
+    parts = [int(colour[n : n + 2], 16) for n in (0, 2, 4)]
+    tint = max(-1.0, min(1.0, tint))
+    made = [p * (1 + tint) if tint < 0 else p + (255 - p) * tint for p in parts]
+    return "".join(f"{round(p):02X}" for p in made)

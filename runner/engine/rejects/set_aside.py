@@ -1,0 +1,364 @@
+"""Rows with errors, set aside for their sender.
+
+The box describes them line by line (`rejects.jsonl`): the sender's own rows with their values and looks, the cells that
+are wrong, and what is wrong with them. `rejects.xlsx` is made from that description where outputs are verified
+(`verifying/rejects_book.py`), so nothing that ran beside rules ever writes a workbook that people open.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import chain, islice
+from math import isfinite
+from typing import IO, Any, Final
+
+from runner.engine.common.fields import Field
+from runner.engine.common.rowsets import RowSet
+from runner.engine.contract import EndCode, Json
+from runner.engine.options import JobOptions
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import CellError, NoCachedValue, Shown
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.rejects.looks import Look, SheetLooks, sheet_looks
+from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.tables.sources import SourceTable
+from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
+
+MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
+MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
+MAX_SHEET_ROWS: Final = 1_000_000  # of rejects.xlsx; further rows are on another sheet
+MAX_STYLES: Final = 4_000  # cells with further looks are plain
+MAX_COLUMNS: Final = 16_384 - 2  # two columns are added
+_MOST_FROZEN: Final = 12  # rows of titles and headers that stay in sight
+_MEASURED: Final = 200  # rows by which the widths of columns are set where the sender set none
+_NARROWEST, _WIDEST = 8, 46  # characters
+_SEEN_WIDTH: Final = 2.0  # a column that is narrower is as good as hidden
+_SHOWN: Final = 12  # allowed values that a comment lists
+_LONGEST: Final = 1_000  # characters of what to do
+_LONGEST_MARK: Final = 400
+_SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
+_TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
+_TEXT: Final[Look] = {"format": "@"}
+_UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
+
+RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
+
+
+class RowErrors:
+    """What is wrong with the rows of a job, by table and row."""
+
+    def __init__(self, fields: Iterable[Field], *, wanted: bool) -> None:
+        """`wanted`: whether anybody will read the messages; else rows are only counted."""
+        self._fields = {f.name: f for f in fields}
+        self._wanted = wanted
+        self._marked = 0
+        self._errors: dict[str, dict[int, list[RowError]]] = {}
+
+    def add(self, table: SourceTable, errors: Mapping[int, list[RowError]]) -> None:
+        """Note rows (by number) of a chunk; chunks of a table come from top to bottom."""
+        table.rejected.add(sorted(errors))
+        if self._wanted and self._marked < MARKED_ROWS:
+            self._errors.setdefault(table.id, {}).update(errors)
+            self._marked += len(errors)
+
+    def marks(self, tables: Sequence[SourceTable], row: int) -> tuple[list[tuple[int, str]], str]:
+        """The cells of a row that are wrong, each with its comment, and what to do about the row."""
+        cells: dict[int, list[str]] = {}
+        todo: list[str] = []
+        for table in tables:
+            names = {c.index: c.name for c in table.columns}
+            for column, field, code, plain in self._errors.get(table.id, {}).get(row, ()):
+                where = names.get(column or 0) or field
+                message = plain + self._hint(field, code)
+                said = f"{where}: {message}" if where else message
+                if said not in todo:
+                    todo.append(said)
+                if column is not None:
+                    cells.setdefault(column, []).append(message)
+        marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
+        return marks, _cut("\n".join(todo), _LONGEST) or _UNMARKED
+
+    def places(self, tables: Iterable[SourceTable]) -> tuple[set[int], dict[int, tuple[str, ...]]] | None:
+        """The columns of a sheet that have errors, and what is allowed in those that hold something else.
+
+        None where not all rows with errors were noted.
+        """
+        wrong: set[int] = set()
+        choices: dict[int, tuple[str, ...]] = {}
+        for table in tables:
+            noted = self._errors.get(table.id, {})
+            if len(noted) < table.rejected.count:
+                return None
+            for column, name, code, _ in chain.from_iterable(noted.values()):
+                if column is not None:
+                    wrong.add(column)
+                    field = self._fields.get(name or "")
+                    if code == "not_allowed" and field is not None and field.allowed:
+                        allowed = tuple(map(str, field.allowed))
+                        choices[column] = allowed if choices.get(column, allowed) == allowed else ()
+        return wrong, choices  # two tables may want different things of a column
+
+    def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
+        """The columns of a table's sheet that hold numbers, dates or the like."""
+        fields = [(self._fields.get(name), at) for name, at in mapped.items() if at < len(table.columns)]
+        return {table.columns[at].index for field, at in fields if field and FORMATS.get(field.type) != _TEXT["format"]}
+
+    def _hint(self, name: str | None, code: str) -> str:
+        """What would be right, as far as the manifest says."""
+        field = self._fields.get(name or "")
+        if field is None:
+            return ""
+        if code == "not_allowed" and field.allowed:
+            more = ", …" if len(field.allowed) > _SHOWN else ""
+            return f"; allowed: {', '.join(map(str, field.allowed[:_SHOWN]))}{more}"
+        if code == "type_error" and field.formats:
+            return f"; formats: {', '.join(field.formats[:_SHOWN])}"
+        return ""
+
+
+class RejectsDescription:
+    """Writes the description, input by input. Without a file it writes nothing."""
+
+    def __init__(
+        self, file: IO[bytes] | None, errors: RowErrors, mapped: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """`mapped`: for each table by its id, the fields and the places of their columns in it."""
+        self._file = file
+        self._errors = errors
+        self._mapped = mapped or {}
+        self.rows = 0
+        self._styles: dict[str, int] = {}
+        self._known: dict[int, tuple[Look, int | None]] = {}  # by identity
+
+    def add(self, number: int, source: SurveyedInput) -> None:
+        """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
+        if self._file is None:
+            return
+        for index in source.spools:
+            tables = [t for t in source.tables if t.sheet.index == index and t.rejected]
+            if tables:
+                self._sheet(number, index, source, tables)
+
+    def close(self) -> None:
+        if self._file is not None and self.rows:
+            self._line({"end": True, "rows": self.rows})
+
+    def _sheet(self, number: int, index: int, source: SurveyedInput, tables: list[SourceTable]) -> None:
+        spool = source.spools[index]
+        wanted = RowSet()
+        for table in tables:
+            wanted = wanted | table.rejected
+        heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
+        heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
+        columns = _width(spool, source)
+        looks = self._sheet_looks(source, index, wanted, heads)
+        layout, places = spool.layout(), self._errors.places(tables)
+        known = looks.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
+        wrong = places[0] if places else range(columns + 1)
+        widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
+        sheet = {
+            "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
+            **_frozen(heads, wanted), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            "hidden": [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong], "view": looks.view,
+        }  # fmt: skip
+        texts = self._texts(source, tables, columns)
+        merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
+        for part in _parts(wanted):
+            self._line(sheet)
+            for row, values in _rows(spool, part | RowSet.of(heads)):
+                blanks = [None] * (columns - len(values) if looks.rows or texts else 0)  # a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, looks, tables, texts=texts)
+            self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
+
+    def _texts(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
+        """The columns of a text file to write as texts: a program that takes an id for a number drops its zeros."""
+        if source.format not in _TEXT_FORMATS:
+            return set()
+        typed = (self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
+        return {*range(1, columns + 1)}.difference(*typed)
+
+    def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
+        if source.format not in ("xlsx", "xlsm"):
+            return SheetLooks()
+        first = next(iter(wanted))[0]
+        rows = {*heads}
+        for n, row in enumerate(wanted.numbers()):
+            if n >= MARKED_ROWS:
+                break
+            rows.add(row)
+        with source.book() as book:
+            return sheet_looks(book.sheets[index], rows, first)
+
+    def _row(
+        self,
+        row: int,
+        kind: str,
+        values: Sequence[Any],
+        looks: SheetLooks,
+        tables: Sequence[SourceTable],
+        *,
+        texts: Collection[int],
+    ) -> None:
+        cells = []
+        for column, value in enumerate(values, 1):
+            look = looks.of(row, column)
+            said = _as_json(value, styled=look is not None)
+            if look is None and said is not None:
+                look = looks.below(row, column)
+            if kind == "row" and column in texts:
+                look = _TEXT
+            if said is not None or (look is not None and (kind != "row" or not _SEEN.isdisjoint(look))):
+                style = None if look is None else self._style(look)
+                cells.append([column, said] if style is None else [column, said, style])
+        line: Json = {"row": row, "kind": kind, "cells": cells}
+        if row in looks.heights:
+            line["height"] = looks.heights[row]
+        if kind == "row":
+            self.rows += 1
+            marks, todo = self._errors.marks(tables, row)
+            line |= {"marks": marks, "do": todo}
+        self._line(line)
+
+    def _style(self, look: Look) -> int | None:
+        """The number of a look, which is described when it is first used; None once there are too many."""
+        if id(look) not in self._known:
+            text = json.dumps(look, sort_keys=True)
+            if text not in self._styles and len(self._styles) < MAX_STYLES:
+                self._styles[text] = len(self._styles)
+                self._line({"style": look})
+            self._known[id(look)] = look, self._styles.get(text)
+        return self._known[id(look)][1]
+
+    def _line(self, line: Mapping[str, object]) -> None:
+        if self._file is not None:
+            said = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            self._file.write(said.encode(errors="replace") + b"\n")
+
+
+def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
+    """Rows of data that have errors; a row that tables share counts for each of them."""
+    return sum(table.rejected.count for source in sources for table in source.tables)
+
+
+def rejected_runs(sources: Iterable[SurveyedInput]) -> int:
+    """How many runs of rows with errors there are."""
+    return sum(len(table.rejected) for source in sources for table in source.tables)
+
+
+def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineStop | None:
+    """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
+
+    `runs`: how often good and bad rows take turns. The artifact lists every run of rows that are split off.
+    """
+    if not bad:
+        return None
+    share = bad / rows if rows else 1.0
+    said = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
+    where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
+    if options.on_error == "reject":
+        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; on_error is reject", rule="on_error", **where)
+    if options.splits and runs > MAX_RUNS:
+        what = f"{said}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
+    most = options.max_error_rate
+    if most is not None and share > most:
+        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
+    return None
+
+
+def _width(spool: SpooledSheet, source: SurveyedInput) -> int:
+    """How many columns a sheet has; raises EngineStop if they are too many for rejects.xlsx."""
+    columns = max((e.columns.bit_length() - 1 for e in spool.extents), default=1)
+    if columns > MAX_COLUMNS:
+        raise EngineStop(
+            EndCode.INPUT_UNREADABLE,
+            f"a sheet with rows to reject has {columns:,} columns; rejects.xlsx has room for {MAX_COLUMNS:,}",
+            input=source.file.name, sheet=spool.name, reason="too_large",
+            remedy='leave out "output": {"rejects": true}, or split the input by columns',
+        )  # fmt: skip
+    return columns
+
+
+def _frozen(heads: Mapping[int, str], wanted: RowSet) -> Json:
+    """Whether a sheet has no header, and how many rows above its records stay in view."""
+    headless = "key" not in heads.values()
+    above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
+    return {"headless": headless, "frozen": (1 if headless else len(heads)) if above else 0}
+
+
+def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
+    """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
+    longest: dict[int, int] = {}
+    for row, values in islice(_rows(spool, rows), _MEASURED):
+        if row not in wanted and sum(v is not None for v in values) == 1:
+            continue  # a title may run across the columns
+        for n, value in enumerate(values, 1):
+            if value is not None:
+                text = str(value)
+                longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
+    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+
+
+def _parts(rows: RowSet) -> Iterator[RowSet]:
+    """Rows in as many parts as they take sheets."""
+    part = RowSet()
+    for start, last in rows:
+        first = start
+        while first <= last:
+            end = min(last, first + MAX_SHEET_ROWS - part.count - 1)
+            part.add(range(first, end + 1))
+            first = end + 1
+            if part.count >= MAX_SHEET_ROWS:
+                yield part
+                part = RowSet()
+    if part:
+        yield part
+
+
+def _rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
+    """Some rows of a sheet."""
+    for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
+        for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
+            at = _position(block.numbers, row)
+            if at is not None:
+                yield row, [column[at] for column in block.columns]
+
+
+def _position(numbers: Sequence[int], row: int) -> int | None:
+    at = bisect_left(numbers, row)
+    return at if at < len(numbers) and numbers[at] == row else None
+
+
+def _as_json(value: Any, *, styled: bool) -> Any:
+    """A cell's value as JSON: a text, a number, true or false, or an object for any other kind; None: blank."""
+    kind = type(value)
+    if value is None or kind is NoCachedValue:
+        return None
+    if kind is str:
+        return (cut(value, MAX_TEXT) if too_long(value) else value) or None
+    if kind is bool or (kind is int and holdable(value)):
+        return value
+    if kind is float:
+        return value if isfinite(value) else {"error": "#NUM!"}
+    if kind is Shown:
+        return int(value) if styled and holdable(int(value)) else value.shown
+    if kind is CellError:
+        return {"error": str.__str__(value)}
+    return _as_time(value) or _cut(spelled(value), MAX_TEXT // 2)
+
+
+def _as_time(value: Any) -> Json | None:
+    """A date, a time or a duration as JSON; None for anything else, and for what a spreadsheet cannot hold."""
+    kind = type(value)
+    if kind is time:
+        return {"time": value.replace(tzinfo=None).isoformat()}
+    if kind not in (date, datetime, timedelta) or not holdable(value):
+        return None
+    if kind is timedelta:
+        return {"seconds": value.total_seconds()}
+    return {kind.__name__: value.replace(tzinfo=None).isoformat() if kind is datetime else value.isoformat()}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,467 @@
+"""Reports rows and cells of a table that do not keep its shape: values that moved, lines that continue a record.
+
+Theory of operation. The first rows of a table show what kinds of values its columns hold. A row that lacks its last
+cells is everyday; it is suspect only if its values contradict their columns and fit those to the right. A row that
+lacks its first cell is suspect if it also lacks every value that identifies a record. All of that is looked up only in
+rows with a blank first or last cell, so a table that keeps its shape costs one search per column and block.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final, Protocol
+
+from runner.engine.common.findings import Findings
+from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Class, Kinds, class_of, contradicts
+from runner.engine.reading.number_formats import MINUS
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.tables.filling import DITTO, JOIN, QUOTES
+from runner.engine.tables.sources import SourceTable
+from runner.engine.values.words import NOTHING
+
+_SAMPLE: Final = 400
+_MOSTLY: Final = 0.8
+_EACH: Final = 1_000  # rows reported one by one
+_EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
+_FEW: Final = 50
+_COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S")
+_PROSE: Final = 60
+_SIGN = re.compile(r"[\"'\t\n;|\\]")
+_TYPES: Final = 4  # kinds of rows that one file may mix
+_UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
+_SHIFTS: Final = 3  # cells that may be missing
+_MEMO: Final = 50_000
+# What a spreadsheet makes of the codes 1-2, 10/12 and MAR-1 before it saves them as text.
+_MADE = re.compile(rf"\d{{1,2}}-{MONTH}|{MONTH}-\d{{1,2}}", re.IGNORECASE)
+_MAY_BE_MADE = re.compile(r"-(?:[a-zA-Zä]{3}|(?<=[a-zA-Zä]-)\d)")  # starts with a literal, so the search is quick
+_SCORE = re.compile(r"(\d{1,3}):(\d{1,3})")
+_TYPED: Final = 10_000  # rows of a table that somebody may have typed, with ditto marks
+
+
+class DeclaredHeadings(Protocol):
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are declared names."""
+        ...
+
+
+def report_irregular(
+    table: SourceTable, sheet: SpooledSheet, names: DeclaredHeadings, findings: Findings, *, is_text: bool
+) -> None:
+    """Report what does not keep the shape of its table; `is_text`: all values are texts."""
+    if not table.has_data:
+        return
+    _report_struck(table, sheet, findings)
+    _report_shared_headers(table, sheet, findings)
+    _report_signs(table, sheet, findings)
+    _report_cut_headers(table, findings)
+    sample = _sampled(table, sheet)
+    if len(sample) >= LEAST:
+        found = _Search(table, sample, names, is_text=is_text)
+        for numbers, columns in _cut(table, sheet):
+            found.add(numbers, columns)
+        found.report(findings)
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether a cell says that it has no value: n/a, -."""
+    return value.__class__ is str and str(value).strip().casefold() in NOTHING
+
+
+def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
+    """The rows of a table by column, rows that are left out included; of a sheet that is not spooled the first ones."""
+    bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
+    for block in sheet.some_blocks(lambda e: e.first <= bottom and table.top <= e.last):
+        cut = block.within(table.top, bottom)
+        width = len(cut.columns)
+        blank = [None] * len(cut.numbers)
+        yield cut.numbers, [cut.columns[c.index - 1] if c.index <= width else blank for c in table.columns]
+
+
+def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for numbers, columns in _cut(table, sheet):
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            if number not in table.without and any(value is not None for value in values):
+                rows.append(values)
+                if len(rows) >= _SAMPLE:
+                    return rows
+    return rows
+
+
+class _Search:
+    """Searches the rows of one table."""
+
+    def __init__(
+        self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings, *, is_text: bool
+    ) -> None:
+        self._table, self._names, self._is_text = table, names, is_text
+        self._kinds = Kinds()
+        self._width = len(table.columns)
+        self._first, self._sample = sample[0], sample
+        columns = list(zip(*sample, strict=True))
+        whole = self._whole_rows()
+        self._classes = self._classes_in(whole)
+        self._always, self._usual = self._filled_columns()
+        self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
+        is_regular = len(whole) == len(sample)  # then the class of a column says whether it may hold codes
+        self._coded = [
+            at
+            for at, column in enumerate(columns)
+            if not (is_regular and self._classes[at] in ("number", "date", "word")) and self._is_coded(column)
+        ]
+        self._scored = [] if is_text else [at for at, column in enumerate(columns) if _is_scored(column)]
+        self._texts = self._columns_of_texts(columns)
+        self._types = self._other_types(sample)
+        firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
+        self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}
+        above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
+        self._above_headers = above - table.without
+        self._examined = self._seen = 0
+        self._remarks: list[int] = []
+        self._typed: list[int] = []
+        self._short: list[int] = []
+        self._wide: list[int] = []
+        self._continued: list[int] = []
+        self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
+        self._dated: dict[int, list[int]] = {}
+        self._dittos: dict[int, list[int]] = {}
+        self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
+
+    def _whole_rows(self) -> list[tuple[Any, ...]]:
+        """Sampled rows that keep the shape of the table."""
+        table, sample = self._table, self._sample
+        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
+        # A last column without a name that few rows reach: those rows have moved, not the others.
+        self._past = table.columns[-1].generated and bool(table.table.header_rows) and len(whole) * 2 < len(sample)
+        return [row for row in sample if row[-1] is None and row[0] is not None] if self._past else whole
+
+    def _classes_in(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
+        if len(rows) < LEAST:
+            return [class_of(())] * self._width
+        of = self._kinds.of
+        return [class_of([of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)]
+
+    def _filled_columns(self) -> tuple[list[int], list[int]]:
+        """The columns that nearly all sampled rows with a first cell fill, and those that most of them fill."""
+        headed = [row for row in self._sample if row[0] is not None]
+        columns = list(zip(*headed, strict=True)) or [()] * self._width
+        filled = [len(headed) - column.count(None) for column in columns]
+        always = [at for at, n in enumerate(filled) if n >= ALIKE * len(headed)] if len(headed) > 1 else []
+        return always, [at for at, n in enumerate(filled) if n * 2 > len(headed)]
+
+    def _columns_of_texts(self, columns: Sequence[tuple[Any, ...]]) -> list[int]:
+        """The columns that may hold ditto marks: in a long table those that do in the sampled rows."""
+        texts = [at for at, column in enumerate(columns) if str in map(type, column)]
+        is_long = self._table.bottom - self._table.top >= _TYPED
+        return [at for at in texts if not DITTO.isdisjoint(columns[at])] if is_long else texts
+
+    def _other_types(self, sample: Sequence[tuple[Any, ...]]) -> frozenset[Any]:
+        """First cells of rows that hold other kinds of values than the first row: H for orders, D for their lines."""
+        groups: dict[Any, list[tuple[Any, ...]]] = {}
+        for row in sample:
+            groups.setdefault(row[0], []).append(row)
+        if not 1 < len(groups) <= _TYPES or self._width < LEAST or None in groups:
+            return frozenset()
+        classes = {
+            first: [
+                class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rows, strict=True)
+            ]
+            for first, rows in groups.items()
+        }
+        own = classes.pop(sample[0][0])
+        other = {
+            first: sum({a, b} in _UNLIKE for a, b in zip(own[1:], held[1:], strict=True))
+            for first, held in classes.items()
+        }
+        return frozenset(first for first, count in other.items() if count * 2 >= self._width - 1)
+
+    def _is_coded(self, values: Iterable[Any]) -> bool:
+        """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
+        held = [value for value in values if value is not None]
+        texts = [value for value in held if value.__class__ is str and len(value) < 40]
+        codes = sum(self._kinds[text] == "code" and not _MADE.fullmatch(text) for text in texts)
+        return codes >= 2 and codes * 2 > len(held)
+
+    def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        if self._past:
+            self._find_wide(numbers, columns)
+        elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
+            self._find_short(numbers, columns)
+        if not self._above_headers.isdisjoint(numbers):
+            self._find_remarks(numbers, columns)
+        if self._width > 1 and None in columns[0]:
+            self._find_lines(numbers, columns)
+        for at in self._coded:
+            self._find_dates(at, numbers, columns[at])
+        if self._types:
+            self._typed += [n for n, v in zip(numbers, columns[0], strict=True) if v in self._types]
+        for at in self._scored:
+            self._find_clocks(at, numbers, columns[at])
+        self._seen += len(numbers)
+        for at in self._texts:
+            if not DITTO.isdisjoint(columns[at]):
+                self._find_dittos(at, numbers, columns[at])
+
+    def _find_remarks(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+            if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
+                self._remarks.append(number)
+
+    def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
+        self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
+
+    def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        if not QUOTES.isdisjoint(column):
+            self._quoted.add(at)
+        rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
+        self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
+
+    def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows that reach beyond the header, with values that contradict their columns."""
+        for at, last in enumerate(columns[-1]):
+            if last is None or numbers[at] in self._table.without:
+                continue
+            kinds = [None if column[at] is None else self._kinds.of(column[at]) for column in columns[:-1]]
+            if any(contradicts(kind, held) for kind, held in zip(kinds, self._classes, strict=False)):
+                self._wide.append(numbers[at])
+
+    def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        for at, last in enumerate(columns[-1]):
+            if last is not None or numbers[at] in self._table.without:
+                continue
+            self._examined += 1
+            values = [column[at] for column in columns]
+            if self._is_remark(numbers[at], values):
+                self._remarks.append(numbers[at])
+            elif self._has_moved(values):
+                self._short.append(numbers[at])
+
+    def _is_remark(self, number: int, values: Sequence[Any]) -> bool:
+        """Whether the row opens with the sign of a comment, as no other does, or is right above a repeated header."""
+        if not any(values[one] is None for one in self._usual):
+            return False
+        first = next((value for value in values if value is not None), None)
+        mark = _COMMENT.match(first) if first.__class__ is str else None
+        return number in self._above_headers or (mark is not None and mark[1] not in self._signs)
+
+    def _has_moved(self, values: list[Any]) -> bool:
+        """Whether values contradict their columns and fit those to the right of them."""
+        width = self._width
+        while values and values[-1] is None:
+            values.pop()
+        kinds = [None if value is None or _is_nothing(value) else self._kinds.of(value) for value in values]
+        first = next((at for at, k in enumerate(kinds) if contradicts(k, self._classes[at])), None)
+        if first is None or len(values) < 2:
+            return False
+        for shift in range(1, min(_SHIFTS, width - len(values)) + 1):
+            moved = zip(kinds[first:], self._classes[first + shift :], strict=False)
+            if not any(contradicts(kind, held) for kind, held in moved):
+                return True
+        return False
+
+    def _find_lines(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows without a first cell: lines that continue the record above, or that name other columns."""
+        for at, first in enumerate(columns[0]):
+            if first is not None or numbers[at] in self._table.without:
+                continue
+            values = [column[at] for column in columns]
+            if all(value is None for value in values):
+                continue
+            blank = [one for one in self._always if values[one] is None]
+            if len(blank) > 1 and all(values[one] is None for one in self._keys):
+                self._continued.append(numbers[at])
+            held = tuple(values)
+            is_below = columns[0][at - 1] is not None if at else True
+            if is_below and all(value is None or value.__class__ is str for value in held) and len(self._lines) < _MEMO:
+                self._lines.setdefault(held, []).append(numbers[at])
+
+    def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        """Dates among codes."""
+        rows: list[int] = []
+        if not self._is_text and not {date, datetime}.isdisjoint(map(type, column)):
+            rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
+        texts: list[Any] = []
+        if self._seen <= _TYPED or at in self._dated:
+            texts = column if self._is_text else [value for value in column if value.__class__ is str]
+        if texts and _MAY_BE_MADE.search("\n".join(filter(None, texts))):
+            rows += [n for n, v in zip(numbers, column, strict=True) if v.__class__ is str and _MADE.fullmatch(v)]
+        if rows:
+            self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
+
+    def report(self, findings: Findings) -> None:
+        names = self._subheads()
+        self._report_rows(
+            findings, "short_row", self._short,
+            "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
+            settle="add the missing cell",
+        )  # fmt: skip
+        if not self._is_text:  # those of text files are reported by their widths
+            self._report_rows(
+                findings, "wide_row", self._wide,
+                "the row has more cells than the header, and values that contradict their columns: a cell too many "
+                "seems to have moved them",
+                settle="delete the cell that is too many",
+            )  # fmt: skip
+        self._report_rows(
+            findings, "record_assumed", sorted(self._remarks),
+            "the row reads as a comment or a page heading between the records; kept as a record",
+            settle="leave it out of the file",
+        )  # fmt: skip
+        if self._is_second_header():
+            self._report_rows(
+                findings, "record_assumed", [self._table.top],
+                "the first row has words where the others have values: it may be a second row of headers",
+                settle='"reading": {"header_rows": [1, 2]}',
+            )  # fmt: skip
+        self._report_rows(
+            findings, "record_assumed", names,
+            "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
+            settle="put the two kinds of rows on two sheets",
+        )  # fmt: skip
+        self._report_rows(
+            findings, "record_assumed", [n for n in self._continued if n not in set(names)],
+            "the row lacks what all other records have and may continue the one above it; kept as a record",
+            settle="write each record in one row",
+        )  # fmt: skip
+        self._report_rows(
+            findings, "record_assumed", [n for n in self._typed if n not in self._table.without],
+            "the row has another first cell and other kinds of values than the first record: it may be no record",
+            settle="put the two kinds of rows on two sheets",
+        )  # fmt: skip
+        for at, rows in self._dated.items():
+            self._report_rows(
+                findings, "date_among_codes", rows,
+                "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
+                settle="format the column as text before the codes are entered", at=at,
+            )  # fmt: skip
+        marks = Counter(row for rows in self._dittos.values() for row in rows)
+        for at, rows in self._dittos.items():
+            is_clear = at not in self._quoted or any(marks[row] > 1 for row in rows)
+            if not is_clear and self._is_prose(at):
+                continue
+            is_proven = is_clear and self._first[at] is not None and self._first[at] not in DITTO
+            if is_proven:
+                self._table.dittos |= {at}
+            what = "is read as the value above it" if is_proven else "may stand for the value above it; kept as it is"
+            self._report_rows(
+                findings, "ditto_mark", rows, f"a ditto mark {what}",
+                settle="repeat the value", at=at, severity="info" if is_proven else "warning",
+            )  # fmt: skip
+
+    def _is_prose(self, at: int) -> bool:
+        """Whether other values of a column are long texts, or have quotes and signs in them: a quote is one of them."""
+        texts = [row[at] for row in self._sample if row[at].__class__ is str and row[at] not in DITTO]
+        return any(len(text) > _PROSE or _SIGN.search(text) for text in texts)
+
+    def _is_second_header(self) -> bool:
+        """Whether the first row has only words, and at least two of them in columns of numbers, dates or codes."""
+        first, rest = self._sample[0], self._sample[1:_FEW]
+        if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
+            return False
+        classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
+        typed = [held for held in classes if held in ("number", "date", "code")]
+        return len(typed) > 1 and self._table.top not in self._table.without
+
+    def _subheads(self) -> list[int]:
+        """Rows that name other columns below each record, as the lines of an order have them."""
+        below = sum(map(len, self._lines.values()))
+        found: list[int] = []
+        for held, rows in self._lines.items():
+            texts = [value for value in held if value is not None]
+            named = self._names.spelled(texts)
+            is_repeated = len(rows) > 1 and (named > 0 or len(rows) >= _MOSTLY * below)
+            if len(texts) > 1 and (is_repeated or named == len(texts)):
+                found += rows
+        return sorted(found)
+
+    def _report_rows(
+        self,
+        findings: Findings,
+        code: str,
+        rows: Sequence[int],
+        what: str,
+        *,
+        settle: str,
+        at: int | None = None,
+        severity: str = "warning",
+    ) -> None:
+        """Report rows, or cells of one column: the first ones by themselves, the rest counted with the last of them."""
+        column = None if at is None else self._table.columns[at].index
+        for n, row in enumerate(rows[:_EACH]):
+            rest = len(rows) - _EACH if n == _EACH - 1 else 0
+            said = f"{what}; {rest:,} more like it below" if rest > 0 else what
+            findings.add(
+                code, severity, f"{said}; to settle it: {settle}", place=self._table.place, row=row, column=column,
+                rule="reading", count=1 + max(rest, 0),
+            )  # fmt: skip
+
+
+def _is_scored(values: Sequence[Any]) -> bool:
+    """Whether a column holds times of day beside texts such as 3:1 and 25:30, which are none."""
+    texts = [value for value in values if value.__class__ is str]
+    scores = [found for found in map(_SCORE.fullmatch, texts) if found and (int(found[1]) > 23 or len(found[2]) < 2)]
+    return bool(scores) and any(isinstance(value, time | timedelta | datetime) for value in values)
+
+
+def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
+    """Report headers that are longer than the name of a column may be."""
+    for column in table.columns:
+        if not column.generated and len(column.name) < len(JOIN.join(column.parts)):
+            said = f"the header is longer than {len(column.name)} characters and is cut; to settle it: shorten it"
+            row = (*table.table.header_rows, table.top)[0]
+            findings.add(
+                "header_cut", "warning", said, place=table.place, row=row, column=column.index, rule="reading"
+            )  # fmt: skip
+
+
+def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report rows of which cells are struck out."""
+    struck = sheet.layout().struck
+    if not struck:
+        return
+    inside = {c.index for c in table.columns}
+    rows = [
+        (n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside
+    ]
+    rows = [(n, at) for n, at in rows if n not in table.without and n in sheet.read]
+    said = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
+    for row, column in rows:
+        findings.add("struck_text", "warning", said, place=table.place, row=row, column=column, rule="reading")
+
+
+def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report columns whose number format shows a minus sign that the stored numbers do not have."""
+    for column in table.columns:
+        runs = sheet.layout().units.get(column.index, {}).get(MINUS, ())
+        rows = [
+            row
+            for first, last in zip(runs[::2], runs[1::2], strict=True)
+            for row in range(max(first, table.top), min(last, table.bottom) + 1)
+            if row not in table.without
+        ]
+        said = "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "
+        for n, row in enumerate(rows[:_EACH]):
+            rest = len(rows) - _EACH if n == _EACH - 1 else 0
+            findings.add(
+                "sign_ignored", "warning", f"{said}store it with its sign", place=table.place, row=row,
+                column=column.index, rule="reading", count=1 + max(rest, 0),
+            )  # fmt: skip
+
+
+def _report_shared_headers(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report a header cell that covers columns of which only the first gets its name."""
+    if not table.table.header_rows:
+        return
+    nameless = {c.index for c in table.columns if c.generated and table.holds(c.index)}
+    if not nameless:
+        return
+    for top, left, bottom, right in sheet.layout().merged:
+        covered = nameless.intersection(range(left + 1, right + 1))
+        if covered and top <= table.table.header_rows[-1] <= bottom:
+            said = (
+                f"the header covers {right - left + 1} columns, and only the first one has its name; "
+                "to settle it: name each column"
+            )
+            findings.add("header_shared", "warning", said, place=table.place, row=top, column=left, rule="reading")

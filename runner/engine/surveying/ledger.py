@@ -1,0 +1,359 @@
+"""The ledger of a sheet: every row that was read is either data in the output or listed with its reason.
+
+Rows are counted while the sheet is read and, independently, while data rows are written. The structure pass explains
+the others; rows that are still unexplained belong to no table and are listed as such. Cells in a table's rows that lie
+outside its columns are listed by range.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from runner.engine.common import a1
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.rowsets import RowSet, Run
+from runner.engine.contract import Json
+from runner.engine.options import GROUP
+from runner.engine.reading import Block
+from runner.engine.reading.spool import Extent, SpooledSheet
+from runner.engine.tables.sources import SourceTable
+
+# Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
+LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table")
+OUTSIDE: Final = "outside"
+_REASONS: Final = {
+    "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
+    "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
+    "note": ("a note", "notes", '"reading": {"note_rows": "keep"}'),
+    "repeated_header": ("a repeated header", "repeated headers", ""),
+    "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
+    "title": ("a title", "titles", "move it below the header"),
+}
+_SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
+
+
+class LeftOut(NamedTuple):
+    """A run of rows of one kind. Blank rows inside it are not counted."""
+
+    first: int
+    last: int
+    kind: str
+    rows: int
+    table: str | None = None
+
+    @property
+    def words(self) -> str:
+        if self.rows == 1:
+            return f"row {self.first}"
+        blanks = self.last - self.first + 1 > self.rows
+        return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
+
+    def as_dict(self) -> Json:
+        said = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
+        return {k: v for k, v in said.items() if v is not None}
+
+
+class Beside(NamedTuple):
+    """Cells in a table's rows, outside its columns."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+    cells: int
+
+    @property
+    def area(self) -> str:
+        return f"{a1.cell(self.top, self.left)}:{a1.cell(self.bottom, self.right)}"
+
+
+class TableBooks:
+    """The rows of one table by kind."""
+
+    def __init__(self, source: SourceTable, ref: str, read: RowSet, *, skipped: bool) -> None:
+        self.source = source
+        self.ref = ref
+        self.skipped = skipped
+        self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
+        self.kinds["hidden"] = source.hidden
+        rejected = source.rejected if source.split else RowSet()
+        self.kinds["rejected"] = rejected
+        self.kinds["skipped_table" if skipped else "data"] = source.taken - rejected if rejected else source.taken
+        self.around: dict[str, RowSet] = {}  # titles above it and notes below it
+        self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
+        box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
+        self.top, self.bottom = (
+            min([box.top, *rows]),
+            max([box.bottom, *rows]),
+        )  # a repeated header is further down
+        self.columns = sum(1 << c.index for c in source.table.columns)
+
+    def withhold(self) -> None:
+        """Account for a job that ends without an output after its rows were read."""
+        if not self.skipped:
+            self.skipped = True
+            self.kinds["skipped_table"] = self.kinds.pop("data") | self.kinds["rejected"]
+            self.kinds["rejected"] = RowSet()
+
+    @property
+    def rows(self) -> RowSet:
+        every = RowSet()
+        for rows in (*self.kinds.values(), *self.around.values()):
+            every = every | rows
+        return every
+
+    def hides(self, row: int, filled: Iterable[int]) -> bool:
+        """Whether the row's only values in this table are in hidden columns."""
+        hidden = {c.index for c in self.source.hidden_columns}
+        return self.top <= row <= self.bottom and not hidden.isdisjoint(filled)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        sets = [*self.kinds.items(), *self.around.items()]
+        counts = {kind: sum(rows.count for k, rows in sets if k == kind) for kind in LEFT_OUT}
+        return {kind: count for kind, count in counts.items() if count}
+
+    @property
+    def rows_out(self) -> int:
+        return 0 if self.skipped else self.kinds["data"].count
+
+    @property
+    def rows_in(self) -> int:
+        return self.rows_out + sum(self.left_out.values())
+
+    def entries(self, outside: RowSet) -> list[LeftOut]:
+        sets = [*self.kinds.items(), *self.around.items()]
+        return _entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
+
+
+class SheetBooks:
+    """Accounts for every row of one sheet."""
+
+    def __init__(
+        self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: FindingPlace
+    ) -> None:
+        """`tables`: each with its short name, and whether it was skipped."""
+        self.place = place
+        self._sheet = sheet
+        self._read = sheet.read
+        self.tables = [TableBooks(source, ref, sheet.read, skipped=skipped) for source, ref, skipped in tables]
+        self._give_titles_and_notes()
+        times = self._times()
+        self._outside = self._read - times[0] if times else self._read
+        several = times[1] if len(times) > 1 else RowSet()
+        exactly = [rows - times[n] if n < len(times) else rows for n, rows in enumerate(times[1:], 2)]
+        self.shared = _entries(
+            [(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several
+        )  # fmt: skip
+        self._apart = self._outside  # titles, notes, and rows of no table
+        for table in self.tables:
+            for rows in table.around.values():
+                self._apart = self._apart | rows
+        self._several: list[
+            tuple[int, int, int]
+        ] = []  # runs of those in which a row has several cells, and the most cells in one
+        self.beside = self._scan()
+        self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
+
+    @property
+    def rows_read(self) -> int:
+        return self._read.count
+
+    def entries(self) -> list[LeftOut]:
+        """Every row that was read, as runs from top to bottom."""
+        runs = [entry for table in self.tables for entry in table.entries(self._outside)]
+        return sorted([*runs, *self.outside], key=lambda entry: entry.first)
+
+    def report(self, findings: Findings) -> None:
+        """Add a finding for each run that was left out, and for cells beside tables."""
+        for table in self.tables:
+            if not table.skipped:
+                self._report_left_out(table, findings)
+        for entry in self.outside:
+            self._report_outside(entry, findings)
+        for one in self.beside:
+            several = one.cells >= _SEVERAL
+            what = f"{one.cells} cells in {one.area} are" if several else f"{one.area.split(':')[0]} is"
+            findings.add(
+                "cells_beside", "warning" if several else "info",
+                f"{what} beside a table, outside its columns; left out",
+                place=self.place, row=one.top, column=one.left, rule="structure", count=one.cells,
+            )  # fmt: skip
+
+    def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
+        several = self._most(entry.first, entry.last) >= _SEVERAL
+        verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
+        findings.add(
+            "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
+            place=self.place, row=entry.first, rule="structure", count=entry.rows,
+        )  # fmt: skip
+
+    def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
+        """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
+        for kind in _REASONS:
+            rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
+            for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
+                for entry in _entries([(run, kind) for run in some], table.rows - some | self._outside):
+                    if proven and kind == "title" and self._most(entry.first, entry.last) < _SEVERAL:
+                        continue  # a title as most sheets have one
+                    filled = kind == "group" and GROUP in table.source.added
+                    findings.add(
+                        _code(kind) if proven else "rows_doubtful", "info" if proven else "warning",
+                        _left_out_message(entry, proven=proven, filled=filled),
+                        place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
+                    )  # fmt: skip
+
+    def _most(self, first: int, last: int) -> int:
+        """The most cells in one row of a run; 0 if no row has several."""
+        return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
+
+    def _give_titles_and_notes(self) -> None:
+        """Assign each title and note row to its table, unless it is already a row of another one."""
+        taken = RowSet()
+        for table in self.tables:
+            taken = taken | table.rows
+        for table in self.tables:
+            found = table.source.table
+            for kind, numbers in (("title", found.titles), ("note", found.notes)):
+                rows = (RowSet.of(numbers) & self._read) - taken
+                if rows:
+                    table.around[kind] = rows
+                    taken = taken | rows
+
+    def _times(self) -> list[RowSet]:
+        """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
+        times: list[RowSet] = []
+        for table in self.tables:
+            mine = table.rows
+            for n, rows in enumerate(times):
+                times[n], mine = rows | mine, rows & mine
+                if not mine:
+                    break
+            if mine:
+                times.append(mine)
+        return times
+
+    def _scan(self) -> list[Beside]:
+        """Scan rows of no table and find cells beside tables; blocks that one table fills are not unpacked."""
+        if not self.tables and not self._sheet.complete:  # too long to read again for this
+            self._several = [(first, last, _SEVERAL) for first, last in self._apart]
+            return []
+        strays: dict[tuple[str, ...], dict[int, Beside]] = {}
+        hidden: dict[str, list[int]] = {}
+        blank: list[int] = []
+        for block in self._sheet.some_blocks(self._is_wanted):
+            for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
+                self._scan_apart(block.within(first, last), hidden, blank)
+            for first, last in self._stretches(block):
+                over = [t for t in self.tables if t.top <= first and last <= t.bottom]
+                if over:
+                    columns = strays.setdefault(tuple(t.ref for t in over), {})
+                    for one in self._strays(block.within(first, last), over):
+                        before = columns.get(one.left)
+                        columns[one.left] = one if before is None else _both(before, one)
+        spaces = RowSet.of(blank) & self._outside  # rows with only spaces count as blank
+        self._read, self._outside = self._read - spaces, self._outside - spaces
+        for table in self.tables:
+            if table.ref in hidden:
+                rows = RowSet.of(hidden[table.ref])
+                table.kinds["hidden"] = table.kinds["hidden"] | rows
+                self._outside = self._outside - rows
+        return [one for columns in strays.values() for one in _areas(columns)]
+
+    def _is_wanted(self, extent: Extent) -> bool:
+        if self._apart.meets(extent.first, extent.last):
+            return True
+        covered = 0
+        for table in self.tables:
+            if table.top <= extent.first and extent.last <= table.bottom:
+                covered |= table.columns
+            elif table.top <= extent.last and extent.first <= table.bottom:
+                return True
+        return bool(extent.columns & ~covered) and bool(covered)
+
+    def _scan_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
+        """Classify the cells of rows around and outside tables."""
+        covering = [t for t in self.tables if t.source.hidden_columns]
+        most = 0
+        for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
+            filled = [n for n, value in enumerate(values, 1) if _holds(value)]
+            if not filled:
+                blank.append(number)
+            elif number in self._outside and (table := next((t for t in covering if t.hides(number, filled)), None)):
+                hidden.setdefault(table.ref, []).append(number)
+            else:
+                most = max(most, len(filled))
+        if most >= _SEVERAL:
+            self._several.append((rows.numbers[0], rows.numbers[-1], most))
+
+    def _stretches(self, block: Block) -> Iterator[Run]:
+        """The block's rows, cut wherever a table starts or ends."""
+        first, last = block.numbers[0], block.numbers[-1]
+        starts = {first, *(t.top for t in self.tables), *(t.bottom + 1 for t in self.tables)}
+        cuts = sorted(row for row in starts if first <= row <= last)
+        yield from zip(cuts, [*(row - 1 for row in cuts[1:]), last], strict=True)
+
+    def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[Beside]:
+        covered = 0
+        for table in over:
+            covered |= table.columns
+        for column, values in enumerate(rows.columns, 1):
+            if covered >> column & 1 or not (any(values) or values.count(None) != len(values)):
+                continue
+            found = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
+            found = [row for row in found if row not in self._outside]
+            if found:
+                yield Beside(found[0], column, found[-1], column, len(found))
+
+
+def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
+    """`filled`: the row is a value of a column of the rows below."""
+    one, more, settle = _REASONS[entry.kind]
+    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+    if not proven:
+        record = "a record" if entry.rows == 1 else "records"
+        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+        return f"{said}; to settle it: {settle}" if settle else said
+    said = f"{entry.words} {verb} left out: {noun}"
+    if filled:
+        return f"{said}; in a column of the rows below"
+    return f"{said}; to keep: {settle}" if settle else said
+
+
+def _code(kind: str) -> str:
+    return "rows_outside" if kind == "title" else f"rows_{kind}"
+
+
+def _holds(value: object) -> bool:
+    return value is not None and not (value.__class__ is str and not value.strip())
+
+
+def _both(above: Beside, below: Beside) -> Beside:
+    return above._replace(bottom=below.bottom, cells=above.cells + below.cells)
+
+
+def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
+    """Join neighbouring columns into areas."""
+    area: Beside | None = None
+    for _, one in sorted(columns.items()):
+        if area is not None and area.right + 1 == one.left:
+            area = Beside(
+                min(area.top, one.top), area.left, max(area.bottom, one.bottom), one.right, area.cells + one.cells
+            )  # fmt: skip
+            continue
+        if area is not None:
+            yield area
+        area = one
+    if area is not None:
+        yield area
+
+
+def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LeftOut]:
+    """Join runs of one kind across blank rows; rows in `between` separate them."""
+    out: list[LeftOut] = []
+    for (first, last), kind in sorted(runs):
+        rows = last - first + 1
+        if out and out[-1].kind == kind and out[-1].last < first and not between.meets(out[-1].last + 1, first - 1):
+            out[-1] = out[-1]._replace(last=last, rows=out[-1].rows + rows)
+        else:
+            out.append(LeftOut(first, last, kind, rows, table))
+    return out

@@ -1,0 +1,465 @@
+"""Pass 1 for a whole job: opens each input, finds its tables, and scores rows with declared names as headers."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import zip_longest
+from typing import Final, Protocol
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.rowsets import RowSet
+from runner.engine.common.spelling import all_spelled, normalized
+from runner.engine.contract import EndCode, InputFile, Json
+from runner.engine.corrections.corrected import Mending, claimed, mends, seems_keyed
+from runner.engine.document_types import SheetHead
+from runner.engine.memory.remembered import SenderShapes, table_key
+from runner.engine.options import GROUP, ReadingOptions
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
+from runner.engine.reading.spool import Room, SpooledSheet
+from runner.engine.rules.hooks import Hooks
+from runner.engine.structure import RowScores, Table, find_tables
+from runner.engine.surveying.irregular import report_irregular
+from runner.engine.surveying.ledger import SheetBooks
+from runner.engine.tables.sources import PROVENANCE, Leaving, SourceTable
+
+SPELLED: Final = {"header": 4.0}
+BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
+NOTHING: Final[dict[str, float]] = {}
+_LABEL: Final = 200  # characters of a sheet's name that a memory keeps
+_UNMATCHED: Final = "no pattern in reading.sheets matches it"
+_SHEETS, _SHOWN = 10, 60  # sheets named in a message, and characters of their names
+_APART: Final = "\x1f"  # between names
+TEXT_FORMATS: Final = frozenset({"csv", "tsv"})
+_RUNS_NAMED: Final = 5  # runs of rows that a message names
+_WIDE: Final = 20  # rows with more cells than the header: so many, or fewer than half of all, are reported one by one
+_TURNED: Final = 200  # rows that are checked for names of fields
+_HEADERS: Final = 100  # of one sheet that later ones are compared with
+
+
+class NamedHeadings:
+    """Declared names, labels and synonyms, and headers that were learnt, in the spellings that rows have."""
+
+    def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
+        fields = list(fields)
+        names = {name for field in fields for name, _ in field.names}.union(learnt)
+        self.keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
+        self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
+        self.spellings = _spellings(names)
+
+
+class DeclaredNames:
+    """Scores rows by how many of their cells are a declared name, label or synonym, or a header that was learnt.
+
+    Called for every row of a sheet, so a row that cannot be one costs a single set operation.
+    """
+
+    def __init__(self, headings: NamedHeadings) -> None:
+        self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
+        self._enough = min(2, len(self._names))
+        self._last = -1
+
+    def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
+        if self._spellings.isdisjoint(values):
+            return BELOW if number == self._last + 1 else NOTHING
+        texts = [v for v in values if isinstance(v, str)]
+        found = {n for n in map(normalized, texts) if n in self._names}
+        if not found or len(found) < self._enough or len(found) * 3 < len(texts):
+            return NOTHING
+        self._last = number
+        return SPELLED
+
+    def spelled(self, values: Sequence[object]) -> int:
+        """How many of these values are a declared name, label or synonym, or a header that was learnt."""
+        return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
+
+    def key(self, name: str) -> bool:
+        """Whether this is the name of a required or unique field."""
+        return normalized(name) in self._keys
+
+    def absent(self, columns: Sequence[Sequence[object]]) -> bool:
+        """Whether no row of these columns can hold declared names."""
+        return all(map(self._spellings.isdisjoint, columns))
+
+
+def _spellings(names: set[str]) -> set[str]:
+    """Names as they are and in other cases, with blanks and with underscores; there may be thousands."""
+    names = names | {name.replace("_", " ") for name in names if "_" in name}
+    names |= {name.replace(" ", "_") for name in names if " " in name}
+    found = names.union(map(str.capitalize, names))
+    whole = _APART.join(names)
+    for spelled in (whole.lower(), whole.upper(), whole.title()):
+        found.update(spelled.split(_APART))
+    return found
+
+
+class SurveyedInput:
+    """A primary input: read once, and again only if a sheet is too large to spool."""
+
+    def __init__(self, file: InputFile, reading: ReadingOptions, mending: Mending | None = None) -> None:
+        self.file = file
+        self._mending = mending
+        declared = TextOptions(encoding=reading.encoding, delimiter=reading.delimiter, quote=reading.quote)
+        if (reading.encoding or reading.delimiter or reading.quote) and seems_keyed(file.path):
+            declared = TextOptions()  # the manifest is about the sender's files, and not about how people save rejects
+        self.options = declared
+        self.format = ""
+        self.reader = ""
+        self.notes: Json = {}
+        self.sheets: list[SheetHead] = []
+        self.tables: list[SourceTable] = []
+        self.skipped: list[SourceTable] = []  # skipped by a hook
+        self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
+        self.books: dict[int, SheetBooks] = {}  # the account of their rows
+        self.is_single = False  # it has one sheet
+
+    def label(self, sheet: str) -> str:
+        """What a memory calls a sheet: its name, or nothing for the only one, which may be named after the file."""
+        return "" if self.is_single else sheet[:_LABEL]
+
+    @property
+    def letters(self) -> str:
+        """The letters of the file's name: `members-2026-06.csv` and `Members 07.csv` are alike."""
+        stem = self.file.name.rpartition("/")[2].rpartition(".")[0]
+        return "".join(filter(str.isalpha, stem)).casefold()[:_LABEL]
+
+    @property
+    def has_no_bytes(self) -> bool:
+        return self.file.path.stat().st_size == 0
+
+    def why_empty(self) -> str:
+        """Why there are no rows of data."""
+        if self.has_no_bytes:
+            return "the file has 0 bytes"
+        if self.skipped and not self.tables:
+            return "every sheet with a table was left out, by a person or by a hook"
+        if any(t.has_data for t in self.tables):
+            return "no row of its tables is a row of data"
+        if self.tables:
+            return "a header without rows below it"
+        unread = {row["skipped"] for row in self.sheets if "skipped" in row}
+        if self.spools or not unread:
+            return "it contains no table"
+        names = ", ".join(f"“{row['name'][:_SHOWN]}”" for row in self.sheets[:_SHEETS])
+        names += f" and {len(self.sheets) - _SHEETS} more" if len(self.sheets) > _SHEETS else ""
+        if unread == {_UNMATCHED}:
+            return f"no sheet matches reading.sheets; its sheets are {names}"
+        return f"none of its sheets is read ({names}): {'; '.join(sorted(unread))}"
+
+    @contextmanager
+    def book(self) -> Iterator[Book]:
+        """Open the file; an unreadable one ends the job."""
+        try:
+            with open_book(self.file.path, name=self.file.hint, options=self.options) as book:
+                if self._mending is not None:
+                    book.sheets = [self._mending.of(self.file.name, sheet) for sheet in book.sheets]
+                yield book
+        except InputUnreadable as error:
+            raise EngineStop(
+                EndCode.INPUT_UNREADABLE,
+                f"{self.file.name}: {error.message}",
+                input=self.file.name,
+                reason=error.code,
+                remedy=error.remedy,
+            ) from None
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Within this context the tables' rows can be read again."""
+        large = [t for t in (*self.tables, *self.skipped) if not self.spools[t.sheet.index].complete]
+        if not large:
+            yield
+            return
+        with self.book() as book:
+            sheets = {s.index: s for s in book.sheets}
+            for table in large:
+                table.sheet = sheets[table.sheet.index]
+                self.spools[table.sheet.index].reopen(table.sheet)
+            yield
+
+    def close_books(self, used: Collection[str], refs: Iterator[str]) -> None:
+        """Account for every row that was read. `used`: the tables in the output; `refs`: short names for all tables."""
+        every = sorted((*self.tables, *self.skipped), key=lambda t: (t.table.range.top, t.table.range.left))
+        for index, spool in self.spools.items():
+            mine = [
+                (t, next(refs), t in self.skipped or (t.has_data and t.id not in used))
+                for t in every
+                if t.sheet.index == index
+            ]
+            self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
+
+
+class SheetDecisions(Protocol):
+    """What a person decided about sheets (review.py)."""
+
+    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions: ...
+
+    def skips(self, input_name: str, sheet: str) -> bool | None: ...
+
+    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool: ...
+
+
+def survey(
+    source: SurveyedInput,
+    reading: ReadingOptions,
+    findings: Findings,
+    *,
+    room: Room,
+    provenance: bool,
+    headings: Callable[[], DeclaredNames],
+    scores: Callable[..., RowScores | None],
+    decided: SheetDecisions,
+    shapes: SenderShapes | None = None,
+) -> None:
+    """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
+        source.format, source.reader = "empty", "none"
+        return
+    with source.book() as book:
+        source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
+        for chosen in book.choices:
+            findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
+        source.is_single = len(book.sheets) == 1
+        patterns = reading.sheets
+        for plain in book.sheets:
+            sheet = SpooledSheet(plain, room)
+            row: SheetHead = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
+            source.sheets.append(row)
+            if not any(fnmatchcase(sheet.name, p) for p in patterns):
+                row["skipped"] = _UNMATCHED
+            elif sheet.visibility != "visible" and reading.hidden_sheets == "skip":
+                row["skipped"] = "it is hidden"
+                place = FindingPlace(source.file.name, sheet.name, "")
+                findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
+            else:
+                found = find_tables(
+                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
+                    reading=decided.reading(reading, source.file.name, sheet.name),
+                    shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
+                )  # fmt: skip
+                source.spools[sheet.index] = sheet
+                _stop_if_mended([sheet], source)
+                placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                if _is_left_out(placed, source, decided, shapes, findings):
+                    source.skipped += placed
+                    continue
+                source.tables += placed
+                for table in placed:
+                    headed = bool(table.table.header_rows)
+                    table.is_confirmed = decided.has_header(source.file.name, sheet.name, found=headed)
+                    for choice in table.table.choices:
+                        findings.chose(**choice._asdict(), place=table.place)
+                    _report_turned(table, headings(), findings)
+                    _report_hidden(table, sheet, findings)
+                    is_text = source.format in TEXT_FORMATS
+                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+                    if is_text:
+                        _report_wide_rows(table, placed, findings)
+                if isinstance(plain, Remarking):
+                    _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
+        if not source.spools:  # whoever corrects rejects may rename the sheet
+            _stop_if_mended((SpooledSheet(plain, room) for plain in book.sheets), source)
+
+
+def _stop_if_mended(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
+    """Ask for the inputs that the corrected rejects of a sheet belong to."""
+    for sheet in sheets:
+        if (job := claimed(sheet, source.file.name)) is not None:
+            raise mends(source.file, job)
+
+
+def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
+    """Report rows that could be read in two ways."""
+    for remark in sheet.remarks():
+        said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
+        rest = remark.count - len(remark.rows) + 1
+        last = len(remark.rows) - 1
+        for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
+            findings.add(
+                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                count=rest if at == last else 1,
+            )  # fmt: skip
+
+
+def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
+    """Report rows of a text file that have more cells than the header names: their values may have moved."""
+    if not (table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
+        return
+    wide = _wide_rows(table, table.sheet, _beyond_header(table, table.sheet, tables))
+    if not wide:
+        return
+    if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2):
+        rows, each, rest = "the row has", wide, 0
+    else:
+        runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
+        more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
+        rows, each, rest = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
+    why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
+    message = f"{rows} more cells than the header: {why}"
+    for number in each:
+        findings.add("wide_row", "warning", message, place=table.place, row=number, rule="reading", count=1 + rest)
+
+
+def _beyond_header(table: SourceTable, sheet: SpooledSheet, tables: Sequence[SourceTable]) -> list[int]:
+    """The filled columns to the right of the last named one that belong to no other table."""
+    named = max((c.index for c in table.columns if not c.generated), default=0)
+    if not named:
+        return []
+    filled = 0
+    for extent in sheet.extents:
+        filled |= extent.columns
+    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
+    return [at for at in range(named + 1, filled.bit_length()) if filled >> at & 1 and at not in elsewhere]
+
+
+def _wide_rows(table: SourceTable, sheet: SpooledSheet, beyond: Sequence[int]) -> list[int]:
+    """The rows of a table that fill one of the columns beyond its header."""
+    bits = sum(1 << column for column in beyond)
+    if not bits:
+        return []
+    found: list[int] = []
+    for block in sheet.some_blocks(lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last):
+        cut = block.within(table.top, table.bottom)
+        cells = [cut.columns[column - 1] for column in beyond if column <= len(cut.columns)]
+        found += [n for n, some in zip(cut.numbers, zip(*cells, strict=True), strict=True) if any(some)]
+    return [n for n in found if n not in table.without]
+
+
+def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
+    """Report hidden rows and columns that are read."""
+    layout = sheet.layout()
+    columns = [c for c in table.columns if c.index in layout.hidden_columns]
+    rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.without)
+    for what, count, option in (("row", rows, "hidden_rows"), ("column", len(columns), "hidden_columns")):
+        if count:
+            said = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "
+            said += f'"reading": {{"{option}": "skip"}}'
+            findings.add("hidden_read", "info", said, place=table.place, rule="reading", count=count)
+
+
+def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
+    """Mark and report a table whose first column, and not its header, holds the names of the fields."""
+    if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
+        return
+    first, last = table.top, min(table.bottom, table.top + _TURNED)
+    seen: list[object] = [*table.columns[0].parts]
+    for block in table.sheet.some_blocks(lambda e: e.first <= last and first <= e.last):
+        cut = block.within(first, last)
+        at = table.columns[0].index
+        seen += cut.columns[at - 1] if at <= len(cut.columns) else []
+    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
+    listed = names.spelled(seen)
+    beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
+    if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        table.is_turned = True
+        findings.add(
+            "header_assumed",
+            "warning",
+            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be "
+            "turned, with a record in each column; to settle it: swap its rows and columns",
+            place=table.place,
+            row=(*table.table.header_rows, table.top)[0],
+            rule="reading",
+        )
+
+
+def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leaving:
+    none: frozenset[int] = frozenset()
+    layout = sheet.layout()
+    return Leaving(
+        groups=reading.group_rows,
+        totals=reading.total_rows,
+        hidden_rows=frozenset(layout.hidden_rows) if reading.hidden_rows == "skip" else none,
+        hidden_columns=frozenset(layout.hidden_columns) if reading.hidden_columns == "skip" else none,
+        added=((GROUP,) if reading.fills_groups else ()) + (PROVENANCE if provenance else ()),
+    )
+
+
+def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+    merged = sheet.layout().merged
+    headers: set[tuple[str, ...]] = set()
+    for table in found:
+        place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
+        epoch_1904 = source.notes.get("epoch") == 1904
+        placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
+        names = tuple("" if c.generated else " ".join(c.name.casefold().split()) for c in placed.columns)
+        placed.altered = frozenset(n for header in headers for n in _altered(names, header))
+        if len(headers) < _HEADERS:
+            headers.add(names)
+        yield placed
+
+
+def _altered(names: tuple[str, ...], header: tuple[str, ...]) -> list[int]:
+    """Where a header differs from an earlier one that it mostly repeats: a value may be typed over a label."""
+    if len(names) != len(header):
+        return []
+    changed = [n for n, (name, earlier) in enumerate(zip(names, header, strict=True)) if name != earlier]
+    return changed if 2 * len(changed) <= len(names) else []
+
+
+def _is_left_out(
+    placed: list[SourceTable],
+    source: SurveyedInput,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None,
+    findings: Findings,
+) -> bool:
+    """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender."""
+    if not placed:
+        return False
+    label, said = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
+    shape = shapes.left_out(label) if said is None and shapes and label else None
+    if not said and shape is None:
+        return False
+    for table in placed:
+        if shape is not None:
+            table.table = replace(table.table, shape=shape)
+        who = f"{shape.by or 'somebody'} left it out of an earlier drop" if shape else "it was decided for this drop"
+        table.skipped = f"its sheet is left out: {who}"
+        findings.add("table_skipped", "info", table.skipped, place=table.place, rule="structure")
+    return True
+
+
+def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findings: Findings) -> None:
+    """Report tables unlike the sender's confirmed ones. A memory that would leave nothing to read does not count."""
+    if not any(source.tables for source in sources):
+        for source in sources:
+            back = [t for t in source.skipped if t.table.shape is not None]
+            for table in back:
+                table.skipped, table.table = "", replace(table.table, shape=None)
+                what = "an earlier drop's sheet of this name was left out; it is read, since there is no other table"
+                findings.add("shape_ignored", "warning", what, place=table.place, rule="structure")
+            source.tables = back
+            source.skipped = [t for t in source.skipped if t not in back]
+    used = [t for source in sources for t in source.tables if t.has_data]
+    fitting = [t for t in used if t.table.shape is not None or table_key(t.table) in shapes.known]
+    for table in used if fitting else ():
+        if table not in fitting:
+            what = "no table of this sender was confirmed with these headers; others of this drop were"
+            findings.add("table_unknown", "info", what, place=table.place, rule="structure")
+
+
+def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
+    """Apply the hooks that leave tables out."""
+    seen = [
+        {
+            "id": t.id,
+            "input": t.place.input,
+            "sheet": t.place.sheet,
+            "range": t.table.range.a1,
+            "headers": [c.name for c in t.columns],
+            "confidence": t.table.confidence,
+        }
+        for source in sources
+        for t in source.tables
+    ]
+    skip = hooks.skipped_tables(seen)
+    for source in sources:
+        skipped = [t for t in source.tables if t.id in skip]
+        source.skipped += skipped
+        source.tables = [t for t in source.tables if t.id not in skip]
+        for table in skipped:
+            findings.add("table_skipped", "info", "a hook skipped this table", place=table.place, rule="structure")

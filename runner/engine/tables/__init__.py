@@ -1,0 +1,1 @@
+"""The source tables of a job: their rows as chunks, values filled down, and lookup tables."""

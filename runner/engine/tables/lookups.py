@@ -1,0 +1,87 @@
+"""Lookup tables: auxiliary inputs, read whole and kept by column."""
+
+from typing import Any
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.spelling import normalized
+from runner.engine.contract import EndCode, InputFile
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import InputUnreadable, open_book
+from runner.engine.structure import find_tables
+from runner.engine.tables.sources import SourceTable, chunks
+from runner.engine.values.convert import fold
+
+_SETTLE = "save the lookup table as UTF-8, separated by commas"
+
+Lookup = dict[str, list[Any]]  # header -> values
+
+
+class Lookups:
+    """Auxiliary inputs by name, each read on first use."""
+
+    def __init__(self, files: list[InputFile], findings: Findings | None = None) -> None:
+        self._findings = findings
+        self._files = {f.name: f for f in files}
+        self._tables: dict[str, Lookup] = {}
+
+    def __getitem__(self, name: str) -> Lookup:
+        if name not in self._tables:
+            self._tables[name] = _read(self._files[name], self._findings)
+        return self._tables[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Any:
+        return iter(self._files)
+
+    def column(self, field: Field) -> list[Any] | None:
+        """The values that a field looks up; None if the auxiliary input is optional and absent."""
+        if field.lookup is None or field.lookup[0] not in self._files:
+            return None
+        name, wanted = field.lookup
+        table = self[name]
+        for header, values in table.items():
+            if normalized(header) == normalized(wanted):
+                return [v for v in values if v is not None]
+        raise EngineStop(
+            EndCode.CONFIG_REFUSED,
+            f"field {field.name} looks up column {wanted}, which {name} does not have",
+            input=name,
+            field=field.name,
+            remedy=f"its columns are: {', '.join(table) or 'none'}",
+        )
+
+    def allowed(self, field: Field) -> frozenset[Any] | None:
+        """The allowed values of a field, folded for comparison; None if it takes any value."""
+        values = field.allowed if field.lookup is None else self.column(field)
+        return None if values is None else frozenset(map(fold, values))
+
+
+def _read(file: InputFile, findings: Findings | None) -> Lookup:
+    try:
+        with open_book(file.path, name=file.hint) as book:
+            if findings is not None:
+                for choice in book.choices:
+                    findings.chose(**vars(choice) | {"settle": _SETTLE}, place=FindingPlace(file.name, "", ""))
+            for sheet in book.sheets:
+                for table in find_tables(sheet):
+                    place = FindingPlace(file.name, sheet.name, file.name)
+                    source = SourceTable(place, sheet, table)
+                    columns: list[list[Any]] = [[] for _ in source.columns]
+                    for _, rows in chunks([source]):
+                        for n, values in enumerate(rows.columns):
+                            columns[n] += values
+                    names = [c.name for c in source.columns]
+                    return {name: columns[names.index(name)] for name in names}  # of two with one name, the first
+    except InputUnreadable as error:
+        raise EngineStop(
+            EndCode.INPUT_UNREADABLE, f"{file.name}: {error.message}", input=file.name, remedy=error.remedy
+        ) from None
+    raise EngineStop(
+        EndCode.INPUT_UNREADABLE,
+        f"{file.name} contains no table to look up values in",
+        input=file.name,
+        remedy="give it a header row and at least one row below it",
+    )

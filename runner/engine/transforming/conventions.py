@@ -1,0 +1,241 @@
+"""Decides each column's conventions (decimal sign, date order, unit) from all its values, before any is transformed.
+
+A decimal sign or a date order decided from the first rows would silently misread later ones. The rows are spooled
+anyway, so each table's numeric and date columns are scanned once more, by column. What one column proves also counts as
+evidence for the others of its table.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.mapping.headers import words
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.reading import Block, Shown, blocks_of
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.tables.sources import SourceTable
+from runner.engine.values import decisions
+from runner.engine.values.decisions import Around, Convention, ConventionChoice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.tallies import DateTally, NumberTally, Signature
+
+_PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
+_BIRTHS: Final = frozenset({"birth", "born", "geb"})
+_NUMBERS: Final = frozenset({int, float, Shown})
+_TRIALS: Final = 2  # first blocks in which a column may prove uniform
+_STRIDES: Final = (7, 11, 5, 13)
+_WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
+Settled = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
+Tallies = dict[int, Tally]  # by column index within the table
+
+
+def decide(
+    source: SurveyedInput,
+    tables: Sequence[MappedTable],
+    fields: Sequence[Field],
+    findings: Findings,
+    *,
+    settled: Settled = lambda _table, _index, convention, choices: (convention, choices),
+) -> None:
+    """Set the conventions of every table's columns; `settled` has the last word on each."""
+    by_name = {f.name: f for f in fields}
+    delimiter = source.notes.get("delimiter")
+    tallied = [(table, _tally(table, by_name)) for table in tables]
+    witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
+    for at, (table, tallies) in enumerate(tallied):
+        if any(isinstance(tally, NumberTally) for tally in tallies.values()):
+            table.beside = table.source.texts_beside()
+        elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
+        for field_name, index in table.fields.items():
+            field = by_name[field_name]
+            if index not in tallies:
+                continue
+            shown = _units(table.source, index)
+            table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
+            votes = _votes([v for n, v in witnesses[at].items() if n != index])
+            header = table.source.columns[index].name
+            around = _outweighing(votes, elsewhere)._replace(
+                delimiter=delimiter if isinstance(delimiter, str) else None,
+                percent_header=_PERCENT.search(header) is not None,
+                units=_named(shown),
+                births=field.type in ("date", "datetime") and _is_of_births(header, field),
+            )
+            convention, choices = settled(table, index, *settle(field, tallies[index], around))
+            table.conventions[index] = convention
+            for choice in choices:
+                _record(choice, table.source, index, field, findings)
+
+
+def _is_of_births(header: str, field: Field) -> bool:
+    return any(not _BIRTHS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
+
+
+def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
+    """Tally every value of the columns whose fields have conventions."""
+    tallies: Tallies = {}
+    by: dict[int, Field] = {}
+    for name, index in table.fields.items():
+        tally = fresh_tally(fields[name])
+        if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
+            tallies[index] = tally
+            by[index] = fields[name]
+    source = table.source
+    if tallies:
+        thinned = _add_all(source, tallies, thin=True)
+        again = {
+            n: fresh for n, seen in thinned.items() if tallies[n].signature() != seen and (fresh := fresh_tally(by[n]))
+        }
+        if again:  # a column that seemed uniform is not
+            _add_all(source, again, thin=False)
+            tallies |= again
+    return tallies
+
+
+def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
+    """Add all values of a table's columns to their tallies.
+
+    With `thin`, a column that proves uniform in its first blocks is only sampled from there on. Returns the signature
+    of each such column at that point: if the samples change it, the whole column must be tallied.
+    """
+    at = {index: source.columns[index].index - 1 for index in tallies}
+    thinned: dict[int, Signature] = {}
+    start = None
+    for number, block in enumerate(_blocks(source, set(at.values()))):
+        first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
+        if first >= last:
+            if block.numbers[0] > source.bottom:
+                break
+            continue
+        start = number if start is None else start
+        stride = _STRIDES[number % len(_STRIDES)]  # varying strides catch periodic values
+        for index, tally in tallies.items():
+            if at[index] >= len(block.columns):
+                continue
+            column = block.columns[at[index]]
+            if index in thinned:
+                add_values(tally, column[first + number % stride : last : stride])
+                continue
+            add_values(tally, column if last - first == len(column) else column[first:last])
+            if thin and number - start < _TRIALS and tally.settle().is_uniform():
+                thinned[index] = tally.signature()
+    for tally in tallies.values():
+        tally.settle()
+    return thinned
+
+
+def _units(source: SourceTable, index: int) -> Counter[str]:
+    """How many numbers of a column have a format that shows a unit, by unit; beside percents also those without one."""
+    column = source.columns[index].index
+    marked = source.sheet.layout().units.get(column)
+    units: Counter[str] = Counter()
+    if not marked:
+        return units
+    left = {unit: deque(zip(runs[::2], runs[1::2], strict=True)) for unit, runs in marked.items()}
+    others = 0
+    for block in _blocks(source, {column - 1}):
+        if block.numbers[0] > source.bottom:
+            break
+        cut = block.within(source.top, source.bottom)
+        if not cut.numbers or column > len(cut.columns):
+            continue
+        others += _numbers(cut.columns[column - 1]) if "%" in left else 0
+        for unit, runs in left.items():
+            while runs and runs[0][0] <= cut.numbers[-1]:
+                first, last = runs[0]
+                (values,) = Block(cut.numbers, [cut.columns[column - 1]]).within(first, last).columns
+                units[unit] += _numbers(values)
+                if last > cut.numbers[-1]:
+                    break
+                runs.popleft()
+    if units["%"]:
+        units[""] = max(0, others - units.total())
+    return +units
+
+
+def _named(units: Counter[str]) -> Counter[str]:
+    """Units without the commas for numbers that are shown divided by a thousand."""
+    named: Counter[str] = Counter()
+    for unit, count in units.items():
+        if (name := unit.lstrip(",")) or not unit:
+            named[name] += count
+    return named
+
+
+def _numbers(values: Sequence[object]) -> int:
+    """How many are numbers; zero is the same in every unit."""
+    return sum(map(_NUMBERS.__contains__, map(type, filter(None, values))))
+
+
+def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:
+    sheet = source.sheet
+    if isinstance(sheet, SpooledSheet) and sheet.complete:
+        return sheet.columns(wanted)
+    return blocks_of(sheet)
+
+
+def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
+    """The evidence of each column by itself: from all values of tallied columns, from the sample of the others."""
+    shown: dict[int, Around] = {}
+    for index, sample in enumerate(table.samples):
+        tally = tallies.get(index)
+        numbers = tally if isinstance(tally, NumberTally) else None
+        dates = tally if isinstance(tally, DateTally) else None
+        if tally is None:
+            numbers, dates = NumberTally(), DateTally()
+            add_values(numbers, sample)
+            add_values(dates, sample)
+            numbers.settle()
+            dates.settle()
+            if numbers.numbers < _WITNESS * numbers.texts:
+                numbers = None
+        decimal = decisions.decimal_shown(numbers) if numbers else None
+        order = decisions.order_shown(dates) if dates else None
+        shown[index] = Around(
+            point=decimal == ".",
+            comma=decimal == ",",
+            day=order is True,
+            month=order is False,
+            dotted=dates is not None and bool(dates.dotted.first),
+        )
+    return shown
+
+
+def _outweighing(here: Around, elsewhere: Around) -> Around:
+    """The evidence of a table's other columns; where it has none, that of the other tables, at half the weight."""
+    return Around(
+        point=2 * here.point or elsewhere.point,
+        comma=2 * here.comma or elsewhere.comma,
+        day=2 * here.day or elsewhere.day,
+        month=2 * here.month or elsewhere.month,
+        dotted=here.dotted or elsewhere.dotted,
+    )
+
+
+def _votes(shown: Sequence[Around]) -> Around:
+    return Around(
+        point=sum(s.point for s in shown),
+        comma=sum(s.comma for s in shown),
+        day=sum(s.day for s in shown),
+        month=sum(s.month for s in shown),
+        dotted=any(s.dotted for s in shown),
+    )
+
+
+def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
+    findings.chose(
+        choice.kind,
+        choice.chosen,
+        evidence=choice.evidence,
+        sure=choice.sure,
+        code=choice.code,
+        message=choice.message,
+        settle=choice.settle,
+        place=source.place,
+        column=source.columns[index].index,
+        field=field.name,
+        count=choice.values,
+    )

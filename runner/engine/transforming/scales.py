@@ -1,0 +1,197 @@
+"""Reports numbers that count in another scale, unit or currency than their field: the output has the bare numbers.
+
+A scale ("in thousands", `TEUR`, `$mm`) may be in a column's header, in a line above or below the table, in the sheet's
+name or in the number formats of the cells. A field whose own name, label or synonym says the same needs no report.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from runner.engine.common.fields import NUMERIC, Field
+from runner.engine.common.findings import Findings
+from runner.engine.mapping.evidence import field_classes, field_concepts
+from runner.engine.mapping.measures import NOTHING, Measure, measure, measure_of
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.structure import Column
+from runner.engine.tables.sources import SourceTable
+
+_SCALED: Final = NUMERIC - {"percent"}
+_TITLE: Final = 120  # characters
+_WORDS: Final = 6
+_SHARE: Final = 0.5  # of a column's numbers that show a unit
+_LITERAL: Final = {"k": 3, "K": 3, "M": 6, "MM": 6, "Mn": 6, "B": 9}  # behind a number
+# Numbers that a line such as "in thousands of euros" is not about.
+_NO_AMOUNTS: Final = frozenset({
+    "identifier", "year", "postcode", "phone", "latitude", "longitude", "house_number", "row_number", "small_number",
+    "date", "category", "time",
+})  # fmt: skip
+_STATES: Final = re.compile(
+    r"[(\[]|\b(?:in|en|em|i|w|v|tal|figures?|amounts?|values?|all|betr[aä]ge|angaben|werte|zahlen|montants?|valeurs?|chiffres|"
+    r"cifras|importes?|valores|importi|valori|dati|bedragen|cijfers|belopp|bel[øo]b|kwoty|dane|hodnoty|luvut|units?|"
+    r"currency|w[äa]hrung|einheit|unidad|unità)\b|\uff1a",
+    re.IGNORECASE,
+)
+_BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
+_MESSAGES: Final = {
+    "header": "the header counts in thousands, millions or the like, the field does not",
+    "title": "a line beside the table says that its numbers are in thousands, millions or the like, the field does not",
+    "format": "the number format shows thousands, millions or the like, the field does not",
+    "divided": "the number format leaves out thousands or millions that the stored numbers have",
+    "plain": "the field counts in thousands, millions or the like, the header does not say so",
+}
+_KEPT: Final = (
+    "; the numbers are kept as they are; to settle it: say so in the name, the label or a synonym of the field"
+)
+_OTHER_UNIT: Final = (
+    "{} another {} than the field or the header; the numbers are kept, the {} is not; to settle it: make it a field of "
+    "its own"
+)
+_UNIT_MIXED: Final = (
+    "the header states another unit for this field than another table does; the numbers are kept, the units are not; "
+    "to settle it: make it a field of its own"
+)
+
+
+class _Placed(NamedTuple):
+    """A field's column in one table."""
+
+    table: MappedTable
+    at: int
+    column: Column
+
+    @property
+    def source(self) -> SourceTable:
+        return self.table.source
+
+    @property
+    def header(self) -> str:
+        return "" if self.column.generated else self.column.name
+
+
+class _Line(NamedTuple):
+    """A line beside a table that states a scale."""
+
+    row: int | None
+    column: int | None
+    measure: Measure
+
+
+def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Findings) -> None:
+    """Report the scales, units and currencies that the output drops and the fields do not say."""
+    lines = {id(table): _line(table) for table in tables}
+    for field in (f for f in fields if f.type in _SCALED):
+        placed = [
+            _Placed(table, at, table.source.columns[at])
+            for table in tables
+            if (at := table.fields.get(field.name, len(table.source.columns))) < len(table.source.columns)
+        ]
+        for one in placed:
+            _report_scale(one, field, lines[id(one.table)], findings)
+            _report_unit(one, field, findings)
+        _report_several(placed, field, findings)
+
+
+def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
+    wanted = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
+    header = _measure_of_header(one.header, field)
+    shown, divided = _shown(one)
+    row: int | None = max(one.source.table.header_rows, default=None)
+    column: int | None = one.column.index
+    where, scale = "header", header.scale
+    if scale is None and shown is not None and not divided:
+        where, scale = "format", shown
+    if scale is None and line is not None and _is_about(line, one, field):
+        where, scale, row, column = "title", line.measure.scale, line.row, line.column
+    if scale is None and divided:
+        where, scale = "divided", 0
+    elif scale is None and wanted != {0} and (header.currencies or header.units):
+        where, scale = "plain", 0
+    if scale is None or (where != "divided" and scale - 3 * divided in wanted):
+        return
+    findings.add(
+        "scale_ignored", "warning", _MESSAGES[where] + _KEPT, place=one.source.place, row=row, column=column,
+        field=field.name, rule="reading",
+    )  # fmt: skip
+
+
+def _measure_of_header(header: str, field: Field) -> Measure:
+    found = measure(header) if header else NOTHING
+    if field.type == "money" and found.scale is None and found.units.get("length") == frozenset({"mile"}):
+        return found._replace(scale=3)  # miles are thousands in Spanish
+    return found
+
+
+def _shown(one: _Placed) -> tuple[int | None, int]:
+    """The scale that number formats state, and by how many thousands they divide what they show."""
+    units = one.table.units.get(one.at)
+    if not units:
+        return None, 0
+    unit, count = max(units.items(), key=lambda item: (item[1], item[0]))
+    if count < _SHARE * units.total():
+        return None, 0
+    name = unit.lstrip(",")
+    return (_LITERAL.get(name, measure(name).scale) if name else None), len(unit) - len(name)
+
+
+def _report_unit(one: _Placed, field: Field, findings: Findings) -> None:
+    """Report units and currencies beside the numbers that contradict the field or the header."""
+    stated = measure_of([name for name, _ in field.names] + ([one.header] if one.header else []))
+    if not (stated.units or stated.currencies):
+        return
+    for unit in one.table.units.get(one.at, ()):
+        name = unit.lstrip(",")
+        how = measure(f"in {name}").contradicts(stated) if name and name != "%" else ""
+        if how:
+            message = _OTHER_UNIT.format("the numbers show" if how == "unit" else "the amounts show", how, how)
+            findings.add(
+                f"{how}_mixed", "warning", message, place=one.source.place,
+                row=max(one.source.table.header_rows, default=None), column=one.column.index, field=field.name,
+                rule="reading",
+            )  # fmt: skip
+            return
+
+
+def _report_several(placed: Sequence[_Placed], field: Field, findings: Findings) -> None:
+    """Report headers that state different units for a field in several tables."""
+    units: dict[str, _Placed] = {}
+    for one in placed:
+        if (unit := unit_in(one.column.name)) is not None:
+            units.setdefault(unit, one)
+    for one in list(units.values())[1:]:
+        findings.add(
+            "unit_mixed", "warning", _UNIT_MIXED, place=one.source.place,
+            row=max(one.source.table.header_rows, default=None), column=one.column.index, field=field.name,
+            rule="reading",
+        )  # fmt: skip
+
+
+def unit_in(header: str) -> str | None:
+    """The unit that a header states: `kg` in `Weight (kg)`, `EUR` in `Amount EUR`; None if it states none."""
+    if found := _BRACKETS.search(header):
+        return found[1].strip().casefold()
+    currencies = measure(header).currencies
+    return " ".join(sorted(currencies)) or None
+
+
+def _is_about(line: _Line, one: _Placed, field: Field) -> bool:
+    """Whether a line's scale is that of a field's numbers, as far as its name tells."""
+    if field.type == "money":
+        return True
+    if measure_of([one.header, *(name for name, _ in field.names)]).units:
+        return False
+    (concepts,) = field_concepts([field])
+    classes = field_classes(field, concepts)
+    if classes & _NO_AMOUNTS:
+        return False
+    return field.type == "decimal" or "money" in classes or not (line.measure.currencies or "quantity" in classes)
+
+
+def _line(table: MappedTable) -> _Line | None:
+    """A line above or below a table, or the name of its sheet, that states a scale for all of it."""
+    for row, column, text in table.beside:
+        found = measure(text) if len(text) <= _TITLE else NOTHING
+        if found.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):
+            return _Line(row, column, found)
+    found = measure(table.source.place.sheet or "")
+    return _Line(None, None, found) if found.scale is not None and found.currencies else None

@@ -1,0 +1,402 @@
+"""Passes 3 to 5 over the chunks of a table: transform, validate, write."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import ne
+from time import perf_counter
+from typing import Any, Final
+
+from runner.engine.common import a1
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
+from runner.engine.memory.drift import Shares
+from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.rejects.set_aside import RowErrors
+from runner.engine.rules.call import Rule
+from runner.engine.rules.columns import Cells
+from runner.engine.rules.hooks import Hooks
+from runner.engine.rules.load import RulePackage
+from runner.engine.tables import filling
+from runner.engine.tables.sources import Rows
+from runner.engine.values.checking import FieldChecks, Origin, RowCheck
+from runner.engine.values.convert import REMARKS, Converted, Converter
+from runner.engine.writing import SheetWriter
+from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
+
+_NAMED: Final = 20  # columns listed in a finding
+
+
+class Times(dict[str, float]):
+    """Seconds spent in each pass."""
+
+    def spend(self, name: str, since: float) -> float:
+        now = perf_counter()
+        self[name] = self.get(name, 0.0) + now - since
+        return now
+
+
+@dataclass(kw_only=True, slots=True)
+class Pipeline:
+    """What all tables of a job share."""
+
+    columns: Sequence[OutColumn]
+    checks: Mapping[str, FieldChecks]
+    row_rules: Sequence[RowCheck]
+    package: RulePackage
+    hooks: Hooks
+    findings: Findings
+    sheet: SheetWriter | None
+    strict: bool
+    errors: RowErrors
+    split: bool  # rows with errors are not written
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+    times: Times = field(default_factory=Times)
+
+
+class TableStream:
+    """Runs the chunks of one table through the passes."""
+
+    def __init__(self, pipeline: Pipeline, table: MappedTable, plan: TablePlan, allowed: Mapping[str, Any]) -> None:
+        self._line = pipeline
+        self._table = table
+        self.table_id = table.source.id
+        self.sources = plan.sources
+        self._own = len(table.source.columns)  # columns beyond these are added, not from the source
+        self._late: list[int] = []  # columns whose rule runs after all others have their values
+        self.converters = [
+            self._converter(n, out.field, index, allowed)
+            for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
+        ]
+        columns = [self._column(n) for n in range(len(pipeline.columns))]
+        self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
+        self._reported: set[tuple[int, str]] = set()
+        self.changed = [0] * len(pipeline.columns)
+        self.total = [0] * len(pipeline.columns)
+        self.rows = 0
+        self.shares = Shares(self._own)
+        self.filled = table.is_mapped  # whether any field has got a value
+        self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
+        self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
+        used = set(plan.sources)
+        self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
+
+    def _converter(
+        self, n: int, field: Field | None, index: int | None, allowed: Mapping[str, Sequence[Any]]
+    ) -> Converter | None:
+        """What converts an output column; notes whether its rule has to wait for the others."""
+        if field is None:
+            return None
+        rule = self._line.package.transforms.get(field.name)
+        if rule is not None and (index is None or rule.sees_others):
+            self._late.append(n)
+        if index is None and rule is None:
+            return None
+        converter = Converter(field) if index is None else self._table.converter(field, index)
+        if field.name in allowed:
+            converter.use_allowed(allowed[field.name])
+        if learnt := self._line.spellings.get(field.name):
+            converter.use_spellings(learnt)
+        return converter
+
+    def feed(self, rows: Rows) -> None:
+        line, count = self._line, len(rows.numbers)
+        origin = Origin(line.findings, self._table.source.place, rows.numbers)
+        clock = perf_counter()
+        out, bad = self._transform(rows, origin, count)
+        self.shares.add(rows.columns, count)
+        for n, wrong in enumerate(bad):
+            if wrong and (at := self.sources[n]) is not None and at < self._own:
+                self.shares.wrong[at] += len(wrong)
+        clock = line.times.spend("transform", clock)
+        for n in self.left_out:
+            self.left_out[n] += count - rows.columns[n].count(None)
+        if not self.filled:
+            self.filled = any(values.count(None) < count for values in self._by_field(out).values())
+        self._validate(out, bad, origin, count)
+        if origin.errors:
+            line.errors.add(self._table.source, {rows.numbers[i]: found for i, found in origin.errors.items()})
+            if line.split:
+                good = _good(origin, count)
+                out, count = [[values[i] for i in good] for values in out], len(good)
+                origin = Origin(line.findings, origin.place, [origin.rows[i] for i in good])
+        clock = line.times.spend("validate", clock)
+        if line.sheet is not None and count:
+            before = line.sheet.odd()
+            line.sheet.write(out, count)
+            for n, odd in enumerate(line.sheet.odd()):
+                if odd != before[n]:
+                    self._odd(n, out[n], origin)
+            line.times.spend("write", clock)
+        self.rows += count
+
+    def report_left_out(self) -> None:
+        """Report columns with values that are not in the output."""
+        source = self._table.source
+        lost = [n for n, cells in self.left_out.items() if cells]
+        if not lost:
+            return
+        letters = [a1.letters(source.columns[n].index) for n in lost[:_NAMED]]
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        cells = sum(self.left_out.values())
+        self._line.findings.add(
+            "columns_dropped", "info",
+            f"unmapped columns are left out, as mapping.unmapped asks: {', '.join(letters)}{more}; "
+            f"non-blank cells in them: {cells}",
+            place=source.place, rule="mapping", count=len(lost),
+        )  # fmt: skip
+
+    def report_unmapped(self, elsewhere: Collection[str]) -> None:
+        """Report fields that got no column here, nor values from anywhere else; missing_field reports required ones.
+
+        `elsewhere`: fields that have a column in some table.
+        """
+        lacking = [
+            column.field
+            for n, column in enumerate(self._line.columns)
+            if column.field is not None and column.field.declared and self.sources[n] is None and not self.present[n]
+            and self.converters[n] is None and _given(column.field) is None
+            and not (column.field.required or column.field.optional)
+        ]  # fmt: skip
+        if lacking and self._table.is_mapped:
+            self._table.report_unmapped(lacking, self._line.findings, elsewhere)
+
+    def report_blank(self) -> None:
+        """Report fields whose column has no value in any row; each row without a required one is reported already."""
+        shares = self.shares
+        if not shares.rows:
+            return
+        full = [n for n, blank in enumerate(shares.blank) if blank * 2 <= shares.rows]
+        wrong = [n for n in full if shares.wrong[n] * 2 > shares.rows - shares.blank[n]]
+        for n, column in enumerate(self._line.columns):
+            field, at = column.field, self.sources[n]
+            if field is None or at is None or at >= self._own or shares.blank[at] < shares.rows or self.present[n]:
+                continue
+            if field.declared and not field.required and not field.optional and _given(field) is None:
+                self._table.report_blank(field, at, self._line.findings, full, wrong)
+
+    def report_blanked(self) -> None:
+        """Report columns in which rules replaced values by blanks: a warning if no value is left, or none may be meant.
+
+        A function that ends without a `return` yields None just as one that means a blank.
+        """
+        for (n, rule), (row, count) in self._blanked.items():
+            field, loose = self._line.columns[n].field, rule.returns == "sometimes"
+            what = f"{rule.name} blanked {count:,} {'value' if count == 1 else 'values'}"
+            what += "" if self.present[n] else "; no value of the column is left"
+            what += "; it can end without a return; to settle it: return the value, or None for a blank" * loose
+            self._line.findings.add(
+                "transform_blanked", "info" if self.present[n] and not loose else "warning", what,
+                place=self._table.source.place, row=row, column=self._column(n), field=field.name if field else None,
+                rule=rule.name, file=rule.file, line=rule.line, count=count,
+            )  # fmt: skip
+
+    def _count_blanked(self, n: int, rule: Rule, before: list[Any], after: list[Any], origin: Origin) -> None:
+        gone = [i for i, v in enumerate(after) if v is None and before[i] is not None]
+        if gone:
+            seen = self._blanked.setdefault((n, rule), [origin.rows[gone[0]], 0])
+            seen[1] += len(gone)
+
+    def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
+        """Report cells that a spreadsheet cannot hold unchanged."""
+        cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
+        what = f"is longer than {MAX_TEXT} characters and was truncated"
+        self._flag(n, origin, cut, "text_cut", severity="warning", what=what, rule="write")
+        kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
+        what = "cannot be stored exactly in a spreadsheet and was written as text"
+        self._flag(n, origin, kept, "kept_as_text", severity="info", what=what, rule="write")
+
+    def _flag(
+        self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None
+    ) -> None:
+        """Flag cells of an output column where they are in the source."""
+        field = self._line.columns[n].field
+        name = field.name if field else None
+        origin.flag(cells, code, severity, what, column=self._column(n), field=name, rule=rule)
+
+    def _column(self, n: int) -> int | None:
+        """The column of the sheet (1-based) that an output column comes from."""
+        index = self.sources[n]
+        return None if index is None or index >= self._own else self._table.source.columns[index].index
+
+    def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
+        out: list[list[Any]] = []
+        bad: list[list[int]] = []
+        for n, column in enumerate(self._line.columns):
+            index = self.sources[n]
+            if index is None:
+                out.append([_given(column.field)] * count)
+                bad.append([])
+                continue
+            raw = self._unmerged(n, rows.columns[index], origin)
+            self._broken(raw, origin, n)
+            values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
+            out.append(values)
+            bad.append(wrong)
+            self.total[n] += count - raw.count(None)
+            if values is not raw and n not in self._late:
+                self.changed[n] += sum(map(ne, raw, values))
+        for n in self._late:
+            self._compute(n, rows, out, bad, origin)
+        if self._line.hooks.has("after_transform"):
+            self._after_transform(out, bad, origin, count)
+        if self._line.package.files:
+            for n, values in enumerate(out):
+                self.present[n] += count - values.count(None)
+        return out, bad
+
+    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+        """Repeat the values of merged cells if the field asks for it; otherwise report the blanks under them."""
+        own = self._merges[n]
+        if own is None or not (covered := own.covered(origin.rows, raw)):
+            return raw
+        field = self._line.columns[n].field
+        if field is not None and field.merged == "fill":
+            return filling.filled(raw, covered)
+        self._flag(n, origin, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading")
+        return raw
+
+    def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
+        """Report cells with a spreadsheet error, or with a formula that has no stored result."""
+        kinds = set(map(type, raw))
+        if CellError in kinds:
+            at = [i for i, v in enumerate(raw) if type(v) is CellError]
+            what = "contains a spreadsheet error such as #N/A"
+            self._flag(n, origin, at, "cell_error", severity="warning", what=what, rule=None)
+        if NoCachedValue in kinds:
+            at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
+            what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
+            self._flag(n, origin, at, "no_cached_value", severity="warning", what=what, rule=None)
+
+    def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
+        field, converter = self._line.columns[n].field, self.converters[n]
+        if field is None or converter is None:
+            return raw, []
+        values, wrong = self._convert(n, raw, converter, origin)
+        rule = self._line.package.transforms.get(field.name)
+        if rule is not None and n not in self._late:
+            made = self._cells(n, origin, {}).transform(rule, values)
+            made, wrong = self._convert(n, made, converter, origin)
+            self._count_blanked(n, rule, values, made, origin)
+            values = made
+        return _with_default(field, values), wrong
+
+    def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
+        """Run a rule that reads other fields of its rows, or that has no source column."""
+        field, converter, index = self._line.columns[n].field, self.converters[n], self.sources[n]
+        if field is None or converter is None:
+            return
+        count = len(rows.numbers)
+        before = [field.constant] * count if index is None else rows.columns[index]
+        rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
+        values = cells.transform(rule, before if index is None else out[n])
+        values, bad[n] = self._convert(n, values, converter, origin)
+        if index is not None:
+            self._count_blanked(n, rule, out[n], values, origin)
+        out[n] = _with_default(field, values)
+        self.changed[n] += sum(map(ne, before, out[n]))
+        self.total[n] += count if index is None else 0
+
+    def _convert(self, n: int, values: list[Any], converter: Converter, origin: Origin) -> Converted:
+        """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
+        converted = converter.convert(values)
+        if converter.odd:
+            self._report_readings(n, values, converter, origin)
+        return converted
+
+    def _report_readings(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+        """Report cells that another reader might have read differently."""
+        odd = converter.odd
+        at: dict[str, list[int]] = {}
+        for i, value in enumerate(raw):
+            if value in odd:
+                for code in odd[value]:
+                    at.setdefault(code, []).append(i)
+        for code, indexes in at.items():
+            severity, what = REMARKS[code]
+            once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
+            if not (once and (n, code) in self._reported):
+                self._flag(
+                    n, origin, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading"
+                )
+            self._reported.add((n, code))
+
+    def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
+        field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
+        name = field.name if field else ""
+        column = self._column(n)
+        given = {
+            **self._line.hooks.shared,
+            "input": source.place.input,
+            "sheet": source.place.sheet,
+            "table": source.id,
+            "field": name,
+            "header": source.columns[index].name if index is not None and index < self._own else None,
+            "column": a1.letters(column) if column else None,
+            "column_index": column,
+        }
+        return Cells(origin, column, name, given, others=others, strict=self._line.strict)
+
+    def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
+        return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
+
+    def _place_of(self, origin: Origin) -> dict[str, object]:
+        place = origin.place
+        return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
+
+    def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        changes = self._line.hooks.replaced(self._by_field(out), count, **self._place_of(origin))
+        for n, column in enumerate(self._line.columns):
+            if column.field is not None and column.field.name in changes:
+                converter = self.converters[n] or Converter(column.field)
+                before = out[n]
+                out[n], bad[n] = self._convert(n, changes[column.field.name], converter, origin)
+                self._count_blanked(n, self._line.package.hooks["after_transform"][0], before, out[n], origin)
+
+    def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        line = self._line
+        for n, column in enumerate(line.columns):
+            field = column.field
+            if field is None or (self.converters[n] is None and out[n].count(None) == count):
+                continue  # no column and no other source of values: missing_field reports it if it matters
+            line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
+            rule = line.package.validators.get(field.name)
+            if rule is not None:
+                self._cells(n, origin, self._by_field(out) if rule.sees_others else {}).validate(rule, out[n])
+        hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
+        if not line.row_rules and not hooked:
+            return
+        columns = self._by_field(out)
+        at = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
+        for row_rule in line.row_rules:
+            row_rule.check(columns, count, origin, at.get(row_rule.then.field))
+        if hooked:
+            given = {"columns": columns, **self._place_of(origin)}
+            for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **given):
+                origin.flag(
+                    [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
+                    file=rule.file, line=rule.line,
+                )  # fmt: skip
+            if line.split and origin.errors:  # what is gathered is about the rows of the output
+                good = _good(origin, count)
+                columns = {name: [values[i] for i in good] for name, values in columns.items()}
+                given |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
+            line.hooks.notify("accumulate", **given)
+
+
+def _good(origin: Origin, count: int) -> list[int]:
+    """The indexes of rows without errors."""
+    return [i for i in range(count) if i not in origin.errors]
+
+
+def _given(field: Field | None) -> Any:
+    """The value of every row if no column was found for the field."""
+    if field is None:
+        return None
+    return field.default if field.constant is None else field.constant
+
+
+def _with_default(field: Field, values: list[Any]) -> list[Any]:
+    if field.default is None or None not in values:
+        return values
+    return [field.default if v is None else v for v in values]
