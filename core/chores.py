@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from core.jobs import Job, State, since
+from core.jobs import Job, State, is_as_added, since
 from core.notices import pending
 
 _EXPIRED_SECONDS = 3600.0
@@ -19,6 +19,8 @@ class Timings:
     # How long to watch a lease that has expired by our clock: a runner that renews it in that time is alive and only
     # has another clock. 0: all runners share our clock.
     watch_seconds: float = 0.0
+    # Above 0: whoever adds a job sends its message at once and does not note that; most jobs start within this time.
+    unnoted_seconds: float = 0.0
     grace_seconds: float = 2.0  # how long whoever moved a job has to do the next step itself
 
 
@@ -50,6 +52,11 @@ def defer(job: Job, now: float, timings: Timings) -> Job:
     return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), LONGEST_DEFERRAL))
 
 
+def may_be_sent(job: Job, timings: Timings) -> bool:
+    """Whether the message of a QUEUED job was probably sent, noted or not."""
+    return job.enqueued_at is not None or (timings.unnoted_seconds > 0 and is_as_added(job))
+
+
 def sent_anyway(job: Job, now: float) -> bool:
     """Whether a QUEUED job's message is sent again although the queue seems to have it.
 
@@ -74,8 +81,9 @@ def _due_at(job: Job, timings: Timings) -> float | None:
         case State.SCHEDULED:
             return job.due_at if job.due_at is not None else job.updated_at
         case State.QUEUED:
-            sent = job.enqueued_at
-            return job.updated_at + timings.grace_seconds if sent is None else sent + timings.resend_seconds
+            if job.enqueued_at is not None:
+                return job.enqueued_at + timings.resend_seconds
+            return job.updated_at + (timings.unnoted_seconds if may_be_sent(job, timings) else timings.grace_seconds)
         case State.RUNNING:
             return job.lease.expires if job.lease else job.updated_at
         case State.PUBLISHING:

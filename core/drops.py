@@ -33,7 +33,7 @@ from core.keys import (
     place,
     refusal,
 )
-from core.manifests import Manifest, Scalar
+from core.manifests import Manifest, Scalar, Schedule
 from core.ports import ObjectInfo
 
 PACKAGE_FOLDERS = ("columns/", "row_types/", "hooks/", "lib/")
@@ -308,8 +308,13 @@ def data_time(manifest: Manifest, primaries: list[ObjectInfo]) -> float:
     return min(times) if times else min(p.modified for p in primaries)
 
 
+def needs_metadata(manifest: Manifest) -> bool:
+    """Whether the metadata of inputs decides what becomes of them."""
+    return manifest.data_time is None and manifest.schedule != Schedule()
+
+
 def _metadata_time(info: ObjectInfo) -> float | None:
-    text = info.metadata.get("data-time")
+    text = info.metadata.get("data-time") if info.metadata is not None else None
     if not text:
         return None
     try:

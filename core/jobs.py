@@ -351,6 +351,11 @@ def first(job: Job, floor: int) -> Job:
     return replace(job, fence=fence, rev=fence * _REVS + 1)
 
 
+def is_as_added(job: Job) -> bool:
+    """Whether a row was never written since it was inserted."""
+    return job.rev == job.fence * _REVS + 1
+
+
 def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
     """Take the lease: a new attempt under a fence that no earlier runner holds."""
     return move(

@@ -35,7 +35,7 @@ class ObjectInfo:
     digest: str
     size: int
     modified: float
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] | None = field(default_factory=dict)  # None: a listing does not say; `head` does
 
     @property
     def ref(self) -> ObjectRef:
@@ -56,7 +56,7 @@ class Level:
 
     keys: tuple[str, ...]
     folders: tuple[str, ...]
-    infos: Callable[[Collection[str]], list[ObjectInfo]]  # those of the given keys that still exist
+    infos: Callable[[Collection[str]], list[ObjectInfo]]  # of the given keys: as listed, or as they are now if they are
     refused_keys: tuple[str, ...] = ()  # keys here that are refused (core.keys.check_key), and so are not listed
     unreadable: dict[str, str] = field(
         default_factory=dict
@@ -83,6 +83,7 @@ def readable(
 class Fetched:
     size: int
     sha256: str
+    version: str | None = None  # None: not known
 
 
 class ObjectStore(Protocol):
@@ -358,8 +359,8 @@ class JobTable(Protocol):
         """Release a named lease; no effect if another owner holds it."""
         ...
 
-    def generation(self, name: str) -> int:
-        """How often `advance` was called for a name; consistent: every advance that returned is counted."""
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        """How often `advance` was called for each name; consistent: every advance that returned is counted."""
         ...
 
     def advance(self, name: str) -> None:

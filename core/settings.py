@@ -13,6 +13,8 @@ from core.ports import Caps
 
 PREFIX = "ADE_"
 
+_UNNOTED_SECONDS = 60.0
+
 
 def _int(low: int, high: int = 2**31) -> Callable[[str], int]:
     def parse(text: str) -> int:
@@ -244,6 +246,7 @@ class Settings:
             lease_seconds=self.lease_seconds,
             retention_seconds=self.retention_hours * 3600,
             watch_seconds=2 * self.beat_seconds if self.table_url else 0.0,
+            unnoted_seconds=_UNNOTED_SECONDS if self.queue_url.startswith("sqs:") else 0.0,
         )
 
     @property

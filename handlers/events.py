@@ -185,7 +185,7 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
             (event["key"], message.get("old_entry"), ChangeKind.REMOVED),
             (at, message["new_entry"], ChangeKind.CREATED),
         ]
-    found = []
+    changes = []
     for path, entry, what in moved:
         bucket, slash, key = path.removeprefix(_WEED_BUCKETS).partition("/")
         own = key.split("/")[0] in _WEED_OWN or bucket in _WEED_OWN
@@ -195,12 +195,12 @@ def _from_seaweedfs(event: Mapping[str, Any]) -> list[Change]:
         versioned = _WEED_VERSIONS.match(key)
         if versioned:
             # In a versioned bucket an object is a folder of its versions; the current one is announced last.
-            found.append(
+            changes.append(
                 Change(bucket=bucket, key=versioned[1], kind=ChangeKind.CREATED, sequencer=_weed_time(message))
             )
         elif not folder:
-            found.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(message)))
-    return found
+            changes.append(Change(bucket=bucket, key=key, kind=what, sequencer=_weed_time(message)))
+    return changes
 
 
 def _weed_time(message: Mapping[str, Any]) -> str:

@@ -10,10 +10,9 @@ reported to its sender (handlers/rejections.py).
 """
 
 import contextlib
-import functools
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from posixpath import basename
 
 from core.drops import Workflow, is_placeholder
@@ -35,9 +34,17 @@ from core.memories import is_memory
 from core.ports import Clock, JobQuery, JobTable, Marks, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
 from handlers.expectations import Expectations
+from handlers.generations import Generations
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
-from handlers.rejections import Rejections, is_unread, report_folder, unread_line
+from handlers.rejections import (
+    Rejections,
+    all_report_marks,
+    is_unread,
+    report_folder,
+    report_marks,
+    unread_line,
+)
 from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
 from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
@@ -49,6 +56,7 @@ _SHARED = SHARED.replace(CONFIGS, INBOX, 1)
 _LONG = MAX_KEY_BYTES // 4  # a shorter input key never leads to an output key that is too long
 _TURN_SECONDS = 1.0  # of one tenant in a sweep, while others wait
 _AT_ONCE = 500
+_REFRESHED_SECONDS, _MOST_REFRESHED = 3600.0, 100_000
 _FAILED_TENANTS = 3  # so many in a row: the store is down, not the tenants
 
 
@@ -70,6 +78,7 @@ class Intake:
         lanes: int = 1,
         telemetry: Telemetry | None = None,
         marks: Marks | None = None,
+        unnoted: bool = False,
     ) -> None:
         self.telemetry = telemetry or Telemetry()
         self._store = store
@@ -77,16 +86,22 @@ class Intake:
         self._clock = clock
         self._marks = marks
         self._stopped = threading.Event()
+        self._refreshed: dict[str, tuple[tuple[str, int] | None, float]] = {}  # each status.json: whose, and until when
         self._workflows = Workflows(store, clock)
         packages = Packages(store)
         self._decisions = decisions = Decisions(store, table, packages)
         self._rejections = Rejections(
-            store, self._workflows, packages, lambda view, folder: decisions.problems(view, folder, self._selecting)
+            store,
+            table,
+            self._workflows,
+            packages,
+            lambda view, folder: decisions.problems(view, folder, self._selecting),
         )
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
         self._statuses = Statuses(store, table)
         self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry, marks=marks)
+        self._recorder.unnoted = unnoted
         self._expectations = Expectations(table, clock, self._recorder)
         self._planner = Planner(
             store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
@@ -106,6 +121,7 @@ class Intake:
             lanes=lanes,
             telemetry=stack.telemetry,
             marks=stack.marks,
+            unnoted=stack.settings.timings.unnoted_seconds > 0,
         )
 
     def changed(self, keys: Iterable[str], *, trace: str = "") -> Report:
@@ -124,8 +140,10 @@ class Intake:
         for key in keys:
             report.objects += 1
             folders.setdefault(folder_of(key), []).append(key)
-        generation = functools.cache(self._table.generation)
-        scans = [(Scan(LiveView(self._store), report, followups, generation), keys) for keys in folders.values()]
+        scans = [
+            (Scan(LiveView(self._store), report, followups, self._generations(folder)), keys)
+            for folder, keys in folders.items()
+        ]
         try:
             self._folders.each(lambda scan: self._scan_keys(*scan), scans)
         except Exception:
@@ -133,7 +151,12 @@ class Intake:
             raise
         self._recorder.follow_up(followups)
         for tenant in sorted(set().union(*(scan.removed_from for scan, _ in scans))):
-            self._forget_vanished(tenant, report)
+            self._forget_vanished(self._waiting(tenant), report)
+
+    def _generations(self, folder: str) -> Generations:
+        """What a scan of a folder asks for."""
+        parts = folder.split("/")
+        return Generations(self._table, [parts[1], *report_marks(folder)] if len(parts) > 2 else [])
 
     @contextlib.contextmanager
     def _measured(self, report: Report) -> Iterator[None]:
@@ -172,7 +195,14 @@ class Intake:
         # A workflow may expect a drop of a tenant whose inbox is empty.
         expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
         tenants = [prefix.removeprefix(INBOX).rstrip("/") for prefix in sorted({*top.folders} | emptied | expecting)]
-        waiting = deque((tenant, self._sweep_tenant(tenant, shared, report)) for tenant in tenants)
+        jobs, present = list(self._waiting()), set[str]()
+        needed = {key for job in jobs for key in _needs(job)}
+
+        def see(key: str) -> None:
+            if key in needed:
+                present.add(key)
+
+        waiting = deque((tenant, self._sweep_tenant(tenant, shared, report, see)) for tenant in tenants)
         while waiting and not self._stopped.is_set():
             tenant, steps = waiting.popleft()
             try:
@@ -192,24 +222,32 @@ class Intake:
             with contextlib.suppress(_Stopped):
                 steps.throw(_Stopped())
         if not self._stopped.is_set():
-            self._forget_vanished(None, report)
+            self._forget_vanished(jobs, report, present)
 
     def _has_more(self, steps: Iterator[None]) -> bool:
         """Go on with a tenant's sweep for one turn; False: it is done."""
         until = self._clock.steady() + _TURN_SECONDS
         return any(self._stopped.is_set() or self._clock.steady() >= until for _ in steps)
 
-    def _sweep_tenant(self, tenant: str, shared: list[ObjectInfo], report: Report) -> Generator[None, None, None]:
-        """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting."""
+    def _sweep_tenant(
+        self, tenant: str, shared: list[ObjectInfo], report: Report, see: Callable[[str], None]
+    ) -> Generator[None, None, None]:
+        """The sweep of one tenant, in steps: a large inbox, or files that take long to read, keep nobody waiting.
+
+        `see` is called with each key.
+        """
         place(f"{INBOX}{tenant}/x")
         unreadable: dict[str, str] = {}
-        found = list(shared)
+        files = list(shared)
         for prefix in (INBOX, CONFIGS):
             for info in self._store.objects(f"{prefix}{tenant}/", unreadable=unreadable):
                 report.objects += prefix == INBOX
-                found.append(info)
+                files.append(info)
+                see(info.key)
                 yield
-        scan = Scan(ListedView(found, unreadable), report, FollowUps(self.telemetry.now()), marks=self._marks)
+        generations = Generations(self._table, all_report_marks(tenant))
+        followups = FollowUps(self.telemetry.now())
+        scan = Scan(ListedView(files, unreadable), report, followups, generations, marks=self._marks)
         try:
             yield from self._scan_tenant(scan, tenant)
         except Exception:  # not GeneratorExit: a sweep that is given up with its process does nothing more
@@ -230,29 +268,26 @@ class Intake:
                 planned.add(workflow.info.key)
                 self._expectations.check(scan, workflow)
         unplanned = [w for w in workflows if w.info.key not in planned]
+        files = [
+            o
+            for o in inbox
+            if o.key not in claimed
+            and not is_manifest(basename(o.key))
+            and not any(w.selects(o.key) for w in unplanned)
+        ]
         folders: dict[str, list[str]] = {folder_of(o.key): [] for o in inbox}
-        files = [o for o in inbox if o.key not in claimed and not is_manifest(basename(o.key))]
-        unread, unselected = _unused([o for o in files if not any(w.selects(o.key) for w in unplanned)], workflows)
-        for key in unread:
-            folders[folder_of(key)].append(key)
+        unselected = _unselected(files, workflows, folders)
         for at in range(0, len(unselected), _AT_ONCE):
             self._place(scan, unselected[at : at + _AT_ONCE])
             yield
-        self._add_unreadable(scan, folders)
-        invalid = {folder_of(key) for key in scan.report.rejected}
+        _add_unreadable(scan, folders)
+        invalid, failed = {folder_of(key) for key in scan.report.rejected}, len(scan.report.failed)
         self._report_folders(scan, folders, invalid)
         emptied = self._rejections.reported(f"{INBOX}{tenant}/")
         self._report_folders(scan, {folder: [] for folder in emptied if folder not in folders}, set())
         self._report_configs(scan, tenant)
-
-    def _add_unreadable(self, scan: Scan, folders: dict[str, list[str]]) -> None:
-        """Add keys that cannot be read to those that their folders report; without a folder the sweep reports them."""
-        for key, why in scan.view.unreadable.items():
-            folder = report_folder(key) if refusal(key) is not None else None
-            if folder is None:
-                scan.report.refused.append(f"{key!r}: {why}")
-            elif not is_ignored(basename(key)):
-                folders.setdefault(folder, []).append(key)
+        if len(scan.report.failed) == failed:
+            self._rejections.all_checked(tenant, scan.generations)
 
     def _report_folders(self, scan: Scan, folders: dict[str, list[str]], invalid: set[str]) -> None:
         """Report each folder's manifests and unread files; `invalid`: folders with an invalid manifest."""
@@ -261,13 +296,13 @@ class Intake:
             maybe = any(folder.startswith(other) for other in invalid)
             shown = [key for key in unread if not maybe or refusal(key) is not None]
             with self._guarded(scan.report, folder):
-                self._rejections.report(scan.view, folder, shown, cached=True)
+                self._rejections.report(scan.view, folder, shown, scan.generations, cached=True)
             scan.report.refused += [unread_line(key) for key in shown]
 
     def _report_configs(self, scan: Scan, tenant: str) -> None:
         for folder in sorted({folder_of(o.key) for o in manifests_at(scan.view, f"{CONFIGS}{tenant}/")}):
             with self._guarded(scan.report, folder):
-                self._rejections.report(scan.view, folder, (), cached=True)
+                self._rejections.report(scan.view, folder, (), scan.generations, cached=True)
 
     @contextlib.contextmanager
     def _guarded(self, report: Report, what: str) -> Iterator[None]:
@@ -305,7 +340,7 @@ class Intake:
     def _report_folder(self, scan: Scan, folder: str, keys: set[str]) -> None:
         """Rewrite the report of one folder; `keys`: the keys of this scan."""
         if folder.startswith(CONFIGS):
-            self._rejections.report(scan.view, folder, ())
+            self._rejections.report(scan.view, folder, (), scan.generations)
             return
         unread = [key for key in scan.view.refused_keys(folder) if not is_ignored(basename(key))]
         # Finding the workflows takes a listing of every folder above, so it is only done where such files exist.
@@ -317,11 +352,12 @@ class Intake:
             # Without a workflow, a manifest may still be on its way; the sweep reports these files if none comes.
             if workflows and not rejected:
                 unread += [key for key in doubtful if is_unread(key, workflows)]
-        self._rejections.report(scan.view, folder, unread)
+        self._rejections.report(scan.view, folder, unread, scan.generations)
         scan.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _scan_config(self, scan: Scan, key: str) -> None:
         if is_memory(key):
+            self._table.advance(place(key, CONFIGS).tenant)
             return  # a new memory runs nothing again
         if key.startswith(SHARED):
             self._replan_awaiting(scan)
@@ -375,13 +411,13 @@ class Intake:
         `keys` need not be in the bucket yet; nor need `manifest`, which is about to be put.
         """
         view, keys = LiveView(self._store), list(keys)
-        found = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
+        readers = {(workflow.info.key, workflow.subject(key)): workflow for key, workflow in self._pairs(view, keys)}
         if manifest is not None:
             chosen = [key for key in keys if manifest.selects(key)]
             there = (info.key for info in self._planner.inputs(view, manifest))
-            found |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
+            readers |= {(manifest.info.key, manifest.subject(key)): manifest for key in (*chosen, *there)}
         total = 0
-        for workflow in found.values():
+        for workflow in readers.values():
             total += workflow.manifest.combinations
             if total > most:
                 break
@@ -412,17 +448,17 @@ class Intake:
 
         # A file that may belong to a config package concerns manifests that did not change, so no cache is used.
         plain = is_spreadsheet(at.name) and "/config/" not in f"/{at.folder}"
-        found = workflows(scan.generation(at.tenant) if plain else None)
-        if not found and info is not None and plain:
-            found = workflows(None)
-        for workflow in found:
+        readers = workflows(scan.generations.of(at.tenant) if plain else None)
+        if not readers and info is not None and plain:
+            readers = workflows(None)
+        for workflow in readers:
             if workflow.uses(key):
                 self._planner.plan_workflow(scan, workflow)
             elif info is not None:
                 self._planner.plan_input(scan, workflow, info)
-        if is_unread(key, found):
+        if is_unread(key, readers):
             scan.folders.add(own)
-        elif is_spreadsheet(at.name) and not found and info is not None:
+        elif is_spreadsheet(at.name) and not readers and info is not None:
             self._place(scan, [info])
 
     def _place(self, scan: Scan, infos: list[ObjectInfo]) -> None:
@@ -438,14 +474,32 @@ class Intake:
             for workflow in self._workflows.valid([info] if info else [], scan.report.rejected):
                 self._planner.plan_workflow(scan, workflow)
 
-    def _forget_vanished(self, tenant: str | None, report: Report) -> None:
-        """End waiting jobs whose objects the sender removed; refresh status.json of the others."""
+    def _forget_vanished(self, jobs: Iterable[Job], report: Report, present: Collection[str] = ()) -> None:
+        """End waiting jobs whose objects the sender removed; refresh status.json of the others.
+
+        `present`: keys that were there a moment ago.
+        """
         view, announced = LiveView(self._store), set[str]()
-        for job in self._jobs(frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW}), tenant):
+        for job in jobs:
             with self._guarded(report, job.job_id):
-                if not self._forget_if_vanished(view, job) and job.announced and status_key(job) not in announced:
+                vanished = self._forget_if_vanished(view, job, present)
+                if not vanished and job.announced and status_key(job) not in announced:
                     announced.add(status_key(job))
-                    self._statuses.announce(job)
+                    self._refresh(job)
+
+    def _refresh(self, job: Job) -> None:
+        """Write status.json if it is missing or outdated, and look again only after a while."""
+        key, now = status_key(job), self._clock.steady()
+        known, until = self._refreshed.get(key, (None, 0.0))
+        if known == (job.job_id, job.rev) and now < until:
+            return
+        self._statuses.announce(job)
+        if len(self._refreshed) > _MOST_REFRESHED:
+            self._refreshed.clear()
+        self._refreshed[key] = (job.job_id, job.rev), now + _REFRESHED_SECONDS
+
+    def _waiting(self, tenant: str | None = None) -> Iterator[Job]:
+        return self._jobs(frozenset({State.AWAITING, State.SCHEDULED, State.REVIEW}), tenant)
 
     def _jobs(self, states: frozenset[State], tenant: str | None = None) -> Iterator[Job]:
         cursor: str | None = None
@@ -456,10 +510,8 @@ class Intake:
             if cursor is None:
                 return
 
-    def _forget_if_vanished(self, view: BucketView, job: Job) -> bool:
-        needs = [i.ref.key for i in job.inputs if i.role == "primary"]
-        if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
-            needs.append(job.manifest.key)
+    def _forget_if_vanished(self, view: BucketView, job: Job, present: Collection[str]) -> bool:
+        needs = [key for key in _needs(job) if key not in present]
         if job.state is State.SCHEDULED or all(view.head(key) is not None or key in view.unreadable for key in needs):
             return False
         if is_placeholder(job):
@@ -470,18 +522,37 @@ class Intake:
         return True
 
 
+def _needs(job: Job) -> list[str]:
+    """The objects without which a waiting job is none."""
+    needs = [i.ref.key for i in job.inputs if i.role == "primary"]
+    if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
+        needs.append(job.manifest.key)
+    return needs
+
+
 def _is_outage(error: Exception) -> bool:
     """Whether the store, table or queue is down, rather than this one object unreadable."""
     return isinstance(error, StoreUnavailable | OSError) and not isinstance(error, ObjectRefused)
 
 
-def _unused(files: Sequence[ObjectInfo], workflows: Sequence[Workflow]) -> tuple[list[str], list[ObjectInfo]]:
-    """The keys of files that no job will ever read, and the spreadsheets that wait for a manifest to select them."""
-    unread: list[str] = []
-    unselected: list[ObjectInfo] = []
+def _unselected(
+    files: Iterable[ObjectInfo], workflows: list[Workflow], folders: dict[str, list[str]]
+) -> list[ObjectInfo]:
+    """The spreadsheets that no workflow uses; adds the files that no workflow can read to `folders`."""
+    found = []
     for info in files:
         if is_unread(info.key, workflows):
-            unread.append(info.key)
+            folders[folder_of(info.key)].append(info.key)
         elif is_spreadsheet(basename(info.key)) and not any(w.uses(info.key) for w in workflows):
-            unselected.append(info)
-    return unread, unselected
+            found.append(info)
+    return found
+
+
+def _add_unreadable(scan: Scan, folders: dict[str, list[str]]) -> None:
+    """Add what the store refuses to the folder where it is reported, or to the scan's own report."""
+    for key, why in scan.view.unreadable.items():
+        folder = report_folder(key) if refusal(key) is not None else None
+        if folder is None:
+            scan.report.refused.append(f"{key!r}: {why}")
+        elif not is_ignored(basename(key)):
+            folders.setdefault(folder, []).append(key)

@@ -3,11 +3,21 @@
 import functools
 import hashlib
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
-from core.drops import MAX_INPUTS, MAX_SWEPT_REFS, Package, Workflow, plan, too_many, unselected, without_input
+from core.drops import (
+    MAX_INPUTS,
+    MAX_SWEPT_REFS,
+    Package,
+    Workflow,
+    needs_metadata,
+    plan,
+    too_many,
+    unselected,
+    without_input,
+)
 from core.errors import ManifestInvalid, RowUnreadable
 from core.jobs import NO_WORKFLOW, Job
 from core.keys import INBOX, is_decision, is_manifest, is_spreadsheet, rejected_key
@@ -15,6 +25,7 @@ from core.keys import place as place_of
 from core.memories import own_key
 from core.ports import Clock, Marks, ObjectInfo, ObjectStore
 from handlers.decisions import Decisions
+from handlers.generations import Generations
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
@@ -56,7 +67,7 @@ class Scan:
     view: BucketView
     report: Report
     followups: FollowUps
-    generation: Callable[[str], int | None] = lambda _tenant: None
+    generations: Generations
     removed_from: set[str] = field(default_factory=set)  # tenants that removed an object
     folders: set[str] = field(default_factory=set)  # whose rejected.json may be out of date
     planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject already planned
@@ -180,6 +191,7 @@ class Planner:
             count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
             self.place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
+        self.workflows.recall(scan.view, own_key(workflow.tenant, workflow.manifest.name), scan.generations)
         source = _Source.of(scan.view, workflow, package, auxiliary)
         failed: RowUnreadable | None = None
         at_once = max(1, _AT_ONCE // workflow.manifest.combinations)
@@ -201,6 +213,8 @@ class Planner:
             digests, marked = [source.digest(scan.view, s) for s in fresh], scan.marks.marked(lines)
             left = [n for n, line in enumerate(lines) if marked.get(line) != digests[n]]
             fresh, origins = [fresh[n] for n in left], [digests[n] for n in left]
+        if needs_metadata(workflow.manifest):
+            fresh = [[self._described(info) for info in s] for s in fresh]
         jobs = [
             self.decisions.pinned(
                 scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=source.auxiliary, now=now)
@@ -224,6 +238,11 @@ class Planner:
             scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
         if scan.followups.full:
             self.recorder.follow_up(scan.followups)
+
+    def _described(self, info: ObjectInfo) -> ObjectInfo:
+        """An object with its metadata, unless it has just been replaced: then its own scan plans the new version."""
+        now = self.store.head(info.key) if info.metadata is None else None
+        return now if now is not None and now.version == info.version else info
 
     def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
         first = jobs[0]

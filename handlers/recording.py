@@ -41,6 +41,7 @@ from infra.statuses import Statuses, status_key
 from infra.telemetry import Root, Telemetry
 
 _BATCH = 10  # messages per request
+_SHORT_DELAY = 10.0
 _MARKS = 1000  # to set in one go
 # A standing workflow that changes does not process again what an earlier version of it has processed.
 _HANDLED = frozenset(State) - WAITING - {State.SKIPPED}
@@ -77,13 +78,22 @@ class FollowUps:
         self.trace = trace
         self._lock = threading.Lock()
         self._messages: dict[str, tuple[Job, float]] = {}
+        self._added: set[str] = set()
         self._placeholders: dict[str, Job] = {}
         self._waiting: dict[str, Job] = {}
         self._marks: dict[str, LineMark] = {}
 
-    def send(self, job: Job, delay: float) -> None:
+    def send(self, job: Job, delay: float, *, added: bool = False) -> None:
+        """`added`: its row was added by this scan."""
         with self._lock:
             self._messages[job.job_id] = (job, delay)
+            if added:
+                self._added.add(job.job_id)
+
+    @property
+    def added(self) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._added)
 
     def drop(self, placeholders: Iterable[Job]) -> None:
         """Remove these placeholders, if they exist: the real job replaces them."""
@@ -124,6 +134,7 @@ class Recorder:
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
     marks: Marks | None = None
+    unnoted: bool = False  # messages of jobs that were just added are not noted as sent (core.chores.Timings)
 
     def record(
         self, sets: Sequence[Planned], *, standing: bool, done: Recorded, followups: FollowUps
@@ -187,7 +198,7 @@ class Recorder:
         if job.state is State.QUEUED and (created or job.enqueued_at is None):
             done.queued.append(job)
         if not _is_sent(job):
-            followups.send(job, planned.delay)
+            followups.send(job, planned.delay, added=created)
         elif not _is_published(job):
             followups.send(job, 0.0)  # its receiver updates latest.json
 
@@ -207,7 +218,10 @@ class Recorder:
         messages, placeholders, waiting, marks = followups.drain()
         if messages:
             began = self.telemetry.now()
-            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes)
+            # A message that is delayed may be late by far more than a note costs.
+            late = {job.job_id for job, delay in messages if delay > _SHORT_DELAY}
+            unnoted = followups.added - late if self.unnoted else frozenset()
+            enqueue_all(self.table, self.queue, self.clock, messages, lanes=self.lanes, unnoted=unnoted)
             if self.telemetry.traces:
                 now = self.telemetry.now()
                 for job, delay in messages:

@@ -1,11 +1,14 @@
 """In: a folder of the bucket. Out: its `rejected.json`: problems of its manifests and decisions, and its unread files.
 
 Level-triggered: each report describes the folder as it is now, replaces the one before, and is deleted with the last
-problem. Checking whether an old report exists costs a request, so folders without one are cached.
+problem. Checking whether an old report exists costs a request, so folders without one are cached, and the table counts
+the reports of a tenant: before one is written, a counter is advanced that it shares with a few other folders. Where it
+is 0, there is no report, once a sweep has checked all folders of a tenant: older programs did not count.
 """
 
 import json
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from posixpath import basename
@@ -24,12 +27,14 @@ from core.keys import (
     refusal,
     rejected_key,
 )
-from core.ports import ObjectInfo, ObjectStore
+from core.ports import JobTable, ObjectInfo, ObjectStore
+from handlers.generations import Generations
 from handlers.workflows import BucketView, Packages, Workflows
 
 # What is wrong with the decisions of a folder, each with its key.
 Decided = Callable[[BucketView, str], list[tuple[str, Problem]]]
 _CACHED = 100_000
+_COUNTERS = 64  # of reports for each tenant
 _LARGEST = 1024 * 1024
 _MOST_PROBLEMS = 1000
 
@@ -39,6 +44,7 @@ class Rejections:
     """Safe to share between threads."""
 
     store: ObjectStore
+    table: JobTable
     workflows: Workflows
     packages: Packages
     decided: Decided
@@ -47,13 +53,22 @@ class Rejections:
         self._lock = threading.Lock()
         self._clean: set[str] = set()  # reports that are known not to exist
         self._reported: set[str] = set()  # folders that this process has reported on
+        self._counted: set[str] = set()  # tenants whose reports are counted
 
     def reported(self, prefix: str) -> list[str]:
         """Folders below a prefix that this process has reported: to be scanned again even when they are gone."""
         with self._lock:
             return sorted(folder for folder in self._reported if folder.startswith(prefix))
 
-    def report(self, view: BucketView, folder: str, unread: Sequence[str], *, cached: bool = False) -> None:
+    def report(
+        self,
+        view: BucketView,
+        folder: str,
+        unread: Sequence[str],
+        generations: Generations,
+        *,
+        cached: bool = False,
+    ) -> None:
         """Write a folder's report beside where its outputs would go, or delete the old one.
 
         `unread`: keys of its files that no job will read. `cached`: trust that a deleted report stays deleted.
@@ -76,14 +91,30 @@ class Rejections:
             # A name that is not UTF-8 must not hide the other problems.
             body = json.dumps(report, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
             if self._read(target) != body:
+                self.table.advance(report_marks(folder)[1])
                 self.store.put(target, body)
-        elif not (cached and target in self._clean) and self.store.head(target) is not None:
+        elif not (cached and target in self._clean) and self._may_exist(folder, target, generations):
             self.store.delete(target)
         with self._lock:
             (self._clean.discard if problems else self._clean.add)(target)
             (self._reported.add if problems else self._reported.discard)(folder)
             if len(self._clean) > _CACHED:
                 self._clean.clear()
+
+    def _may_exist(self, folder: str, target: str, generations: Generations) -> bool:
+        all_checked, counted = report_marks(folder)
+        sure = generations.of(all_checked) and not generations.of(counted)
+        return not sure and self.store.head(target) is not None
+
+    def all_checked(self, tenant: str, generations: Generations) -> None:
+        """Note that a sweep has checked all folders of a tenant: from now on its reports are counted."""
+        with self._lock:
+            if tenant in self._counted:
+                return
+            self._counted.add(tenant)
+        mark = _checked_mark(tenant)
+        if not generations.of(mark):
+            self.table.advance(mark)
 
     def _read(self, key: str) -> bytes | None:
         try:
@@ -100,6 +131,20 @@ class Rejections:
                 return error.problems
             return []
         return loaded.problems if loaded is not None else []
+
+
+def report_marks(folder: str) -> tuple[str, str]:
+    """Two names of generations: all folders of its tenant were checked; reports of this folder, or a few others."""
+    tenant = folder.split("/")[1]
+    return _checked_mark(tenant), f"reports/{tenant}/{zlib.crc32(folder.encode(errors='surrogateescape')) % _COUNTERS}"
+
+
+def all_report_marks(tenant: str) -> list[str]:
+    return [_checked_mark(tenant), *(f"reports/{tenant}/{n}" for n in range(_COUNTERS))]
+
+
+def _checked_mark(tenant: str) -> str:
+    return f"reports/{tenant}"
 
 
 def is_unread(key: str, workflows: Sequence[Workflow]) -> bool:

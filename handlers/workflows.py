@@ -10,7 +10,8 @@ reaches beyond its own folder advances the generation before it lists that manif
 generation after the file was put. So one of the two sees the other: either the file's scan finds a new generation and
 lists again, or the manifest's scan lists after the file was put. A cached manifest that concerns a file is read once
 more before it is used, since it may have changed or gone. Entries expire after a minute, since an event may be lost,
-and are never used to decide that no manifest selects a file.
+and are never used to decide that no manifest selects a file. A workflow's memory is cached in the same way: whoever
+writes one advances the generation.
 """
 
 from bisect import bisect_left
@@ -35,7 +36,8 @@ from core.keys import CONFIGS, is_decision, is_manifest, refusal
 from core.manifests import MAX_MANIFEST_BYTES
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
-from infra.parsing import read_manifest
+from handlers.generations import Generations
+from infra.parsing import KnownTexts, read_manifest
 
 _PARSED_BYTES = 128 * 1024 * 1024  # some thousand manifests of the usual size
 _CACHED = 10_000
@@ -117,6 +119,10 @@ class LiveView:
             except ObjectRefused as error:
                 self._infos[key], self.unreadable[key] = None, str(error)
         return self._infos[key]
+
+    def know(self, key: str, info: ObjectInfo | None) -> None:
+        """What is there, for a caller that need not ask."""
+        self._infos.setdefault(key, info)
 
     def infos(self, keys: Collection[str]) -> list[ObjectInfo]:
         for folder in {folder_of(key) for key in keys} & self._levels.keys():
@@ -238,7 +244,7 @@ class Workflows:
     """Safe to share between threads."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
-        self._store = store
+        self._texts = KnownTexts(store)
         self._clock = clock
         self._parsed = BoundedCache[tuple[str, str], Workflow | ManifestInvalid](_PARSED_BYTES)
         self._above = BoundedCache[str, tuple[int, float, tuple[ObjectInfo, ...]]](_CACHED)
@@ -260,7 +266,8 @@ class Workflows:
         if known is None:
             body = b""
             try:
-                body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
+                tenant = info.key.split("/")[1]
+                body = self._texts.read(tenant, info.ref, limit=MAX_MANIFEST_BYTES)
                 known = _parsed(body, info)
             except ObjectTooLarge as error:
                 known = ManifestInvalid([Problem("$", str(error), f"at most {MAX_MANIFEST_BYTES} bytes")])
@@ -296,6 +303,18 @@ class Workflows:
                 workflows = self._concerned(infos, concerned, rejected)
             found += workflows
         return found
+
+    def recall(self, view: BucketView, memory: str, generations: Generations) -> None:
+        """Let a view know a memory of its tenant, as it was when it was last asked for in this generation."""
+        if not isinstance(view, LiveView):
+            return
+        generation = generations.of(memory.split("/")[1])
+        cached = self._cached(memory, generation)
+        if cached is None:
+            info = view.head(memory)
+            self._above.put(memory, (generation, self._clock.now(), (info,) if info is not None else ()))
+        else:
+            view.know(memory, cached[0] if cached else None)
 
     def _concerned(
         self, infos: Iterable[ObjectInfo], concerned: Callable[[Workflow], bool], rejected: list[str]

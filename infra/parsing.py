@@ -5,13 +5,15 @@ may cost.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from core.budget import Budget, Parsed, parse, weight_of, weight_of_problems
 from core.caches import BoundedCache
 from core.decisions import Decision, DecisionInvalid, parse_decision
 from core.errors import ManifestInvalid, Problem
+from core.jobs import ObjectRef
 from core.manifests import Manifest, parse_manifest
 from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
 from infra.apart import SMALL, TooCostly, apart
@@ -20,8 +22,48 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of memory, for all kinds of text toget
 _VALID: Final = True
 SHOWN: Final = 50  # entries of each kind in a summary
 
+_TEXT_BYTES: Final = 16 * 1024 * 1024
+_OF_CONTENT: Final = re.compile(r"(?:md5:)?([0-9a-f]{32}(?:[0-9a-f]{32})?)(?::\d+)?")
+
 T = TypeVar("T")
 _found: Final = BoundedCache[tuple[str, bytes], object](_CACHE_BYTES)
+
+
+class Readable(Protocol):
+    """The part of an ObjectStore that reads a text."""
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes: ...
+
+
+class KnownTexts:
+    """Texts that were read before, by tenant and digest: most drops of a tenant come with the same manifest.
+
+    Only a text that has its digest is kept, so whoever finds two texts with one digest misleads nobody but themselves.
+    Safe to share between threads.
+    """
+
+    def __init__(self, store: Readable) -> None:
+        self._store = store
+        self._texts = BoundedCache[tuple[str, str], bytes](_TEXT_BYTES)
+
+    def read(self, tenant: str, ref: ObjectRef, *, limit: int) -> bytes:
+        """The text at its version; raises like ObjectStore.read unless it is known."""
+        known = self._texts.get((tenant, ref.digest))
+        if known is not None and len(known) == ref.size <= limit:
+            return known
+        body = self._store.read(ref.key, version=ref.version, limit=limit)
+        if len(body) == ref.size and _has_digest(body, ref.digest):
+            self._texts.put((tenant, ref.digest), body, len(body) + 200)
+        return body
+
+
+def _has_digest(body: bytes, digest: str) -> bool:
+    """Whether a digest is one of the content, and of this."""
+    match = _OF_CONTENT.fullmatch(digest)
+    if match is None:
+        return False
+    made = hashlib.md5(body, usedforsecurity=False) if len(match[1]) == 32 else hashlib.sha256(body)
+    return made.hexdigest() == match[1]
 
 
 def read_manifest(body: bytes) -> Manifest:

@@ -4,7 +4,7 @@ In infra because both handlers (new jobs) and the runner (retries, rescues, oper
 import the other. `Lanes` runs the independent calls of a batch in parallel, since they mostly wait for a network.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TypeVar
@@ -92,12 +92,21 @@ def enqueue(table: JobTable, queue: WorkQueue, clock: Clock, job: Job, *, delay:
 
 
 def enqueue_all(
-    table: JobTable, queue: WorkQueue, clock: Clock, jobs: Sequence[tuple[Job, float]], *, lanes: Lanes
+    table: JobTable,
+    queue: WorkQueue,
+    clock: Clock,
+    jobs: Sequence[tuple[Job, float]],
+    *,
+    lanes: Lanes,
+    unnoted: Collection[str] = (),
 ) -> None:
-    """The same for several, each with its delay, in as few calls as the services allow."""
+    """The same for several, each with its delay, in as few calls as the services allow.
+
+    `unnoted`: jobs that were added just now (`core.chores.Timings.unnoted_seconds`).
+    """
     queue.send_all([(Message.of(job), delay) for job, delay in jobs])
     now = clock.now()
-    lanes.each(lambda sent: note_sent(table, sent[0], now), jobs)
+    lanes.each(lambda job: note_sent(table, job, now), [job for job, _ in jobs if job.job_id not in unnoted])
 
 
 def note_sent(table: JobTable, job: Job, now: float) -> Job | None:

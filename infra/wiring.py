@@ -19,6 +19,7 @@ from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
 from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
+from infra.marks import ProcessMarks
 from infra.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Stack:
     callers: tuple[CalledService, ...] = ()  # make the calls to cloud services
     renewing: Callable[[], Ports] | None = None  # table and queue, with calls that end well within a lease
     telemetry: Telemetry = field(default_factory=Telemetry)
-    marks: Marks | None = None  # None: the table keeps none
+    marks: Marks | None = None  # None: every sweep plans everything
 
     def for_leases(self) -> Ports:
         """Table and queue for heartbeats: a call that hangs must not use up a lease."""
@@ -113,7 +114,7 @@ def open_stack(
         def renewing() -> Ports:
             return _renewing(settings, clock, wake, opened, (table, queue))
 
-        marks = table if isinstance(table, SqliteJobTable) else None
+        marks = table if isinstance(table, SqliteJobTable) else ProcessMarks(table, clock)
         yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry(), marks)
 
 

@@ -16,7 +16,7 @@ from infra.queueing import Lanes
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
 from runner.fleet import Fleet
-from runner.janitor import Janitor
+from runner.janitor import REST_SECONDS, Janitor
 from runner.leases import Beats
 from runner.notifier import Notifier
 from runner.origins import Origins
@@ -43,6 +43,8 @@ class Runner:
     def close(self) -> None:
         with contextlib.suppress(AdeError, OSError, sqlite3.Error):  # otherwise the leader's lease expires by itself
             self.janitor.resign()
+        with contextlib.suppress(AdeError, OSError):  # otherwise the janitor deletes them
+            self.publisher.tidy()
         self.presence.close()
 
 
@@ -54,8 +56,12 @@ def assemble(
     role: str = "runner",
     sweep: Callable[[], object] | None = None,
     draw: Callable[[], float] = random.random,
+    bundles: bool | None = None,
 ) -> Runner:
-    """`draw` returns numbers from [0, 1): the jitter of retries and probes."""
+    """`draw` returns numbers from [0, 1): the jitter of retries and probes.
+
+    `bundles`: whether small outputs are staged together; None: if each request goes over a network.
+    """
     settings = stack.settings
     presence = Presence(stack.run_dir, new_owner(role))
     pulse = Pulse(alive_file(stack.run_dir, role))
@@ -82,6 +88,7 @@ def assemble(
         origins=Origins(stack.table),
         telemetry=stack.telemetry,
         patient=PatientCalls() if settings.store_url else None,  # a folder of this machine does not hang
+        bundles=bool(settings.store_url) if bundles is None else bundles,
     )
     room = DiskRoom()
     surroundings = Surroundings(
@@ -133,6 +140,7 @@ def assemble(
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         scan_inbox=sweep,
         sweep_seconds=settings.sweep_seconds,
+        rest_seconds=REST_SECONDS if settings.table_url else 0.0,
         pulse=pulse.beat if role == "janitor" else lambda: None,  # in other roles the fleet's loop is the health check
         telemetry=stack.telemetry,
     )

@@ -27,9 +27,11 @@ from core.manifests import Limits, ReviewTerms, parse_manifest
 from core.ports import ObjectStore
 from core.settings import Settings
 from core.verdicts import FAULTS, Fault, Verdict
+from infra.parsing import KnownTexts
 from infra.queueing import Lanes
 from infra.telemetry import Telemetry
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Killed, OnEvent, Sandbox, Verification, ignore_event
+from runner.bundles import BUNDLE, InHand, is_bundled, pack
 from runner.engine.contract import (
     EXPLAINED,
     PRIMARY,
@@ -100,6 +102,7 @@ class Outcome:
     detail: str = ""  # the same message with this host's paths and addresses, for the operator's log
     where: Where = field(default_factory=dict)
     files: tuple[OutputFile, ...] = ()
+    in_hand: InHand | None = None  # of the first attempt, where it succeeded
     summary: Json = field(default_factory=dict)
     sandbox: Json = field(default_factory=dict)
     suspicion: str = ""  # evidence of a bug in the engine
@@ -144,14 +147,17 @@ class Attempts:
         telemetry: Telemetry | None = None,
         origins: Origins,
         patient: PatientCalls | None = None,
+        bundles: bool = False,
     ) -> None:
         """`origins`: finds what inputs that correct the rejects of an earlier job belong to.
 
-        `patient`: makes the calls to a store that may hang.
+        `patient`: makes the calls to a store that may hang. `bundles`: stages small outputs together.
         """
+        self._bundles = bundles
         self._patient = patient
         self._origins = origins
         self._store = store
+        self._texts = KnownTexts(store)
         self._now = (telemetry or Telemetry()).now
         self._lanes = lanes
         self._boxes = boxes
@@ -186,17 +192,24 @@ class Attempts:
                 folder.mkdir(parents=True)
                 file_mb = self._settings.worker_fsize_mb
                 staged = self._leavable(
-                    "deliver the inputs", lambda: stage(self._store, job, folder, file_mb=file_mb), folder, killed
+                    "deliver the inputs",
+                    lambda: stage(self._store, job, folder, file_mb=file_mb, texts=self._texts),
+                    folder,
+                    killed,
                 )
             if (stopped := killed()) is not None:
                 return Outcome(verdict=stopped)
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
-                published, profiled = deliverables(report), report.verdict is Verdict.OK and mends is None
+                published, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
                 check_published(published, succeeded=report.verdict is Verdict.OK)
-                profile = report.outputs.get(OutputName.PROFILE) if profiled else None
-                files = self._leavable(
-                    "take the outputs", lambda: self._upload(job, published, profile), folder, killed, _LAST_SECONDS
+                profile = report.outputs.get(OutputName.PROFILE) if plain else None
+                files, in_hand = self._leavable(
+                    "take the outputs",
+                    lambda: self._upload(job, published, profile, bundled=plain and self._bundles),
+                    folder,
+                    killed,
+                    _LAST_SECONDS,
                 )
             return Outcome(
                 verdict=report.verdict,
@@ -204,6 +217,7 @@ class Attempts:
                 detail=report.message,
                 where=report.where,
                 files=files,
+                in_hand=replace(in_hand, previous=staged.previous) if plain and in_hand is not None else None,
                 summary=summarize(report),
                 sandbox=isolation_facts(self._boxes.sandbox),
                 suspicion=report.suspicion,
@@ -321,8 +335,17 @@ class Attempts:
     def _ended(self, verdict: Verdict, message: str) -> Outcome:
         return Outcome(verdict=verdict, message=without_places(message), detail=message)
 
-    def _upload(self, job: Job, paths: dict[str, Path], profile: Path | None) -> tuple[OutputFile, ...]:
+    def _upload(
+        self, job: Job, paths: dict[str, Path], profile: Path | None, *, bundled: bool
+    ) -> tuple[tuple[OutputFile, ...], InHand | None]:
+        """Stage the outputs, `bundled` if they are small; what is published at once need not be read again."""
         staging = staging_folder(job.job_id, job.fence)
+        profiled = {str(OutputName.PROFILE): profile.read_bytes()} if profile is not None else {}
+        described = tuple(describe(name, path) for name, path in paths.items()) if bundled else ()
+        if described and is_bundled(job, described):
+            contents = {file.name: paths[file.name].read_bytes() for file in described}
+            self._store.put(staging + BUNDLE, pack(contents | profiled))
+            return described, InHand(contents, profiled.get(OutputName.PROFILE))
 
         def upload(name: str) -> OutputFile:
             facts = describe(name, paths[name])
@@ -330,9 +353,9 @@ class Attempts:
             return facts
 
         files = tuple(self._lanes.each(upload, list(paths)))
-        if profile is not None:
-            self._store.put(staging + OutputName.PROFILE, profile)
-        return files
+        for name, body in profiled.items():
+            self._store.put(staging + name, body)
+        return files, InHand(None, profiled.get(OutputName.PROFILE)) if job.attempts_total == 1 else None
 
 
 def run_box(

@@ -3,7 +3,8 @@
 APScheduler runs in every process that has a janitor; a lease in the table lets one of them work. If two work at once
 for a moment (a leader that slept), nothing breaks: each chore is a conditional write.
 
-Theory of operation. Urgent chores (rescues, publications, starts) run every two seconds. Jobs that have ended and only
+Theory of operation. Urgent chores (rescues, publications, starts) run every two seconds; where each round costs
+requests, less often while nothing is due or will be soon. Jobs that have ended and only
 have to expire or be forgotten have their own round, and so has the sweep of the inbox; none of the three waits for
 another. A round ends after a bounded time, however much is due. A chore that fails is deferred in its row, so it does
 not come first again, whoever leads by then. If more is due than one query returns, the jobs that runners may have lost
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from core.chores import Chore, Timings, chore, defer, sent_anyway
+from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, wake_at
 from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
@@ -41,6 +42,8 @@ from runner.worker import Worker
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
 TIDY_SECONDS = 10.0  # between rounds for expired jobs, each of which may take most of that time
+REST_SECONDS = 60.0  # the longest between urgent rounds that found nothing, of a table over a network
+REST_TIDY_SECONDS = 300.0
 RECOUNT_SECONDS = 30.0
 REPLENISH_SECONDS = 30.0
 COLLECT_SECONDS = 600.0
@@ -51,6 +54,24 @@ _BATCH = 200
 _AT_ONCE = 24  # chores between two checks of the clock
 _COUNTED_SECONDS = 60.0  # how far a service's counts may lag behind
 _LOST = frozenset({State.RUNNING, State.PUBLISHING})
+
+
+class Rest:
+    """Leaves rounds out while nothing happens: after each that found nothing, the next comes after twice the time."""
+
+    def __init__(self, shortest: float, longest: float, steady: Callable[[], float]) -> None:
+        self._shortest, self._longest, self._steady = shortest, longest, steady
+        self._pause, self._until = shortest, -math.inf
+
+    def rest_or(self, act: Callable[[], tuple[Counter[str], bool]]) -> Counter[str]:
+        """Run a round if it is time for one. It returns what it did, and whether the next must not wait."""
+        if self._steady() < self._until:
+            return Counter()
+        done, busy = act()
+        self._pause = self._shortest if busy else min(2 * self._pause, self._longest)
+        # A scheduler is never early, so a round of the usual interval is never left out.
+        self._until = self._steady() + self._pause - self._shortest
+        return done
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -71,6 +92,7 @@ class Janitor:
     tidy_lanes: Lanes
     scan_inbox: Callable[[], object] | None = None
     sweep_seconds: float = 300.0
+    rest_seconds: float = 0.0  # the longest between rounds while nothing happens; 0: none is left out
     pulse: Callable[[], None] = lambda: None
     telemetry: Telemetry = field(default_factory=Telemetry)
 
@@ -81,6 +103,7 @@ class Janitor:
         self.audit = Audit(self.store, self.table, self.clock, self.log)
         self._leads_until = 0.0
         self._leading = threading.Lock()
+        self._soon = False  # whether the last round saw chores that are not due yet
 
     def scheduler(self) -> BackgroundScheduler:
         """The chores on their intervals; the caller starts it and shuts it down."""
@@ -89,8 +112,8 @@ class Janitor:
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
         acts: dict[str, tuple[Callable[[], Counter[str]], float]] = {
-            "urgent": (lambda: self.urgent(CHORES_SECONDS), CHORES_SECONDS),
-            "tidy": (lambda: self.tidy(0.8 * TIDY_SECONDS), TIDY_SECONDS),
+            "urgent": (self._resting_urgent(), CHORES_SECONDS),
+            "tidy": (self._resting_tidy(), TIDY_SECONDS),
             "recount": (self.recount, RECOUNT_SECONDS),
             "replenish": (lambda: self.replenish(REPLENISH_SECONDS / 6), min(REPLENISH_SECONDS, self.sweep_seconds)),
             "audit": (self.audit.round, AUDIT_SECONDS),
@@ -102,6 +125,31 @@ class Janitor:
             led = functools.partial(self._led, act, vital=name == "urgent")
             made.add_job(led, "interval", seconds=seconds, name=name)
         return made
+
+    def _resting_urgent(self) -> Callable[[], Counter[str]]:
+        """The urgent round of the scheduler; the next one is worth it at once if something was due, or will be soon."""
+        if not self.rest_seconds:
+            return lambda: self.urgent(CHORES_SECONDS)
+        rest = Rest(CHORES_SECONDS, self.rest_seconds, self.clock.steady)
+        ahead = max(self.rest_seconds, self.timings.lease_seconds)
+
+        def act() -> tuple[Counter[str], bool]:
+            done = self._round(CHORES_SECONDS, urgent=True, ahead=ahead)
+            return done, self._soon or any(done.values())
+
+        return lambda: rest.rest_or(act) + self._bury_dead()
+
+    def _resting_tidy(self) -> Callable[[], Counter[str]]:
+        seconds = 0.8 * TIDY_SECONDS
+        if not self.rest_seconds:
+            return lambda: self.tidy(seconds)
+        rest = Rest(TIDY_SECONDS, REST_TIDY_SECONDS, self.clock.steady)
+
+        def act() -> tuple[Counter[str], bool]:
+            done = self.tidy(seconds)
+            return done, any(done.values())
+
+        return lambda: rest.rest_or(act)
 
     def run_once(self) -> Counter[str]:
         """All chores now, leader or not, for an operator."""
@@ -120,10 +168,11 @@ class Janitor:
 
     def urgent(self, seconds: float = math.inf, *, notices: bool = True) -> Counter[str]:
         """Chores that a job waits for: all of them, or as many as fit into so many seconds; notices if asked for."""
-        done = self._round(seconds, urgent=True, notices=notices)
-        for owner in self.presence.sweep():
-            done += self._bury_owner(owner)
-        return done
+        return self._round(seconds, urgent=True, notices=notices) + self._bury_dead()
+
+    def _bury_dead(self) -> Counter[str]:
+        """Clean up after processes of this machine that died."""
+        return sum((self._bury_owner(owner) for owner in self.presence.sweep()), Counter[str]())
 
     def tidy(self, seconds: float = math.inf) -> Counter[str]:
         """Expire and forget jobs: all that are due, or as many as fit into so many seconds."""
@@ -212,8 +261,11 @@ class Janitor:
                 self._leads_until = now + LEADER_SECONDS if leads else 0.0
             return self._leads_until > 0.0
 
-    def _round(self, seconds: float, *, urgent: bool, notices: bool = True) -> Counter[str]:
-        """Do what is due, longest overdue first, each row once, until nothing is left or time is up."""
+    def _round(self, seconds: float, *, urgent: bool, notices: bool = True, ahead: float = 0.0) -> Counter[str]:
+        """Do what is due, longest overdue first, each row once, until nothing is left or time is up.
+
+        `ahead`: so many seconds into the future is looked whether something will be.
+        """
         query = self.table.attention if urgent else self.table.outdated
         lanes = self.lanes if urgent else self.tidy_lanes
         done: Counter[str] = Counter()
@@ -221,14 +273,15 @@ class Janitor:
         until, still = self.clock.steady() + seconds, 0
         while True:
             now, most = self.clock.now(), _BATCH + still
-            found = query(now, limit=most)
-            due = [job for job in found if (job.job_id, job.rev) not in seen]
-            still = len(found) - len(due)  # handled but still due: read past it
+            found = query(now + ahead, limit=most)
+            due = [job for job in found if (job.job_id, job.rev) not in seen and not self._is_ahead(job, now)]
+            still = len(found) - len(due)  # handled but still due, or not due yet: read past it
+            self._soon = any(self._is_ahead(job, now) for job in found)
             if urgent and len(due) >= _BATCH:
                 due = self._crowded_out(due, now, seen)
             seen |= {(job.job_id, job.rev) for job in due}
-            sent = [job for job in due if _is_sent(job)]
-            due = [job for job in due if not _is_sent(job)]
+            sent = [job for job in due if self._is_sent(job)]
+            due = [job for job in due if not self._is_sent(job)]
             for at in range(0, len(due), _AT_ONCE):
                 for one in lanes.each(lambda job: self._one(job, now, notices=notices), due[at : at + _AT_ONCE]):  # noqa: B023
                     done += one
@@ -239,6 +292,14 @@ class Janitor:
             )  # after messages that were never sent: a queue that only counts would report those as lost too
             if self.clock.steady() >= until or still == len(found) < most:
                 return done
+
+    def _is_sent(self, job: Job) -> bool:
+        """Whether the only possible problem of a job is a lost message."""
+        return job.state is State.QUEUED and may_be_sent(job, self.timings)
+
+    def _is_ahead(self, job: Job, now: float) -> bool:
+        at = wake_at(job, self.timings)
+        return at is not None and at > now
 
     def _crowded_out(self, due: list[Job], now: float, seen: set[tuple[str, int]]) -> list[Job]:
         """What is due, with the jobs that runners may have lost first: a crowd of other chores could hide them."""
@@ -300,7 +361,7 @@ class Janitor:
         if not jobs:
             return Counter()
         # Check refused jobs last: their messages were received and put back, so they are least likely to be lost.
-        likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at))
+        likely = sorted(jobs, key=lambda job: (job.reason.startswith("waiting:"), job.enqueued_at or job.created_at))
         here = frozenset({State.QUEUED, State.RUNNING})
         try:
             lost = self.queue.missing(
@@ -376,8 +437,3 @@ class Janitor:
         except RowUnreadable:
             return True
         return job is not None and job.state is State.RUNNING and str(job.fence) == fence
-
-
-def _is_sent(job: Job) -> bool:
-    """Whether the only possible problem of a job is a lost message."""
-    return job.state is State.QUEUED and job.enqueued_at is not None

@@ -19,15 +19,18 @@ class LatestPointers:
     table: JobTable
     clock: Clock
 
-    def point(self, job: Job, began: float | None = None) -> None:
-        """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged."""
-        self._write(job, latest_key(job), order_of(job), began)
+    def point(self, job: Job, began: float | None = None, *, fresh: bool = False) -> None:
+        """Point latest.json to this job unless it names a newer one. `began`: when its files were surely staged.
+
+        `fresh`: there is probably none yet.
+        """
+        self._write(job, latest_key(job), order_of(job), began, fresh=fresh)
         if (key := corrected_latest_key(job)) is not None:
             self._write(job, key, correction_order(job), began)
 
-    def _write(self, job: Job, key: str, mine: LineOrder, began: float | None = None) -> None:
+    def _write(self, job: Job, key: str, mine: LineOrder, began: float | None = None, *, fresh: bool = False) -> None:
         for tries in range(_TRIES):
-            current = self.store.head(key)
+            current = self.store.head(key) if tries or not fresh else None
             order = read_order(read_document(self.store, key)) if current else None
             if order is not None and order > mine:
                 return

@@ -7,6 +7,7 @@ from core.errors import PreconditionFailed
 from core.jobs import Job
 from core.keys import profile_key, staging_folder
 from core.ports import ObjectStore
+from runner.bundles import StoredProfile
 from runner.documents import MAX_DOCUMENT_BYTES, LineOrder, order_of, parse_order, read_document
 from runner.engine.contract import OutputName
 
@@ -17,24 +18,32 @@ _MAX_REPLACED = 12  # jobs that a head names as replaced by its own
 _TRIES = 20  # of a write that another process was ahead of
 
 
-def store_profile(store: ObjectStore, job: Job) -> None:
+def store_profile(
+    store: ObjectStore, job: Job, staged: bytes | None = None, previous: StoredProfile | None = None
+) -> None:
     """Store what this drop looked like for the sender's next one, unless a newer drop's profile is already there.
 
     The profile is copied unread; the line above it, by which profiles are ordered, is ours. Of each kind of file
-    the newest is stored.
+    the newest is stored. `staged`: the profile, if it is known; `previous`: what was stored a moment ago, likewise.
     """
-    key, staged = profile_key(job), read_document(store, staging_folder(job.job_id, job.fence) + OutputName.PROFILE)
+    key = profile_key(job)
+    if staged is None:
+        staged = read_document(store, staging_folder(job.job_id, job.fence) + OutputName.PROFILE)
     if key is None or staged is None or len(staged) > MAX_DOCUMENT_BYTES // 2:
         return
     for _ in range(_TRIES):
-        current = store.head(key)
-        body = with_profile(read_document(store, key) if current else None, job, staged)
+        if previous is None:
+            current = store.head(key)
+            previous = StoredProfile(
+                current.version if current else None, read_document(store, key) if current else None
+            )
+        body = with_profile(previous.body, job, staged)
         if body is None:
             return
         try:
-            version = current.version if current else None
-            store.put(key, body, if_version=version, if_absent=current is None)
+            store.put(key, body, if_version=previous.version, if_absent=previous.version is None)
         except PreconditionFailed:
+            previous = None
             continue
         return
 

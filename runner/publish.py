@@ -7,6 +7,8 @@ latest.json, write result.json last, delete the staged files, set the terminal s
 it is done twice or by two at once:
 - a copy replaces a file by the same file; staged files are deleted only after result.json exists, and a job can run
   again only after they are deleted, so a late copy finds nothing to copy;
+- files of a bundle (runner/bundles.py) are written where there are none, or over what was there before the row was
+  last read, so a late write finds the files of a later publication and changes nothing;
 - result.json is made from the row alone and written under a condition on what was there before the row was last
   read, so a finisher that slept cannot overwrite a later publication; it is read back before anything is deleted;
 - the terminal state is conditional on the row's rev.
@@ -15,10 +17,11 @@ then writes its result.json and clears the mark. The janitor finds unfinished pu
 input was restored after another version is marked `unpublished` too: latest.json has to be updated.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 
-from core.errors import AnswerDoubted, KeyRefused, ObjectMissing, PreconditionFailed
+from core.errors import AnswerDoubted, KeyRefused, ObjectMissing, PreconditionFailed, StoreUnavailable
 from core.jobs import Job, JobError, State, move
 from core.keys import (
     corrected_name,
@@ -32,11 +35,22 @@ from infra.logs import Log
 from infra.queueing import Lanes, is_current
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
+from runner.bundles import BUNDLE, MOST_BYTES, InHand, is_bundled, unpack
 from runner.documents import outcome, read_document, result_body
 from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
 from runner.latest import LatestPointers
 from runner.profiles import store_profile
 from runner.remembering import remember
+
+_TRIES = 5
+_BUNDLES = 20  # to delete at once
+BUNDLE_SECONDS = 10.0
+_FRESH_SECONDS = 2.0  # a row that was committed so recently need not be read again
+_SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
+
+
+class _MovedOn(Exception):
+    """Another process has moved the job on, so nothing is left to do for it here."""
 
 
 @dataclass(eq=False, repr=False)
@@ -52,33 +66,41 @@ class Publisher:
     def __post_init__(self) -> None:
         self.statuses = Statuses(self.store, self.table)
         self.latest = LatestPointers(self.store, self.table, self.clock)
+        self._published: list[str] = []  # bundles that nobody needs any more
+        self._published_at = 0.0  # when the first of them was
+        self._lock = threading.Lock()
 
-    def finish(self, job: Job, *, on_written: Callable[[], None] | None = None) -> Job | None:
+    def finish(
+        self, job: Job, *, on_written: Callable[[], None] | None = None, in_hand: InHand | None = None
+    ) -> Job | None:
         """Complete the publication of a job; its row afterwards, or None if another process moved it on.
 
         `on_written` is called when everything is written, before the row says so: at least once, and never for a
-        publication that failed.
+        publication that failed. `in_hand`: what the caller has that has just committed its first attempt, for which
+        nothing is expected in `outputs/`; if there is something after all, it is checked then.
         """
         if job.state is not State.PUBLISHING and not (job.unpublished and (job.ended or job.state is State.REVIEW)):
             return None
         began = self.telemetry.now()
         try:
-            done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written)
+            done = self._publish_review(job) if job.state is State.REVIEW else self._finish(job, on_written, in_hand)
         except (KeyRefused, ContractBroken) as error:
             return self._unpublishable(job, str(error), on_written)
+        except _MovedOn:
+            return None
         if done is not None and done.state is not State.QUEUED:
             _record_published(self.telemetry, done, began=began)
         return done
 
-    def _finish(self, job: Job, on_written: Callable[[], None] | None) -> Job | None:
+    def _finish(self, job: Job, on_written: Callable[[], None] | None, in_hand: InHand | None) -> Job | None:
         if job.state is State.SUCCEEDED:
             self.latest.point(job)
             return self._close(job)
-        body, current = result_body(job), self.store.head(result_key(job))
+        body, current = result_body(job), self.store.head(result_key(job)) if in_hand is None else None
         if current is None or not self._is_written(job, body):
             began = self.clock.steady()
             try:
-                self._copy(job)
+                contents = self._bring(job, in_hand, began)
             except ObjectMissing:
                 # Staged files are deleted after result.json is written: another finisher may be ahead.
                 if not self._is_written(job, body):
@@ -86,9 +108,11 @@ class Publisher:
             else:
                 if outcome(job) is State.SUCCEEDED:
                     self._remember(job)
-                    self.latest.point(job, began)
-                    store_profile(self.store, job)
-                if not self._write_result(job, body, current):
+                    self.latest.point(job, began, fresh=in_hand is not None)
+                    previous = in_hand.previous if in_hand is not None else None
+                    store_profile(self.store, job, contents.get(OutputName.PROFILE), previous)
+                committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
+                if not self._write_result(job, body, current, sure=in_hand is None, committed=committed):
                     self.latest.retract_if_lost(job)
                     return None
         if outcome(job) is State.EXPIRED:
@@ -97,7 +121,7 @@ class Publisher:
             self._drop_stale(job)
         if job.review is not None:
             self._drop_review(job)
-        self._unstage(job)
+        self._unstage(job, bundled=in_hand is not None and in_hand.contents is not None)
         if job.announced:
             self.statuses.clear(job)
         return self._close(job, on_written)
@@ -129,7 +153,10 @@ class Publisher:
 
     def _remember(self, job: Job) -> None:
         """Put what a person decided into the workflow's memory, before anybody can see the result."""
-        why = remember(self.store, job) if job.decision is not None else ""
+        if job.decision is None:
+            return
+        why = remember(self.store, job)
+        self.table.advance(job.tenant)  # others cache which memories there are
         if why and self.log is not None:
             self.log.warning("decision_not_remembered", job_id=job.job_id, error=why)
 
@@ -148,15 +175,84 @@ class Publisher:
         check_published(names, succeeded=outcome(job) is not State.FAILED)
         self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
-    def _unstage(self, job: Job) -> None:
-        """Delete the staged files. A first attempt that was committed staged exactly what the row names."""
+    def _bring(self, job: Job, in_hand: InHand | None, began: float) -> Mapping[str, bytes]:
+        """Make the files of a job complete; returns what else was staged with them, if that is known already."""
+        if in_hand is not None and in_hand.contents is not None:
+            self._place(job, in_hand.contents, began)
+        else:
+            try:
+                self._copy(job)
+            except ObjectMissing:
+                contents = self._bundle(job)
+                if contents is None:
+                    raise
+                self._place(job, contents, began)
+                return contents
+        return {} if in_hand is None or in_hand.profile is None else {OutputName.PROFILE: in_hand.profile}
+
+    def _bundle(self, job: Job) -> Mapping[str, bytes] | None:
+        """The files of a job that were staged together; None if they were not, or are deleted."""
+        key = staging_folder(job.job_id, job.fence) + BUNDLE
+        body = read_document(self.store, key, limit=2 * MOST_BYTES) if is_bundled(job, job.files) else None
+        return unpack(key, body, job.files, [OutputName.PROFILE]) if body is not None else None
+
+    def _place(self, job: Job, contents: Mapping[str, bytes], began: float) -> None:
+        folder = job_folder(job)
+        check_published([file.name for file in job.files], succeeded=outcome(job) is not State.FAILED)
+
+        def write(name: str) -> None:
+            if self.clock.steady() - began > _SLOW_SECONDS and not is_current(self.table, job):
+                raise _MovedOn
+            try:
+                self.store.put(folder + name, contents[name], if_absent=True)
+            except PreconditionFailed:
+                self._write_over(job, folder + name, contents[name])
+
+        self.lanes.each(write, [file.name for file in job.files])
+
+    def _write_over(self, job: Job, key: str, body: bytes) -> None:
+        """Replace what is there unless it is the same, or another process has moved the job on."""
+        for _ in range(_TRIES):
+            current = self.store.head(key)
+            if current is not None and read_document(self.store, key, limit=len(body)) == body:
+                return
+            if not is_current(self.table, job):
+                raise _MovedOn
+            try:
+                self.store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
+            except PreconditionFailed:
+                continue
+            return
+        raise StoreUnavailable(f"{key} is written by others again and again")
+
+    def _unstage(self, job: Job, *, bundled: bool) -> None:
+        """Delete the staged files. A first attempt that was committed staged exactly what the row names.
+
+        A bundle may stay for a while: several are deleted at once, and those that are left by the janitor.
+        """
         if job.state is State.EXPIRED:
             return  # it was published before it expired, so nothing is staged
-        if job.state is State.PUBLISHING and job.attempts_total == 1:
-            staged = staging_folder(job.job_id, job.fence)
-            self.store.delete_all([*(staged + file.name for file in job.files), staged + OutputName.PROFILE])
+        staged = staging_folder(job.job_id, job.fence)
+        if bundled:
+            with self._lock:
+                self._published_at = self._published_at if self._published else self.clock.steady()
+                self._published.append(staged + BUNDLE)
+            self.tidy(BUNDLE_SECONDS)
+        elif job.state is State.PUBLISHING and job.attempts_total == 1:
+            self.store.delete_all(
+                [staged + name for name in (*(file.name for file in job.files), OutputName.PROFILE, BUNDLE)]
+            )
         else:
             self.store.delete_prefix(staging_folder(job.job_id))
+
+    def tidy(self, seconds: float = 0.0) -> None:
+        """Delete published bundles, if there are many or the first is so old. The janitor deletes the rest."""
+        with self._lock:
+            keys = self._published
+            if not keys or (len(keys) < _BUNDLES and self.clock.steady() - self._published_at < seconds):
+                return
+            self._published = []
+        self.store.delete_all(keys)
 
     def _forget(self, job: Job) -> None:
         """Delete what an expired job published, after result.json no longer names it.
@@ -180,17 +276,24 @@ class Publisher:
         copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
         self.store.delete_all([job_folder(job) + name for name in (*AUDIT_FILES, *copies) if name not in names])
 
-    def _write_result(self, job: Job, body: bytes, current: ObjectInfo | None) -> bool:
-        """Write result.json over `current`, which was read before the row is read once more."""
+    def _write_result(
+        self, job: Job, body: bytes, current: ObjectInfo | None, *, sure: bool = True, committed: bool = False
+    ) -> bool:
+        """Write result.json over `current`, which was read before the row is read once more.
+
+        `sure`: unless it is assumed. `committed`: this process has written the row a moment ago.
+        """
         key = result_key(job)
-        if not is_current(self.table, job):
+        if not committed and not is_current(self.table, job):
             return False
         if current is not None and self._is_written(job, body):
             return True  # written by another finisher; a second write would notify consumers again
         try:
             self.store.put(key, body, if_version=current.version if current else None, if_absent=current is None)
         except PreconditionFailed:
-            return self._is_written(job, body)
+            if self._is_written(job, body):
+                return True
+            return not sure and self._write_result(job, body, self.store.head(key))
         return self._read_back(job, body)
 
     def _read_back(self, job: Job, body: bytes) -> bool:

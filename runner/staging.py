@@ -29,8 +29,9 @@ from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.apart import SMALL, TooCostly, apart
-from infra.parsing import check_memory, read_decision, read_manifest
+from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest
 from runner.boxes import BoxLimits, BoxReport
+from runner.bundles import StoredProfile
 from runner.engine.contract import (
     ENGINE_FILES,
     PRIMARY,
@@ -101,13 +102,18 @@ class Staged:
     config: Path | None
     requirements: Path | None
     pins: Pins | None = None
+    previous: StoredProfile | None = None  # of the sender's last drop
 
 
 def read_pinned(store: StagedSource, ref: ObjectRef, *, limit: int) -> bytes:
     """Read an object at its pinned version; raises like ObjectStore.read, and AnswerDoubted if it is not that."""
     body = store.read(ref.key, version=ref.version, limit=limit)
-    check_pinned(ref, size=len(body), sha256=hashlib.sha256(body).hexdigest())
+    _check_body(ref, body)
     return body
+
+
+def _check_body(ref: ObjectRef, body: bytes) -> None:
+    check_pinned(ref, size=len(body), sha256=hashlib.sha256(body).hexdigest())
 
 
 def fetch_pinned(store: StagedSource, ref: ObjectRef, to: Path, *, limit: int) -> Fetched:
@@ -131,12 +137,18 @@ def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -
         raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
 
 
-def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Staged:
-    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused."""
+def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: KnownTexts | None = None) -> Staged:
+    """Fetch manifest, config and inputs; raises StagingFailed if one is gone, too large or refused.
+
+    `texts`: manifests that need not be fetched again.
+    """
+    texts = texts or KnownTexts(store)
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     try:
-        manifest = read_manifest(read_pinned(store, job.manifest, limit=MAX_MANIFEST_BYTES))
+        body = texts.read(job.tenant, job.manifest, limit=MAX_MANIFEST_BYTES)
+        _check_body(job.manifest, body)
+        manifest = read_manifest(body)
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
@@ -151,10 +163,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int) -> Stag
     except (PackageRefused, ManifestInvalid) as error:
         raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
     pins = stage_pins(store, job, scratch, manifest.mapping.memory)
-    order = replace(
-        make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=_previous(store, job, scratch)
-    )
-    return Staged(manifest, order, config, _requirements(config), pins)
+    known, previous = _previous(store, job, scratch)
+    order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)
+    return Staged(manifest, order, config, _requirements(config), pins, known)
 
 
 def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:
@@ -169,17 +180,19 @@ def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:
     )
 
 
-def _previous(store: StagedSource, job: Job, scratch: Path) -> StagedFile | None:
-    """The profile of the sender's last drop; None if there is none. It is no reason for a job to fail."""
-    key = profile_key(job)
+def _previous(store: StagedSource, job: Job, scratch: Path) -> tuple[StoredProfile | None, StagedFile | None]:
+    """The profile of the sender's last drop, and how the order names it. It is no reason for a job to fail."""
+    key, path = profile_key(job), Path("in", "previous.json")
     if key is None:
-        return None
-    path = Path("in", "previous.json")
+        return None, None
     try:
         fetched = store.fetch(key, scratch / path, limit=MAX_PROFILE_BYTES)
+    except ObjectMissing:
+        return StoredProfile(None, None), None
     except _GONE:
-        return None
-    return StagedFile(path=path, key=key, sha256=fetched.sha256)
+        return None, None
+    known = StoredProfile(fetched.version, (scratch / path).read_bytes()) if fetched.version is not None else None
+    return known, StagedFile(path=path, key=key, sha256=fetched.sha256)
 
 
 def make_order(job: Job, manifest: Manifest, inputs: Sequence[InputFile], config: Path | None) -> Order:

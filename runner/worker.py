@@ -44,9 +44,10 @@ from infra.queueing import enqueue, mutate, note_sent
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Attempts, Outcome
+from runner.bundles import InHand
 from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
 from runner.leases import Beats, Held, LeaseWatch, fenced
-from runner.publish import Publisher, count_moved
+from runner.publish import BUNDLE_SECONDS, Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
 
 REFUSED_SECONDS = 1.0
@@ -183,11 +184,12 @@ class Worker:
         return True
 
     def write_results(self) -> None:
-        """Write results of attempts that could not be written before."""
+        """Write results of attempts that could not be written before, and delete what was staged for others."""
         with self._lock:
             unwritten = list(self._unwritten.values())
         for one in unwritten:
             self._write_result(one)
+        self.publisher.tidy(BUNDLE_SECONDS)
 
     def rescue(self, job: Job) -> Job | None:
         """Take a job from a lost runner; returns its current row, whoever moved it."""
@@ -215,11 +217,11 @@ class Worker:
         self._follow(moved, None)
         return moved
 
-    def finish(self, job: Job) -> Job | None:
+    def finish(self, job: Job, in_hand: InHand | None = None) -> Job | None:
         """Complete what an ended job still needs: its publication, then a dead letter if the fault was ours."""
         error = job.error
         if job.state is not State.FAILED or not job.unpublished or error is None or error.fault != Fault.OURS:
-            return self.publisher.finish(job)
+            return self.publisher.finish(job, in_hand=in_hand)
         return self.publisher.finish(job, on_written=lambda: self._bury(Message.of(job), error.message))
 
     def _bury(self, message: Message, reason: str) -> None:
@@ -238,7 +240,8 @@ class Worker:
         self.telemetry.meters.add("ade.waits", scope=refused.scope)
         held = job.announced or self.clock.now() - since(job) >= HELD_SECONDS
         if job.reason != refused.reason or job.announced != held:
-            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held))
+            sent = job.enqueued_at or self.clock.now()  # its message is here, and is put back
+            updated = self.table.replace(job, replace(job, reason=refused.reason, announced=held, enqueued_at=sent))
             if updated is not None and held:
                 self.publisher.statuses.announce(updated)
         self.put_back(delivery)
@@ -305,7 +308,7 @@ class Worker:
         message = outcome.detail or outcome.message
         fault = str(moved.error.fault) if moved.error else str(Fault.NOBODY)
         log.info("attempt_ended", verdict=str(outcome.verdict), fault=fault, state=str(moved.state), message=message)
-        self._follow(moved, unwritten.delivery)
+        self._follow(moved, unwritten.delivery, outcome.in_hand)
 
     def _broken(self, delivery: Delivery, error: Exception) -> None:
         """Show a message that failed again, or move it to the dead letters if it alone fails every time."""
@@ -391,7 +394,7 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name in REVIEW_FILES)  # no name that a result may have
         return ask(asked, now=now, review=review, expires=terms.seconds, key=decision_place(job), files=files, **facts)
 
-    def _follow(self, job: Job, delivery: Delivery | None) -> None:
+    def _follow(self, job: Job, delivery: Delivery | None, in_hand: InHand | None = None) -> None:
         """Carry out what the row now says. The janitor repairs a crash on any line here."""
         if job.state is State.QUEUED:
             delay = max(0.0, (job.due_at or 0.0) - self.clock.now())
@@ -401,7 +404,7 @@ class Worker:
                 job = enqueue(self.table, self.queue, self.clock, job, delay=delay)
             self._announce(job)
             return
-        published = self.finish(job)
+        published = self.finish(job, in_hand)
         if published is not None and published.ended:
             self.log.info("job_ended", **job_fields(job), state=str(published.state), outputs=job_folder(job))
         if delivery is not None:

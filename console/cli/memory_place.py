@@ -41,7 +41,10 @@ class MemoryPlace:
         """Apply a change; what others write at the same time is kept."""
         if self._file is None:
             with wire.opened() as stack:
-                return change_memory(stack.store, self._key, change).memory
+                changed = change_memory(stack.store, self._key, change).memory
+                if "/" in self._key:
+                    stack.table.advance(self._key.split("/")[1])
+                return changed
         with _held(self._file):
             new = change(_read(self._file))
             body = serialized(new)

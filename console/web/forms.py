@@ -213,4 +213,5 @@ def _forget(call: Call, body: models.ForgetBody) -> tuple[str, int]:
     what = body.model_dump(include={"header", "sender"}, exclude_none=True)
     call.context.actions.note(call.principal, "forget", tenant=body.tenant, workflow=body.workflow, **what)
     change_memory(call.context.stack.store, key, change)
+    call.context.stack.table.advance(body.tenant)
     return key, gone

@@ -26,10 +26,10 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as NotConnected
 from botocore.parsers import ResponseParserError
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from core.errors import AnswerDoubted, CallRefused, StoreFull, StoreUnavailable
 from infra.addresses import Address
+from infra.retrying import CallPolicy
 
 _LOCK = threading.Lock()
 _MODELS = botocore.loaders.create_loader()  # parsing a service's model takes longer than most calls
@@ -143,13 +143,13 @@ class Caller:
         self.service = service
         self.ahead: float | None = None  # at least how far our clock was ahead of the service's in the last answer
         self.longest_try = min(deadline, 30.0)  # for the client: no try need be longer than all of them may take
-        self._deadline = deadline
-        self._longest_wait = longest_wait
+        self._policy = CallPolicy(deadline=deadline, longest_wait=longest_wait)
         self._on_retry = on_retry
 
     def within(self, seconds: float) -> "Caller":
         """A caller whose calls end within `seconds`, including retries, if the client has matching timeouts."""
-        return Caller(self.service, deadline=seconds / 2, longest_wait=seconds / 12, on_retry=self._on_retry)
+        policy = self._policy.within(seconds)
+        return Caller(self.service, deadline=policy.deadline, longest_wait=policy.longest_wait, on_retry=self._on_retry)
 
     def __call__(self, what: str, act: Callable[[], T], *, expect: Collection[str] = ()) -> T:
         """Run `act` until it returns, answers with a code of `expect`, or the deadline passes.
@@ -163,15 +163,10 @@ class Caller:
             began = time.time()
             return act()
 
-        retrying = Retrying(
-            retry=retry_if_exception(transient),
-            wait=wait_random_exponential(multiplier=0.05, max=self._longest_wait),
-            stop=stop_after_delay(self._deadline),
-            before_sleep=lambda state: self._on_retry(what, _why(state)),
-            reraise=True,
-        )
         try:
-            answer = retrying(timed)
+            answer = self._policy.run(
+                timed, is_transient=transient, on_retry=lambda error: self._on_retry(what, _why(error))
+            )
             self._compare_clocks(answer, began, time.time())
             return answer
         except ClientError as error:
@@ -227,6 +222,5 @@ def _describe(error: ClientError) -> str:
     return f"{_code(error)} ({_status(error)}) {message}".strip()
 
 
-def _why(state: RetryCallState) -> str:
-    error = state.outcome.exception() if state.outcome is not None else None
+def _why(error: BaseException) -> str:
     return _code(error) if isinstance(error, ClientError) else type(error).__name__

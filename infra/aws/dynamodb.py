@@ -5,14 +5,15 @@ per workflow that change only in the transaction that moves a job into or out of
 the rev condition pins the state that the job had before, the counters always equal the number of RUNNING jobs: two
 runners cannot both take the last slot, and a lost runner's slot is freed when its job is moved on. Pauses are on the
 same items, so a start needs no extra read. Indexes lag behind, so the base item of every entry is read again and
-decides. A tenant's fence item is raised before a row with a greater fence is removed, and read before a row is added in
-place of one that is gone. Each write carries a unique name: if a retry meets a failed condition, the name shows whether
+decides. A tenant's fence item is raised before a row with a greater fence is removed, and a copy of it is checked as a
+row is added. Each write carries a unique name: if a retry meets a failed condition, the name shows whether
 an earlier try succeeded.
 """
 
 import contextlib
 import copy
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -32,6 +33,7 @@ _NO = "ConditionalCheckFailed"
 _ONE_NO = "ConditionalCheckFailedException"
 _DONE_BEFORE = "IdempotentParameterMismatchException"
 _TRIES = 5
+_FENCE_SECONDS = 60.0
 
 
 class DynamoJobTable:
@@ -47,6 +49,7 @@ class DynamoJobTable:
         self._wake_at = wake_at
         caller = caller or Caller(str(address))
         self._connect(client(address, read_timeout=caller.longest_try), caller)
+        self._fences: dict[str, tuple[int, float]] = {}  # by tenant, and until when it need not be read
         self._changed = threading.Condition()
         self._changes = 0
         self._seen = threading.local()  # a change between two waits of a thread is not lost
@@ -63,24 +66,25 @@ class DynamoJobTable:
         self._slots = Slots(db, call, self._reads, self._name, self._shards)
 
     def add(self, job: Job) -> tuple[Job, bool]:
-        job, writer = first(job, self._fence(job.tenant)), _writer()
-        fresh = {"ConditionExpression": "attribute_not_exists(pk)"}
-        line = items.line_key(job) | {"job_id": text(job.job_id)}
+        wanted = job
         for _ in range(_TRIES):
+            floor = self._floor(wanted.tenant)
+            job, writer = first(wanted, floor), _writer()
+            line = items.line_key(job) | {"job_id": text(job.job_id)}
             try:
                 self._transact(
                     f"add {job.job_id}",
                     writer,
-                    {"Put": self._item(job, writer) | fresh},
+                    {"Put": self._item(job, writer) | {"ConditionExpression": "attribute_not_exists(pk)"}},
                     {"Put": {"TableName": self._name, "Item": line}},
+                    {"ConditionCheck": self._fence_is_at_most(floor, job)},
                     *self._slots.counted(job, _delta(None, job)),
                 )
             except Answered:
-                there = self._row(job.job_id)
-                if there is None:
-                    continue  # it was removed between the two reads
-                found = items.job_of(there)
-                return found, items.written_by(there) == writer
+                if (there := self._row(job.job_id)) is not None:
+                    return items.job_of(there), items.written_by(there) == writer
+                self._fences.pop(wanted.tenant, None)  # a greater one was raised, or the row was just removed
+                continue
             self._notify()
             return job, True
         raise AssertionError(f"row {job.job_id} is removed again each time it is added")
@@ -229,9 +233,10 @@ class DynamoJobTable:
         except Answered:
             return
 
-    def generation(self, name: str) -> int:
-        found = self._reads.item(items.generation_key(name))
-        return int(found["n"]["N"]) if found else 0
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        keys = {items.generation_key(name)["pk"]["S"]: name for name in names}
+        found = self._reads.items([items.generation_key(name) for name in keys.values()])
+        return dict.fromkeys(names, 0) | {keys[item["pk"]["S"]]: int(item["n"]["N"]) for item in found}
 
     def advance(self, name: str) -> None:
         update = {
@@ -246,16 +251,33 @@ class DynamoJobTable:
         found = self._reads.item(items.fence_key(tenant))
         return int(found["fence"]["N"]) if found else 0
 
-    def _raise_fence(self, tenant: str, fence: int) -> None:
-        """Rarely called: rows of about the same age have about the same fence."""
-        put = {
+    def _floor(self, tenant: str) -> int:
+        """The fence of a tenant as it was known lately; a transaction checks a copy of it."""
+        now = time.monotonic()
+        fence, until = self._fences.get(tenant, (0, 0.0))
+        if now >= until:
+            fence = self._fence(tenant)
+            self._fences[tenant] = fence, now + _FENCE_SECONDS
+        return fence
+
+    def _fence_is_at_most(self, fence: int, job: Job) -> dict[str, Any]:
+        return {
             "TableName": self._name,
-            "Item": items.fence_key(tenant) | {"fence": number(fence)},
+            "Key": items.fence_key(job.tenant, items.shard_of(job.job_id, items.FENCES)),
+            "ConditionExpression": "attribute_not_exists(pk) OR fence <= :fence",
+            "ExpressionAttributeValues": {":fence": number(fence)},
+        }
+
+    def _raise_fence(self, tenant: str, fence: int) -> None:
+        """Rarely called: rows of about the same age have about the same fence. All copies are raised at once."""
+        condition = {
             "ConditionExpression": "attribute_not_exists(pk) OR fence < :fence",
             "ExpressionAttributeValues": {":fence": number(fence)},
         }
-        with contextlib.suppress(Answered):
-            self._call(f"raise fence of {tenant}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
+        keys = [items.fence_key(tenant), *(items.fence_key(tenant, n) for n in range(items.FENCES))]
+        puts = [{"Put": {"TableName": self._name, "Item": key | {"fence": number(fence)}} | condition} for key in keys]
+        with contextlib.suppress(Answered):  # another process has raised them higher
+            self._transact(f"raise fence of {tenant}", _writer(), *puts)
 
     def wait(self, seconds: float) -> None:
         """Wakes for this process's own changes; those of others show after `seconds`."""

@@ -12,7 +12,8 @@
 | everything      | PA#<shard>               | -                 | there while everything is paused              |
 | lease           | X#<name>                 | -                 | owner, expiry                                 |
 | generation      | G#<name>                 | -                 | how often something was changed               |
-| fence           | F#<tenant>               | -                 | the greatest fence of removed jobs            |
+| fence           | F#<tenant>               | -                 | the greatest fence of removed jobs; copies,   |
+|                 |  and the same with ##<n> |                   |  on which transactions do not meet            |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -32,6 +33,7 @@ Item = dict[str, dict[str, Any]]
 BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_wake"
 SHARDS = 8
 COUNTERS = 16
+FENCES = 64  # copies of a tenant's fence
 _PLAIN_CHARACTERS = 200
 _COMPRESSED_FROM = 512  # a write costs by the kilobyte; JSON of refs shrinks to about half
 
@@ -86,8 +88,8 @@ def generation_key(name: str) -> Item:
     return {"pk": text(f"G#{name}"), "sk": text("-")}
 
 
-def fence_key(tenant: str) -> Item:
-    return {"pk": text(f"F#{tenant}"), "sk": text("-")}
+def fence_key(tenant: str, copy: int | None = None) -> Item:
+    return {"pk": text(f"F#{tenant}" if copy is None else f"F#{tenant}##{copy}"), "sk": text("-")}
 
 
 def created(job: Job) -> str:

@@ -67,19 +67,19 @@ class Reads:
             index, values = BY_STATE, sorted(query.states)
         elif query.tenant is not None:
             index, values = BY_TENANT, [query.tenant]
-        judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
-        judged = judged or (index == BY_STATE and query.tenant is not None)
-        most, at_once = (_MOST_SCANNED, _BATCH) if judged else (limit, limit)
+        is_judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
+        is_judged = is_judged or (index == BY_STATE and query.tenant is not None)
+        most, at_once = (_MOST_SCANNED, _BATCH) if is_judged else (limit, limit)
         # Most jobs succeed: of the others there may be none among very many, and what does not fit is not sent.
         rare = query.states is not None and index != BY_STATE and State.SUCCEEDED not in query.states
         entries = self._newest(index, values, query, cursor, most if rare else at_once + 1)  # one more: is that all?
         newer: list[NewerRow] = []
         jobs: list[Job] = []
         while most > 0 and (room := limit - len(jobs) - len(newer)):
-            batch = list(_take(entries, at_once, most))
-            looked = self._judge(batch, room, query, jobs, newer)
-            if looked < len(batch):
-                return Page(jobs=tuple(jobs), cursor=batch[looked - 1].created, newer=tuple(newer))
+            batch = list(_next_entries(entries, at_once, most))
+            position = self._judge(batch, room, query, jobs, newer)
+            if position < len(batch):
+                return Page(jobs=tuple(jobs), cursor=batch[position - 1].created, newer=tuple(newer))
             if not batch:
                 break
             cursor = batch[-1].created
@@ -93,9 +93,9 @@ class Reads:
         ids = [entry.job_id for entry in batch if entry.job_id]
         found: dict[str, Job | NewerRow] = {job.job_id: job for job in self.jobs(ids, more)}
         found |= {row.job_id: row for row in more}
-        for looked, entry in enumerate(batch):
+        for position, entry in enumerate(batch):
             if room == 0:
-                return looked
+                return position
             one = found.get(entry.job_id)
             if one is None or not query.holds(one):
                 continue
@@ -151,7 +151,7 @@ class Reads:
         every = self._newest(BY_TIME if tenant is None else BY_TENANT, [tenant or ""], query, None, _MOST_COUNTED)
         live = self._newest(BY_STATE, sorted(_STATES - ENDED), query, None, _MOST_COUNTED)
         for entries in (every, live):
-            for entry in _take(entries, _MOST_COUNTED, _MOST_COUNTED):
+            for entry in _next_entries(entries, _MOST_COUNTED, _MOST_COUNTED):
                 if entry.state in _STATES:  # else it was edited by hand; `damaged` reports it
                     seen.setdefault(entry.created, (tenant or entry.tenant, State(entry.state)))
             if entries is every and next(every, None) is None:
@@ -262,8 +262,8 @@ class Reads:
         for answer in self._answers(values, condition, **more):
             for item in answer["Items"]:
                 if not upper or item["created"]["S"] < min(upper):
-                    told = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "state")}
-                    yield _Entry(item["created"]["S"], 1, **told)
+                    columns = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "state")}
+                    yield _Entry(item["created"]["S"], 1, **columns)
             left_out = int(answer["ScannedCount"]) - len(answer["Items"])
             if left_out and "LastEvaluatedKey" in answer:
                 yield _Entry(answer["LastEvaluatedKey"]["created"]["S"], left_out)
@@ -328,7 +328,7 @@ class _Entry:
     state: str = ""
 
 
-def _take(entries: Iterator[_Entry], most: int, scanned: int) -> Iterator[_Entry]:
+def _next_entries(entries: Iterator[_Entry], most: int, scanned: int) -> Iterator[_Entry]:
     """The next entries, until there are so many or so many were scanned for them."""
     while most > 0 and scanned > 0 and (entry := next(entries, None)) is not None:
         yield entry

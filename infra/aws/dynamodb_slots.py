@@ -28,7 +28,7 @@ from infra.aws.dynamodb_items import Item, number, text
 from infra.aws.dynamodb_reads import Reads
 
 _BELIEVED_SECONDS = 30.0
-_SETTLED_SECONDS = 20.0  # an index has caught up by then
+_AT_REST_SECONDS = 20.0  # an index has caught up by then
 _NO = "ConditionalCheckFailedException"
 
 Write = dict[str, Any]
@@ -100,31 +100,31 @@ class Slots:
 
     def recount(self, now: float) -> int:
         """Set counters that refused a start to the number of their jobs; returns how many were wrong."""
-        corrected, looked_at = 0, set[str]()
+        corrected, checked = 0, set[str]()
         for note in self._reads.doubts():
             tenant, workflow = note["tenant"]["S"], note["workflow"]["S"] or None
             counters = self._reads.items(items.slots_keys(tenant, workflow))
-            settled = [counter for counter in counters if self._settled(counter, now)]
-            looked_at |= {counter["pk"]["S"] for counter in counters}
-            standing = self._standing(tenant, workflow) if settled else None
+            at_rest = [counter for counter in counters if self._is_at_rest(counter, now)]
+            checked |= {counter["pk"]["S"] for counter in counters}
+            standing = self._standing(tenant, workflow) if at_rest else None
             if standing is None:
                 continue
-            for counter in settled:
+            for counter in at_rest:
                 if _running(counter) != standing[counter["pk"]["S"]]:
                     corrected += self._correct(counter, standing[counter["pk"]["S"]])
-            if len(settled) == len(counters):
+            if len(at_rest) == len(counters):
                 key = items.doubt_key(tenant, workflow)
                 self._call("drop a note", lambda: self._db.delete_item(TableName=self._name, Key=key))  # noqa: B023
-        self._unchanged = {pk: seen for pk, seen in self._unchanged.items() if pk in looked_at}
+        self._unchanged = {pk: seen for pk, seen in self._unchanged.items() if pk in checked}
         return corrected
 
-    def _settled(self, counter: Item, now: float) -> bool:
+    def _is_at_rest(self, counter: Item, now: float) -> bool:
         """Whether a counter has not changed for so long that the index has every job it counts."""
         pk, changes = counter["pk"]["S"], _changes(counter)
         known, since = self._unchanged.get(pk, (None, now))
         if known != changes:
             self._unchanged[pk] = changes, now
-        return known == changes and now - since >= _SETTLED_SECONDS
+        return known == changes and now - since >= _AT_REST_SECONDS
 
     def _standing(self, tenant: str, workflow: str | None) -> Counter[str] | None:
         """The number of running jobs per counter; None if a row cannot be read."""

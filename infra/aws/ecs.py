@@ -56,10 +56,10 @@ class Agent:
             self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
         )
         with _DIRECT.open(request, timeout=_ANSWER_SECONDS) as answer:
-            told = answer.read(_LARGEST_ANSWER)
+            raw = answer.read(_LARGEST_ANSWER)
         # Some refusals (a task of no service, a missing right) come with status 200.
         try:
-            failure = json.loads(told).get("failure")
+            failure = json.loads(raw).get("failure")
         except (ValueError, AttributeError):
             raise OSError("the answer is not a JSON object") from None
         if failure:

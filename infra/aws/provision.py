@@ -185,18 +185,18 @@ def _notification(bucket: Address, events: Address, *, apply: bool) -> Iterator[
 
         def there() -> None:
             arn = _queue_arn(sqs, events.name)
-            told = s3.get_bucket_notification_configuration(Bucket=bucket.name).get("QueueConfigurations", [])
-            if not any(entry["QueueArn"] == arn for entry in told):
+            queues = s3.get_bucket_notification_configuration(Bucket=bucket.name).get("QueueConfigurations", [])
+            if not any(entry["QueueArn"] == arn for entry in queues):
                 raise _Missing
 
         def make() -> None:
             arn, url = _queue_arn(sqs, events.name), _queue_url(sqs, events.name)
             policy = json.dumps(events_policy(arn, bucket.name))
             sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
-            kept = s3.get_bucket_notification_configuration(Bucket=bucket.name)
-            kept.pop("ResponseMetadata", None)
-            kept["QueueConfigurations"] = [*kept.get("QueueConfigurations", []), *_notified(arn)]
-            s3.put_bucket_notification_configuration(Bucket=bucket.name, NotificationConfiguration=kept)
+            configuration = s3.get_bucket_notification_configuration(Bucket=bucket.name)
+            configuration.pop("ResponseMetadata", None)
+            configuration["QueueConfigurations"] = [*configuration.get("QueueConfigurations", []), *_notified(arn)]
+            s3.put_bucket_notification_configuration(Bucket=bucket.name, NotificationConfiguration=configuration)
 
         step = _step("notification", name, there=there, make=make, apply=False)
         if step.action == "create" and apply:
@@ -211,12 +211,12 @@ def _is_minio(bucket: Address) -> bool:
         return False
     with closing(client(bucket)) as s3:
         try:
-            told = s3.head_bucket(Bucket=bucket.name)
+            answer = s3.head_bucket(Bucket=bucket.name)
         except ClientError as error:
-            told = error.response
+            answer = error.response
         except BotoCoreError:
             return False  # reported by the step before
-    return str(told["ResponseMetadata"].get("HTTPHeaders", {}).get("server", "")).startswith("MinIO")
+    return str(answer["ResponseMetadata"].get("HTTPHeaders", {}).get("server", "")).startswith("MinIO")
 
 
 def _minio_notification(bucket: Address, *, apply: bool) -> Step:

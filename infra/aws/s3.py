@@ -2,19 +2,19 @@
 
 A version is the store's VersionId in a versioned bucket, else the ETag, to which reads and writes are pinned by
 If-Match. A digest is what the store knows about the content: the ETag if it is an MD5 of the content, otherwise a
-full-object checksum (uploads in parts, KMS), otherwise still the ETag. Listings contain neither VersionId nor metadata,
-so each listed object is requested once and cached by its ETag and time. An answer counts only if it proves itself
-(s3_answers.py); otherwise it is asked for again.
+full-object checksum (uploads in parts, KMS), otherwise still the ETag. A listing that has all of this spares a request
+for each object (s3_listings.py); the others are requested once and cached by their ETag and time. An answer counts only
+if it proves itself (s3_answers.py); otherwise it is asked for again.
 """
 
 import base64
 import contextlib
 import hashlib
-import itertools
 import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,7 +35,17 @@ from core.keys import WORK, check_key, refusal
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
-from infra.aws.s3_answers import ETAG, MD5_ETAG, StoreAnswers, check_named, etag_of, version_of
+from infra.aws.s3_answers import (
+    ETAG,
+    MD5_ETAG,
+    StoreAnswers,
+    check_deleted,
+    check_named,
+    etag_of,
+    md5_hex,
+    version_of,
+)
+from infra.aws.s3_listings import Listings
 from infra.aws.s3_reads import InFile, InMemory, Memo, Sink, read_to_end
 from infra.aws.s3_uploads import PART_BYTES, Uploads
 
@@ -43,6 +53,7 @@ _ABSENT = ("404", "NoSuchKey", "NotFound", "NoSuchVersion", "405", "MethodNotAll
 _LOST = ("412", "PreconditionFailed", "409", "ConditionalRequestConflict")
 _TOO_LARGE = ("InvalidRequest", "EntityTooLarge")  # for a single copy; both codes may mean something else
 _CHECKSUMS = ("SHA256", "CRC64NVME")
+_EMPTY = md5_hex(b"")
 _DELETED_AT_ONCE = 1000
 _COPIED_AT_ONCE = 5 * 1024**3  # the largest object that S3 copies with one call
 _COPY_PART_BYTES = 512 * 1024 * 1024
@@ -70,8 +81,9 @@ class S3Store:
         self._answers = StoreAnswers(opaque=address.options.get("etag") == "opaque")
         self._uploads = Uploads(self._s3, self._call, self._bucket, self._answers, part_bytes=part_bytes)
         self._copied_at_once = copied_at_once
-        self._page_size = page_size
+        self._listings = Listings(self._s3, self._call, self._bucket, self._answers, page_size=page_size)
         self._memo: Memo[tuple[str, int, float], ObjectInfo] = Memo(100_000)
+        self._etags: Memo[str, str] = Memo(10_000)  # by key, of the version that was seen last
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="s3-head")
         self._conditional: bool | None = None
 
@@ -90,22 +102,24 @@ class S3Store:
             raise ObjectRefused(str(error)) from error
         info = self._info(key, answer)
         self._memo.put(key, (etag_of(answer), info.size, info.modified), info)
+        self._etags.put(key, info.version, etag_of(answer))
         return info
 
     def objects(self, prefix: str, *, unreadable: dict[str, str] | None = None) -> Iterator[ObjectInfo]:
-        for page in self._pages(prefix):
+        for page in self._listings.pages(prefix):
             if unreadable is not None:
                 unreadable |= {o["Key"]: why for o in page.get("Contents", ()) if (why := _refusal(o["Key"]))}
-            yield from self._detailed(page.get("Contents", ()), {} if unreadable is None else unreadable)
+            asked = self._listings.with_versions(prefix, page, self._unknown(page))
+            yield from self._detailed(asked.get("Contents", ()), {} if unreadable is None else unreadable)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        for page in self._pages(prefix):
+        for page in self._listings.pages(prefix):
             yield from (o["Key"] for o in page.get("Contents", ()) if _possible(o["Key"]))
 
     def folder(self, prefix: str) -> Folder:
         objects: list[ObjectInfo] = []
         folders: list[str] = []
-        for page in self._pages(prefix, Delimiter="/"):
+        for page in self._listings.folder(prefix):
             objects += self._detailed(page.get("Contents", ()))
             folders += [p["Prefix"] for p in page.get("CommonPrefixes", ())]
         return Folder(objects=tuple(objects), folders=tuple(folders))
@@ -114,7 +128,7 @@ class S3Store:
         listed: dict[str, Any] = {}
         folders: list[str] = []
         refused: list[str] = []
-        for page in self._pages(prefix, Delimiter="/"):
+        for page in self._listings.folder(prefix):
             contents = page.get("Contents", ())
             listed |= {o["Key"]: o for o in contents if _possible(o["Key"])}
             refused += [o["Key"] for o in contents if _refusal(o["Key"])]
@@ -137,8 +151,7 @@ class S3Store:
         with to.open("xb") as out:
             sink = InFile(out)
             try:
-                self._get(key, version, limit, sink)
-                return sink.fetched()
+                return sink.fetched(self._get(key, version, limit, sink))
             except BaseException:
                 to.unlink(missing_ok=True)
                 raise
@@ -221,8 +234,12 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         check_key(key)
+
+        def act() -> None:
+            check_deleted(key, self._s3.delete_object(Bucket=self._bucket, Key=key))
+
         with contextlib.suppress(Answered):
-            self._call(f"delete {key}", lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), expect=_ABSENT)
+            self._call(f"delete {key}", act, expect=_ABSENT)
 
     def delete_all(self, keys: Sequence[str]) -> None:
         for at in range(0, len(keys), _DELETED_AT_ONCE):
@@ -230,7 +247,7 @@ class S3Store:
 
     def delete_prefix(self, prefix: str) -> int:
         gone = 0
-        for page in self._listed(prefix):
+        for page in self._listings.raw(prefix):
             keys = [o["Key"] for o in page.get("Contents", ())]
             self._delete_many(keys)
             gone += sum(_possible(key) for key in keys)
@@ -246,24 +263,25 @@ class S3Store:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._s3.close()
 
-    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        pages = self._listed(prefix, **more)
-        first = next(pages)
-        yield from _sorted([first, *pages]) if _lists_as_tree(first) else itertools.chain([first], pages)
+    def _unknown(self, page: Mapping[str, Any]) -> int:
+        """How many objects of a listing without versions would have to be requested one by one, but not with them."""
+        contents = [o for o in page.get("Contents", ()) if _possible(o["Key"]) and self._tells_digest(o)]
+        return sum(self._memo.get(o["Key"], _fact(o)) is None for o in contents)
 
-    def _listed(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        ask: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": self._page_size, **more}
-        while True:
-            page = self._call(f"list {prefix}", lambda: self._list(prefix, ask))
-            yield page
-            if not page.get("IsTruncated"):
-                return
-            ask["ContinuationToken"] = page["NextContinuationToken"]
+    def _tells_digest(self, listed: Mapping[str, Any]) -> bool:
+        return MD5_ETAG.fullmatch(etag_of(listed)) is not None and not self._answers.opaque
 
-    def _list(self, prefix: str, ask: dict[str, Any]) -> dict[str, Any]:
-        page: dict[str, Any] = self._s3.list_objects_v2(**ask)
-        self._answers.check_listing(prefix, page)
-        return page
+    def _as_listed(self, listed: Mapping[str, Any]) -> ObjectInfo | None:
+        """What a listing with versions says of an object, except its metadata; None: it has to be requested.
+
+        The time has whole seconds as in all other answers, or a job would seem to have a newer input than it has.
+        """
+        empty = int(listed["Size"]) == 0
+        if "VersionId" not in listed or not self._tells_digest(listed) or empty != (etag_of(listed) == _EMPTY):
+            return None
+        modified = listed["LastModified"].replace(microsecond=0)
+        info = self._info(str(listed["Key"]), {**listed, "ContentLength": listed["Size"], "LastModified": modified})
+        return replace(info, metadata=None)
 
     def _detailed(self, listed: Any, unreadable: dict[str, str] | None = None) -> list[ObjectInfo]:
         """Listed objects with version, digest and metadata; those that have vanished are left out.
@@ -282,11 +300,10 @@ class S3Store:
                 unreadable[key] = str(error)
                 return None
 
-        facts = [
-            (o["Key"], (etag_of(o), int(o["Size"]), o["LastModified"].timestamp()))
-            for o in listed
-            if _possible(o["Key"])
-        ]
+        facts = [(o["Key"], _fact(o)) for o in listed if _possible(o["Key"])]
+        for o in listed:
+            if _possible(o["Key"]) and self._memo.get(o["Key"], _fact(o)) is None and (info := self._as_listed(o)):
+                self._memo.put(info.key, _fact(o), info)
         unknown = [(key, fact) for key, fact in facts if self._memo.get(key, fact) is None]
         fresh: dict[str, ObjectInfo | None] = {}
         for (key, fact), info in zip(unknown, self._pool.map(ask, unknown), strict=True):
@@ -323,7 +340,8 @@ class S3Store:
                     return f"{name.lower()}:{value}:{size}"
         return f"{ETAG}{etag}:{size}"
 
-    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> None:
+    def _get(self, key: str, version: str | None, limit: int, sink: Sink) -> str:
+        """Read an object to its end; returns the version that was read."""
         if not _possible(key):
             raise ObjectMissing(f"object {key!r} is not there: no such key can be")
         target, pin = {"Bucket": self._bucket, "Key": key}, {}
@@ -331,18 +349,24 @@ class S3Store:
             pin = {"IfMatch": f'"{version[len(ETAG) :]}"'} if version.startswith(ETAG) else {"VersionId": version}
         try:
             expect = (*_ABSENT, *_LOST, "InvalidArgument")
-            read_to_end(self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers)
+            said = read_to_end(
+                self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers
+            )
         except CallRefused as error:
             raise ObjectRefused(str(error)) from error
         except Answered as no:
             if no.code in _LOST or "VersionId" in pin:
                 raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
             raise ObjectMissing(f"object {key} is not there") from None
+        self._etags.put(key, version_of(said), etag_of(said))
+        return version_of(said)
 
     def _condition(self, key: str, if_version: str | None, *, if_absent: bool) -> dict[str, str]:
         """The conditions of a put, as headers; for a store that ignores them, check the object beforehand."""
         if not if_absent and if_version is None:
             return {}
+        if if_version is not None and (etag := self._etags.get(key, if_version)) is not None and self.conditional():
+            return {"IfMatch": f'"{etag}"'}
         there = self.head(key) if if_version is not None or not self.conditional() else None
         if if_version is not None and (there is None or there.version != if_version):
             raise PreconditionFailed(
@@ -407,8 +431,11 @@ class S3Store:
 
         def act() -> None:
             nonlocal keys
-            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            # Not quietly: the keys in the answer prove that the store has read the request.
+            wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": False}
             answer = self._s3.delete_objects(Bucket=self._bucket, Delete=wanted)
+            if not answer.get("Deleted") and not answer.get("Errors"):
+                raise AnswerDoubted(f"{len(keys)} objects were answered as deleted, without their names")
             failed = [error for error in answer.get("Errors", ()) if error.get("Code") not in _ABSENT]
             keys = [error["Key"] for error in failed]
             if failed:
@@ -459,15 +486,3 @@ def _refusal(key: str) -> str | None:
 def _fact(listed: Mapping[str, Any]) -> tuple[str, int, float]:
     """What a listing says of an object, and what changes with it."""
     return etag_of(listed), int(listed["Size"]), listed["LastModified"].timestamp()
-
-
-def _lists_as_tree(page: Mapping[str, Any]) -> bool:
-    """SeaweedFS lists folder by folder, so `a/x` comes before `a-b`; S3 lists by key."""
-    return "SeaweedFS" in page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("server", "")
-
-
-def _sorted(pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same listing as one page in key order; costs memory for every key."""
-    objects = sorted((o for page in pages for o in page.get("Contents", ())), key=lambda o: str(o["Key"]))
-    folders = sorted((p for page in pages for p in page.get("CommonPrefixes", ())), key=lambda p: str(p["Prefix"]))
-    return [{"Contents": objects, "CommonPrefixes": folders}]

@@ -9,6 +9,7 @@ from core.errors import AnswerDoubted
 from core.proofs import check_described, check_written
 
 ETAG = "etag:"  # begins a version that is an ETag, in a bucket without versions
+_NO_CONTENT = 204
 MD5_ETAG = re.compile(r"[0-9a-f]{32}")
 
 
@@ -54,6 +55,13 @@ class StoreAnswers:
     def check_listing(self, prefix: str, answer: Mapping[str, Any]) -> None:
         if not answer.keys() & {"Name", "IsTruncated", "MaxKeys"}:
             raise AnswerDoubted(f"the listing of {prefix or 'the bucket'} is none; does a proxy answer?")
+
+
+def check_deleted(key: str, answer: Mapping[str, Any]) -> None:
+    """S3 answers a DELETE with 204, which no page has; a store that does not has at least numbered the request."""
+    said = answer.get("ResponseMetadata", {})
+    if said.get("HTTPStatusCode") != _NO_CONTENT and "x-amz-request-id" not in said.get("HTTPHeaders", {}):
+        raise AnswerDoubted(f"object {key} was answered as deleted by something that is not the store")
 
 
 def check_named(key: str, answer: Mapping[str, Any], name: str = "ETag") -> Mapping[str, Any]:

@@ -7,14 +7,13 @@ checksum that boto3 verifies, else with the size and version of a second request
 
 import contextlib
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from botocore.exceptions import ClientError, FlexibleChecksumError
 from botocore.httpchecksum import StreamingChecksumBody
 
+from core.caches import BoundedCache
 from core.errors import AnswerDoubted, ObjectTooLarge, StoreUnavailable
 from core.ports import Fetched
 from core.proofs import check_read
@@ -69,9 +68,9 @@ class InFile:
         self._out.truncate()
         self._hasher, self._size = hashlib.sha256(), 0
 
-    def fetched(self) -> Fetched:
+    def fetched(self, version: str) -> Fetched:
         self._out.flush()
-        return Fetched(size=self._size, sha256=self._hasher.hexdigest())
+        return Fetched(size=self._size, sha256=self._hasher.hexdigest(), version=version)
 
 
 def read_to_end(
@@ -84,8 +83,8 @@ def read_to_end(
     limit: int,
     expect: Collection[str],
     answers: StoreAnswers,
-) -> None:
-    """Read an object at the version of `pin` (parameters of GetObject), or the newest.
+) -> Mapping[str, Any]:
+    """Read an object at the version of `pin` (parameters of GetObject), or the newest; returns what S3 said of it.
 
     Each call has its deadline; a call that read at least one block gets another.
     """
@@ -93,7 +92,8 @@ def read_to_end(
     while True:
         before = reading.received
         try:
-            return call(f"read {target['Key']}", reading.go_on, expect=expect)
+            call(f"read {target['Key']}", reading.go_on, expect=expect)
+            return reading.first
         except StoreUnavailable:
             if reading.received <= before:
                 raise
@@ -116,7 +116,7 @@ class _Reading:
         self._pin = pin
         self._limit = limit
         self._answers = answers
-        self._first: Mapping[str, Any] = {}  # the answer that began the version being read
+        self.first: Mapping[str, Any] = {}  # the answer that began the version being read
         self._same: dict[str, str] = {}  # pins the version being read
         self._md5 = hashlib.md5(usedforsecurity=False)
         self.received = 0
@@ -157,7 +157,7 @@ class _Reading:
         if answer["ContentLength"] > self._limit:
             size, key = answer["ContentLength"], self._target["Key"]
             raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {self._limit}")
-        self._first = answer
+        self.first = answer
         version = str(answer.get("VersionId") or "null")
         self._same = {"VersionId": version} if version != "null" else {"IfMatch": str(answer["ETag"])}
 
@@ -171,13 +171,13 @@ class _Reading:
 
     def _check_content(self, *, whole: bool) -> None:
         """`whole`: boto3 compared all of it with a checksum that the store keeps."""
-        key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self._first), None
+        key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self.first), None
         if stored_digest is None and not whole:
             at = {name: value for name, value in self._same.items() if name == "VersionId"}
             described = self._s3.head_object(**self._target, **at)
             self._answers.check_head(key, described)
             stored_size = int(described["ContentLength"])
-            if version_of(described) != version_of(self._first):
+            if version_of(described) != version_of(self.first):
                 raise AnswerDoubted(f"object {key} was replaced while it was read")
         check_read(
             key, size=self.received, digest=self._md5.hexdigest(), stored_size=stored_size, stored_digest=stored_digest
@@ -186,42 +186,23 @@ class _Reading:
     def _continues(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer continues the version being read; some servers ignore ranges or conditions."""
         said = str(answer.get("ContentRange", ""))
-        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self._first)
+        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self.first)
 
     def _restart(self) -> None:
         self._sink.restart()
-        self.received, self._same, self._first = 0, {}, {}
+        self.received, self._same, self.first = 0, {}, {}
         self._md5 = hashlib.md5(usedforsecurity=False)
 
 
 class Memo(Generic[F, V]):
-    """The latest value by key, valid while the `fact` it was stored with stays the same.
-
-    Made for scans over more keys than it holds: with plain LRU every key would be evicted before its turn comes again.
-    So when the cache is full, most new keys are the next to be evicted and the old ones stay; one in sixteen is kept,
-    so that in time the cache holds the keys in use.
-    """
+    """The latest value by key, valid while the `fact` it was stored with stays the same; made for scans."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._held: OrderedDict[str, tuple[F, V]] = OrderedDict()  # the next to evict first
-        self._lock = threading.Lock()
-        self._pushed_out = 0
+        self._held = BoundedCache[str, tuple[F, V]](size, newcomers=_ONE_IN)
 
     def get(self, key: str, fact: F) -> V | None:
-        with self._lock:
-            held = self._held.get(key)
-            if held is None or held[0] != fact:
-                return None
-            self._held.move_to_end(key)
-            return held[1]
+        held = self._held.get(key)
+        return held[1] if held is not None and held[0] == fact else None
 
     def put(self, key: str, fact: F, value: V) -> None:
-        with self._lock:
-            stays = True
-            if key not in self._held and len(self._held) >= self._size:
-                self._held.popitem(last=False)
-                self._pushed_out += 1
-                stays = self._pushed_out % _ONE_IN == 0
-            self._held[key] = (fact, value)
-            self._held.move_to_end(key, last=stays)
+        self._held.put(key, (fact, value))

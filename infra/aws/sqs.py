@@ -73,9 +73,9 @@ def letter(raw: dict[str, Any]) -> DeadLetter:
     found = decode(raw["Body"])
     if found is None:
         return DeadLetter(message=stranger(raw), reason=f"{FOREIGN}; see it in the queue", at=sent)
-    said = _loaded(raw["Body"])
+    body = _loaded(raw["Body"])
     return DeadLetter(
-        message=found.message, reason=str(said.get("reason", _MOVED)), at=_number(said, "at", float) or sent
+        message=found.message, reason=str(body.get("reason", _MOVED)), at=_number(body, "at", float) or sent
     )
 
 
@@ -122,7 +122,7 @@ class Poll:
         self._woken = False
         self._closed = False
 
-    def take(self, receive: Callable[[float], Raw], seconds: float) -> Raw:
+    def poll(self, receive: Callable[[float], Raw], seconds: float) -> Raw:
         """The messages of a poll of up to `seconds`; none if `wake` came first."""
         with self._turn, self._state:
             if self._closed or self._woken:
@@ -258,7 +258,7 @@ class SqsWorkQueue:
             if wait <= 0:
                 got = self._poll.left_over() or self._receive(most, 0, visibility)
             else:
-                got = self._poll.take(lambda seconds: self._receive(most, seconds, visibility), asked)
+                got = self._poll.poll(lambda seconds: self._receive(most, seconds, visibility), asked)
             ready = self._ready(got)
             if ready or self._poll.woken() or time.monotonic() >= until:
                 return tuple(sorted(ready, key=lambda delivery: -delivery.message.priority))

@@ -175,7 +175,7 @@ class FolderStore:
             except (ObjectChanged, ObjectTooLarge, OSError):
                 to.unlink(missing_ok=True)
                 raise
-        return Fetched(size=size, sha256=hasher.hexdigest())
+        return Fetched(size=size, sha256=hasher.hexdigest(), version=hasher.hexdigest())
 
     def put(
         self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None

@@ -256,9 +256,12 @@ class SqliteJobTable:
         with self._db.write() as db:
             db.execute("DELETE FROM leases WHERE name = ? AND owner = ?", (name, owner))
 
-    def generation(self, name: str) -> int:
-        row = self._db.read().execute("SELECT n FROM generations WHERE name = ?", (name,)).fetchone()
-        return int(row["n"]) if row else 0
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        rows = self._db.read().execute(
+            f"SELECT name, n FROM generations WHERE name IN ({','.join('?' * len(names))})",  # noqa: S608 - only marks
+            tuple(names),
+        )
+        return dict.fromkeys(names, 0) | dict(map(tuple, rows))
 
     def advance(self, name: str) -> None:
         with self._db.write() as db:

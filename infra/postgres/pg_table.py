@@ -272,9 +272,9 @@ class PostgresJobTable:
     def let_go(self, name: str, owner: str) -> None:
         self._db.change(f"let go {name}", "let_go", name=name, owner=owner)
 
-    def generation(self, name: str) -> int:
-        rows = self._db.run(f"read generation {name}", "generation", name=name)
-        return int(rows[0][0]) if rows else 0
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        rows = self._db.run("read generations", "generations", names=list(names))
+        return dict.fromkeys(names, 0) | {name: int(n) for name, n in rows}
 
     def advance(self, name: str) -> None:
         self._db.change(f"advance {name}", "advance", name=name)

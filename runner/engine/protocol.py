@@ -49,7 +49,7 @@ def place_of(error: Exception) -> Where:
     trace = error.__traceback__
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
-        if "engine" in file.parts:
+        if "runner/engine/" in file.as_posix():
             places.append(("/".join(file.parts[-2:]), trace.tb_lineno))
         trace = trace.tb_next
     where: Where = {

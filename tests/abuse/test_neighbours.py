@@ -8,7 +8,7 @@ import pytest
 from tests.abuse.neighbours import NUISANCES, RATIO, attacked, measure_one, opened
 from tests.support.effort import FULL
 
-DOC = Path(__file__).parents[2] / "docs" / "cost.md"
+DOC = Path(__file__).parents[2] / "docs" / "explanation" / "cost.md"
 
 
 def test_the_table_in_the_docs_names_every_attack_and_no_p95_doubles():

@@ -49,6 +49,7 @@ class Rig:
     runner: Runner
     meter: Meter
     endpoint: str
+    intake: Intake
 
     def drop(self, n: int) -> None:
         """A sender's drop: one file and its manifest."""
@@ -78,6 +79,7 @@ class Rig:
                 began = time.perf_counter()
                 self.runner.worker.handle(delivery)
                 taken.append(time.perf_counter() - began)
+        self.runner.publisher.tidy()
         return taken
 
 
@@ -88,11 +90,11 @@ def rig(server: Server, *, scripted: bool, **settings: str) -> Iterator[Rig]:
     with ExitStack() as opened:
         tmp = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         os.environ.update(server.environment)
-        made = Settings.from_env(ENV | settings | _urls(server.endpoint, name) | {"ADE_STORAGE_DATA_DIR": str(tmp)})
+        made = Settings.from_env(ENV | settings | urls(server.endpoint, name) | {"ADE_STORAGE_DATA_DIR": str(tmp)})
         provision(made, apply=True)
         stack, log = opened.enter_context(open_stack(made)), Log(stream=io.StringIO())
         assert stack.store.conditional()  # tried out once per process, so before anything is counted
-        address = parse_address(_urls(server.endpoint, name)["ADE_EVENTS_URL"])
+        address = parse_address(urls(server.endpoint, name)["ADE_EVENTS_URL"])
         events = opened.enter_context(closing(EventsQueue(address, poll_seconds=0)))
         meter = Meter()
         for client in (stack.store._s3, stack.table._db, stack.queue._sqs, events._sqs):
@@ -104,12 +106,13 @@ def rig(server: Server, *, scripted: bool, **settings: str) -> Iterator[Rig]:
             found = opened.enter_context(boxes(made, tmp / "run"))
         runner = assemble(stack, found, log)
         opened.callback(runner.close)
-        poller = Poller(events, Arrivals(Intake.over(stack), name), log)
+        intake = Intake.over(stack)
+        poller = Poller(events, Arrivals(intake, name), log)
         poller.once()  # the test event that a bucket sends when its notification is made
-        yield Rig(stack, poller, runner, meter, server.endpoint)
+        yield Rig(stack, poller, runner, meter, server.endpoint, intake)
 
 
-def _urls(endpoint: str, name: str) -> dict[str, str]:
+def urls(endpoint: str, name: str) -> dict[str, str]:
     return {
         "ADE_STORE_URL": f"s3://{name}?endpoint={endpoint}",
         "ADE_TABLE_URL": f"dynamodb://{name}?endpoint={endpoint}",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import prices
-from tests.bench.bench_cloud import ROWS, PerJob, per_job
+from tests.bench.bench_cloud import ROWS, PerJob, per_job, warm
 from tests.bench.cloud_rig import rig
 from tests.bench.meter import _index_units, item_bytes, units
 from tests.contract import servers
@@ -16,6 +16,7 @@ from tests.support.keeper import made_once
 DOCS = Path(__file__).parents[2] / "docs"
 # An event that comes in another answer of the queue, or a manifest looked up twice at once, moves a count this much.
 TOLERANCE = 0.35
+MOST_REQUESTS = 22
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def counted() -> PerJob:
 
 def count() -> PerJob:
     with servers.credentials(server := servers.ministack()), rig(server, scripted=False) as made:
-        per_job(made, 4)  # what is above the drops is remembered, as it is in a handler that runs
+        warm(made)
         found, _, taken = per_job(made, 10, first=4)
         assert len(taken) == 10, "not every drop became a job"
     servers.stop_all()
@@ -60,6 +61,11 @@ def test_the_table_has_what_they_cost(counted: PerJob):
 def test_every_request_of_a_job_is_in_a_row(counted: PerJob):
     covered = {operation for operations in ROWS.values() for operation in operations}
     assert set(counted.requests) - covered == set()
+
+
+@pytest.mark.slow
+def test_a_small_drop_makes_at_most_22_requests(counted: PerJob):
+    assert sum(counted.requests.values()) <= MOST_REQUESTS, counted.requests
 
 
 @pytest.mark.slow

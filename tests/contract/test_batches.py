@@ -19,13 +19,15 @@ class TestLevel:
 
     def test_it_reports_a_key_what_head_tells(self, store: ObjectStore):
         store.put("inbox/a/1.csv", b"x")
-        assert store.level("inbox/a/").infos(["inbox/a/1.csv"]) == [store.head("inbox/a/1.csv")]
+        (info,), head = store.level("inbox/a/").infos(["inbox/a/1.csv"]), store.head("inbox/a/1.csv")
+        assert head is not None
+        assert (info.ref, info.modified) == (head.ref, head.modified)
 
-    def test_an_object_that_went_meanwhile_is_left_out(self, store: ObjectStore):
-        store.put("inbox/a/1.csv", b"x")
+    def test_an_object_that_went_meanwhile_is_left_out_or_as_it_was(self, store: ObjectStore):
+        was = store.put("inbox/a/1.csv", b"x")
         level = store.level("inbox/a/")
         store.delete("inbox/a/1.csv")
-        assert level.infos(["inbox/a/1.csv", "inbox/a/never.csv"]) == []
+        assert [info.ref for info in level.infos(["inbox/a/1.csv", "inbox/a/never.csv"])] in ([], [was.ref])
 
     def test_nothing_there_is_empty(self, store: ObjectStore):
         level = store.level("inbox/nothing/")
@@ -45,10 +47,10 @@ class TestTable:
         assert table.get_all([*jobs, *jobs, "acme-members-never"]) == jobs
 
     def test_a_generation_counts_what_was_advanced(self, table: JobTable):
-        assert table.generation("acme") == 0
+        assert table.generations(["acme"]) == {"acme": 0}
         table.advance("acme")
         table.advance("acme")
-        assert (table.generation("acme"), table.generation("globex")) == (2, 0)
+        assert table.generations(["acme", "globex", "acme"]) == {"acme": 2, "globex": 0}
 
 
 @pytest.mark.parametrize("many", [1, 23])

@@ -159,3 +159,22 @@ class TestWrites:
         cloud.faults.script["S3 PUT"] = [unsent["page"]] * 1000
         with pytest.raises(StoreUnavailable, match=KEY):
             cloud.hasty.put(KEY, BODY)
+
+
+class TestDeletes:
+    @pytest.mark.parametrize("answer", unsent)
+    def test_what_was_never_deleted_is_deleted_again(self, cloud: SimpleNamespace, answer: str):
+        cloud.store.put(KEY, BODY)
+        cloud.faults.script["S3 DELETE"] = [unsent[answer]]
+        cloud.store.delete(KEY)
+        assert cloud.store.head(KEY) is None
+
+    @pytest.mark.parametrize("answer", unsent)
+    def test_several_at_once_too(self, cloud: SimpleNamespace, answer: str):
+        keys = [KEY, "work/j/1/a b&c.csv"]
+        for key in keys:
+            cloud.store.put(key, BODY)
+        cloud.faults.script["S3 POST"] = [unsent[answer]]
+        cloud.store.delete_all([*keys, "work/never"])
+        assert [cloud.store.head(key) for key in keys] == [None, None]
+        assert not cloud.faults.script["S3 POST"]

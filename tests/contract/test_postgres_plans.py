@@ -119,7 +119,12 @@ TABLE: dict[str, Callable[[PostgresJobTable], object]] = {
     "without a message": lambda t: t.without_message(None),
     "recount": lambda t: t.recount(),
     "pauses": lambda t: (t.pause(Pause(tenant="x", workflow=None, since=NOW, by="x")), t.pauses(), t.resume("x", None)),
-    "holds": lambda t: (t.hold("janitor", "a", 30), t.let_go("janitor", "a"), t.advance("g"), t.generation("g")),
+    "holds": lambda t: (
+        t.hold("janitor", "a", 30),
+        t.let_go("janitor", "a"),
+        t.advance("g"),
+        t.generations(["g", "h"]),
+    ),
 }
 
 

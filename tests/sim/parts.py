@@ -117,7 +117,8 @@ class SimStore:
         body = self.read(key, version=version, limit=limit)
         with to.open("xb") as out:
             out.write(body)
-        return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
+        there = version if version is not None else self._b.objects[key][0].version
+        return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest(), version=there)
 
     def put(
         self, key: str, body: Body, *, if_version: str | None = None, if_absent: bool = False, metadata: Metadata = None
@@ -330,8 +331,8 @@ class SimTable:
             if self._r.leases.get(name, ("", 0.0))[0] == owner:
                 del self._r.leases[name]
 
-    def generation(self, name: str) -> int:
-        return self._r.generations.get(name, 0)
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        return {name: self._r.generations.get(name, 0) for name in names}
 
     def advance(self, name: str) -> None:
         with self._r.lock:

@@ -278,7 +278,9 @@ class WiredStore:
             body = self._read(key, version, limit)
             with to.open("xb") as out:
                 out.write(body)
-            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest())
+            there = self._s._b.objects.get(key)
+            at = version if version is not None or there is None else there[0].version
+            return Fetched(size=len(body), sha256=hashlib.sha256(body).hexdigest(), version=at)
 
         return self._call("fetch", act, key)
 
@@ -374,8 +376,8 @@ class WiredTable:
     def let_go(self, name: str, owner: str) -> None:
         self._call("let_go", lambda: self._t.let_go(name, owner), name)
 
-    def generation(self, name: str) -> int:
-        return self._call("generation", lambda: self._t.generation(name), name)
+    def generations(self, names: Collection[str]) -> dict[str, int]:
+        return self._call("generations", lambda: self._t.generations(names), *names)
 
     def advance(self, name: str) -> None:
         self._call("advance", lambda: self._t.advance(name), name)

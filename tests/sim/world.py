@@ -38,6 +38,7 @@ from handlers.intake import Intake
 from handlers.sources.arrivals import Arrivals
 from handlers.sources.event_queue import Poller
 from infra.logs import Log
+from infra.marks import ProcessMarks
 from infra.wiring import Stack
 from runner.attempt import Boxes
 from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore_event
@@ -60,6 +61,9 @@ MANIFESTS = [
 # last look at a row and the write that follows, while an operator removes the job, leaves a file behind.
 PAUSED_SHARE = float(os.environ.get("ADE_SIM_PAUSED", "0"))
 LYING_SHARE = 0.3  # of the seeds: a proxy answers now and then in the store's place
+BUNDLED_SHARE = 0.7  # of the seeds: small outputs are staged together
+MARKED_SHARE = 0.5  # of the seeds: a process remembers which lines a sweep need not plan again
+UNNOTED_SHARE = 0.5  # of the seeds: the message of a new job is not noted as sent, as over SQS
 BODIES = [b"id\n1\n", b"id\n2\n", b"id\n3\n", b"id\nbad\n"]
 REVIEWED_SHARE = (
     0.4  # of the seeds: the engine is unsure about some files, and somebody answers, early, late, twice or never
@@ -177,6 +181,8 @@ class World:
         pauses = random.Random(f"pauses {seed}")
         faults = Faults.drawn(rng, self.length)
         faults.paused = pauses.uniform(0.001, 0.02) if pauses.random() < PAUSED_SHARE else 0.0
+        self.bundles = random.Random(f"bundles {seed}").random() < BUNDLED_SHARE
+        self.marks = random.Random(f"marks {seed}").random() < MARKED_SHARE
         lies = random.Random(f"lies {seed}")
         faults.lies = lies.uniform(0.01, 0.15) if lies.random() < LYING_SHARE else 0.0
         self.network = Network(self.scheduler, rng, faults, self.met, pauses, lies)
@@ -189,6 +195,7 @@ class World:
             max_concurrency=2,
             tenant_concurrency=rng.choice([0, 1, 2]),
             sandbox="process",
+            queue_url="sqs://simulated" if random.Random(f"notes {seed}").random() < UNNOTED_SHARE else "",
         )
         service = Process("service", self.scheduler)
         self.bucket = Bucket(service, versioned=rng.random() < 0.3)
@@ -232,12 +239,14 @@ class World:
         return made
 
     def stack(self, process: Process) -> Stack:
+        table = self.wired_table(process)
         return Stack(
             self.settings,
             process,
             WiredStore(self.network, process, SimStore(self.bucket)),
-            self.wired_table(process),
+            table,
             self.wired_queue(process),
+            marks=ProcessMarks(table, process) if self.marks else None,
         )
 
     # The table and the queue, in memory; another world has others
@@ -297,7 +306,7 @@ class World:
                     continue
                 try:
                     worker.write_results()
-                    wait = 5.0 if worker._unwritten else 1e6
+                    wait = 5.0 if worker._unwritten or made.publisher._published else 1e6
                     got = made.fleet._queue.receive(most=1, wait=wait, visibility=made.beats.visibility)
                 except StoreUnavailable:
                     if not around.to_blame():
@@ -350,7 +359,9 @@ class World:
 
     def _assembled(self, process: Process, **more: Any) -> runner.assembly.Runner:
         with _patched(runner.assembly, "Presence", lambda _folder, _owner: SimPresence(self, process)):
-            return runner.assembly.assemble(self.stack(process), self.boxes, self.log, draw=self.rng.random, **more)
+            return runner.assembly.assemble(
+                self.stack(process), self.boxes, self.log, draw=self.rng.random, bundles=self.bundles, **more
+            )
 
     # What people do
 

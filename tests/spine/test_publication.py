@@ -24,7 +24,7 @@ def unpublished(world, verdict=Verdict.OK):
     world.sandbox.verdict = verdict
     runner = world.runner()
 
-    def dies(job):
+    def dies(*_):
         raise Crash
 
     runner.worker.finish = dies

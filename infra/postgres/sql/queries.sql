@@ -120,8 +120,8 @@ WHERE l.owner = excluded.owner OR l.expires <= ade.moment(%(now)s)
 -- let_go --
 DELETE FROM ade.leases WHERE name = %(name)s AND owner = %(owner)s
 
--- generation --
-SELECT n FROM ade.generations WHERE name = %(name)s
+-- generations --
+SELECT name, n FROM ade.generations WHERE name = ANY(%(names)s)
 
 -- advance --
 INSERT INTO ade.generations AS g (name, n) VALUES (%(name)s, 1) ON CONFLICT (name) DO UPDATE SET n = g.n + 1

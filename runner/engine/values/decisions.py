@@ -374,13 +374,11 @@ def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
 
 def _digits_told(tally: DateTally, field: Field) -> ConventionChoice | None:
     """Report day numbers that are as likely dates without separators: 10203 for 2001-02-03; record Unix times."""
-    if field.formats:
-        return None
     if tally.numbers() == "seconds":
         return ConventionChoice(
             "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
         )
-    if not (form := tally.run_on_form()):
+    if field.formats or not (form := tally.run_on_form()):
         return None
     return ConventionChoice(
         kind="date_form",

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from core.caches import BoundedCache
+from infra.aws.s3_reads import Memo
 
 
 class TestByCount:
@@ -120,3 +121,11 @@ class TestScans:
         cache = BoundedCache[int, int](10, newcomers=16)
         scan(cache, range(1000))
         assert sum(key in cache for key in range(1000)) == 10
+
+
+def test_a_value_counts_only_under_the_fact_it_was_learnt_under():
+    memo: Memo[int, int] = Memo(2)
+    memo.put("a", 1, 10)
+    assert memo.get("a", 2) is None
+    memo.put("a", 2, 20)
+    assert (memo.get("a", 1), memo.get("a", 2)) == (None, 20)

@@ -36,7 +36,7 @@ def above(world, flows, *places, generation=1, rejected=None, concerned=lambda _
 def test_manifests_that_do_not_validate_are_named_once_and_those_that_went_not_at_all(world, flows):
     good = put(world, f"{AT}manifest.json")
     bad = put(world, "inbox/acme/e/manifest.json", {"manifest": 1})
-    gone = put(world, "inbox/acme/f/manifest.json")
+    gone = put(world, "inbox/acme/f/manifest.json", {"manifest": 1, "name": "gone", "fields": [{"name": "id"}]})
     world.store.delete(gone.key)
     rejected = ["another"]
     for _ in range(2):

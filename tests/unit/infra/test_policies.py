@@ -18,6 +18,7 @@ MINIO_ACTIONS = {
     "s3:DeleteObject",
     "s3:AbortMultipartUpload",
     "s3:ListBucket",
+    "s3:ListBucketVersions",
 }
 MINIO_CONDITIONS = {"s3:prefix"}
 

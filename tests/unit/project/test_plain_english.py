@@ -64,7 +64,7 @@ STORED = {
     ("console/api/models.py", "keep_input"): "a field of a request",
     ("runner/control.py", "keep_input"): "as in the request",
 }
-NOT_CONVERTED = ("runner/engine/", "runner/sandbox/", "infra/aws/")  # rooms that follow
+NOT_CONVERTED = ("runner/engine/", "runner/sandbox/", "infra/aws/s3", "infra/aws/dynamodb")  # rooms that follow
 # Of a hundred names that are assigned, how many at most are a bare participle, such as `found`: it says how a value came
 # about, not what it is. A share only goes down.
 MOST_PARTICIPLES = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runner.engine.common.fields import Field
 from runner.engine.values.dates import DateReader, from_number
-from runner.engine.values.decisions import decide_order, tally_of
+from runner.engine.values.decisions import decide_order, settle, tally_of
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
 
@@ -177,3 +177,11 @@ def test_what_is_counted_as_a_day_number_is_what_the_converter_reads():
         Field({"name": "a", "type": "date"}), ["45123", "45123.5", "1769853600", "1769853600000", "260131"]
     )
     assert (tally.serials, tally.unix, tally.past_serials) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("formats", [[], ["%d.%m.%Y"]])
+def test_unix_times_are_recorded_whatever_formats_the_field_has(formats):
+    field = Field({"name": "at", "type": "datetime", "formats": formats})
+    convention, choices = settle(field, tally_of(field, ["1769853600", "1769853661"]))
+    assert convention.numbers == "seconds"
+    assert [choice.chosen for choice in choices] == ["Unix times, in UTC"]
