@@ -136,7 +136,7 @@ def _is_balance(row: Row, label: str) -> bool:
 
 
 def _is_placed_as_total(records: _Records, place: int, why: Suspicion) -> bool:
-    """Whether a row without a word for it has the place and the gaps of a total, or numbers as large as one."""
+    """Whether a row that nothing names a total has the place and the gaps of a total, or numbers as large as one."""
     at = records.body[place]
     if why.tops or why.under or why.counts:
         return True
