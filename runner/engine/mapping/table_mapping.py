@@ -68,42 +68,57 @@ def lay_out(
     to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
-    taken = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
-    extras: dict[tuple[str, int], tuple[OutColumn, str | None]] = {}
-    keyed: list[dict[tuple[str, int], int]] = []
-    for _, kept in tables:
-        mine: dict[tuple[str, int], int] = {}
-        for column in kept if policy != "drop" else ():
-            wanted = f"raw_{column.header}" if policy == "prefix" else column.header
-            nth = 0
-            while (wanted.casefold(), nth) in mine:
-                nth += 1
-            key = (wanted.casefold(), nth)
-            mine[key] = column.position
-            if key not in extras:
-                header = _free(wanted, taken)
-                extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
-            elif column.certain:
-                extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
-        keyed.append(mine)
-    out: list[tuple[OutColumn, str | tuple[str, int]]] = []
-    at_end = policy == "prefix"
-    out += [(c, key) for key, (c, after) in extras.items() if after is None and not at_end]
-    for field, header in zip(fields, names, strict=True):
-        out.append((OutColumn(header, field), field.name))
-        if not at_end:
-            out += [(c, key) for key, (c, after) in extras.items() if after == field.name]
-    if at_end:
-        out += [(c, key) for key, (c, _) in extras.items()]
-    last = [(OutColumn(_free(name, taken), None, added=what), places) for what, (name, places) in (added or {}).items()]
+    used = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
+    extras: _Extras = {}
+    unmapped = [_add_extras(columns if policy != "drop" else (), policy, extras, used) for _, columns in tables]
+    out = _in_order(list(zip(fields, names, strict=True)), extras, at_end=policy == "prefix")
+    last = [(OutColumn(_free(name, used), None, added=what), places) for what, (name, places) in (added or {}).items()]
     plans = [
         TablePlan(
             tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
             + tuple(places[n] for _, places in last)
         )
-        for n, ((mapped, _), mine) in enumerate(zip(tables, keyed, strict=True))
+        for n, ((mapped, _), mine) in enumerate(zip(tables, unmapped, strict=True))
     ]
     return [c for c, _ in (*out, *last)], plans
+
+
+# An unmapped column: its header in lower case, and its place among those of its table that share the header.
+_Key = tuple[str, int]
+# The output columns of unmapped columns, each with the field that it follows.
+_Extras = dict[_Key, tuple[OutColumn, str | None]]
+
+
+def _add_extras(columns: Sequence[Kept], policy: str, extras: _Extras, used: set[str]) -> dict[_Key, int]:
+    """Add the unmapped columns of one table to the output; returns where each is in the table."""
+    places: dict[_Key, int] = {}
+    for column in columns:
+        wanted = f"raw_{column.header}" if policy == "prefix" else column.header
+        nth = 0
+        while (wanted.casefold(), nth) in places:
+            nth += 1
+        key = (wanted.casefold(), nth)
+        places[key] = column.position
+        if key not in extras:
+            header = _free(wanted, used)
+            extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
+        elif column.certain:
+            extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
+    return places
+
+
+def _in_order(
+    fields: Sequence[tuple[Field, str]], extras: _Extras, *, at_end: bool
+) -> list[tuple[OutColumn, str | _Key]]:
+    """The columns of the fields and the unmapped ones, each after its field or all `at_end`, with their keys."""
+    following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
+    for key, (column, after) in extras.items():
+        following.setdefault(after, []).append((column, key))
+    out = [] if at_end else following.get(None, [])
+    for field, header in fields:
+        out.append((OutColumn(header, field), field.name))
+        out += [] if at_end else following.get(field.name, [])
+    return [*out, *((column, key) for key, (column, _) in extras.items())] if at_end else out
 
 
 def _free(wanted: str, taken: set[str]) -> str:
