@@ -160,9 +160,10 @@ class MappedTable:
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
         fields = {c.position: c.field for c in self.choices}
+        shown = frozenset() if redact else self.shown_headers()
         return [
             (
-                fields.get(n) or f"column {self.letters(n)}" if redact or not self.shows_header(n) else column.name,
+                column.name if n in shown else fields.get(n) or f"column {self.letters(n)}",
                 fields.get(n),
             )
             for n, column in enumerate(self.source.columns)
@@ -180,14 +181,17 @@ class MappedTable:
             return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
 
+    def shown_headers(self) -> frozenset[int]:
+        """The columns whose header is a label for all we know, and not a cell's value."""
+        if not self.header_is_certain:
+            return frozenset()
+        spoken = {c.position for c in self.choices if c.field and any(_speaks(one.rule) for one in c.contributors)}
+        doubtful = set() if self.source.is_confirmed else set(self.source.altered) - spoken
+        named = (n for n, column in enumerate(self.source.columns) if not column.generated)
+        return frozenset(n for n in named if n not in doubtful)
+
     def shows_header(self, position: int) -> bool:
-        """Whether a column has a header that is a label for all we know, and not a cell's value."""
-        if self.source.columns[position].generated or not self.header_is_certain:
-            return False
-        if position not in self.source.altered or self.source.is_confirmed:
-            return True
-        choice = next((c for c in self.choices if c.position == position), None)
-        return choice is not None and choice.field is not None and any(_speaks(one.rule) for one in choice.contributors)
+        return position in self.shown_headers()
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
         """Give the columns of a table without a header row the fields that were confirmed for them."""
@@ -230,6 +234,7 @@ class MappedTable:
         """The unmapped columns that have a header or a value, with the field that each follows."""
         out: list[Kept] = []
         last: str | None = None
+        shown = self.shown_headers()
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
@@ -237,8 +242,7 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            shown = column.generated or self.shows_header(choice.position)
-            out.append(Kept(choice.position, column.name, last, shown))
+            out.append(Kept(choice.position, column.name, last, column.generated or choice.position in shown))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
