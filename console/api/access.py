@@ -211,4 +211,4 @@ class Access:
 
 
 def _hashed(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode(errors="backslashreplace")).hexdigest()

@@ -71,7 +71,7 @@ def make_sandbox(name: str, *, min_level: str, run_dir: Path, engine: "Engine | 
     if name == "docker":
         from runner.sandbox.docker import DockerSandbox  # noqa: PLC0415
 
-        return DockerSandbox(min_level=min_level, engine=engine)
+        return DockerSandbox(run_dir=run_dir, min_level=min_level, engine=engine)
     raise SettingsError(f"ADE_SANDBOX is {name!r}; it can be {', '.join(DRIVERS)}")
 
 

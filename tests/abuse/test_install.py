@@ -5,6 +5,7 @@ import os
 import stat
 import threading
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -214,10 +215,36 @@ def test_scripts_and_path_files_stay_out_of_a_layer(prepare, house):
         ("lookups-1.0.data/scripts/tool", "x"),
         ("lookups-1.0.data/purelib/more.py", "x"),
         ("evil.pth", "import os"),
+        ("lookups-1.0.data/purelib/evil.pth", "import os"),
+        ("lookups-1.0.data/platlib/evil.pth", "import os"),
+        ("lookups-1.0.data/data/etc/evil", "x"),
+        ("lookups-1.0.data/headers/evil.h", "x"),
     ]
     wheel(house, "lookups", extra=extra)
     names = {path.name for path in prepare("lookups").iterdir()}
     assert names == {"lookups.py", "more.py", "lookups-1.0.dist-info"}
+
+
+def test_a_wheel_runs_nothing_until_a_rule_imports_it(prepare, house, tmp_path):
+    """Neither modules that an interpreter looks for at its start, nor entry points, nor names of our own packages."""
+    marked = "import builtins\nbuiltins.ran = [*getattr(builtins, 'ran', []), __name__]\n"
+    names = ("sitecustomize", "usercustomize", "lookups", "core/__init__", "runner/__init__", "encodings/__init__")
+    entry = ("lookups-1.0.dist-info/entry_points.txt", "[console_scripts]\njson=lookups:main\n[pytest11]\nx=lookups\n")
+    wheel(house, "lookups", files={f"{name}.py": marked for name in names}, extra=[entry])
+    layer = prepare("lookups")
+    snippet = """
+import builtins, pickle
+class Told:
+    def __reduce__(self): return (__import__, ("lookups",))
+def main(order):
+    before = list(getattr(builtins, 'ran', []))
+    pickle.loads(pickle.dumps(Told()))
+    return [before, builtins.ran]
+"""
+    with closing(JailSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE)) as sandbox:
+        for _ in range(2):  # the second box of the same zygote starts as clean as the first
+            given = order(tmp_path / os.urandom(4).hex(), snippet, layer=layer)
+            assert result(sandbox.run(given, killed=never)) == [[], ["lookups"]]
 
 
 def test_a_refused_installation_leaves_nothing(prepare, house, tmp_path):

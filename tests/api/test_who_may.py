@@ -1,5 +1,6 @@
 """Who may call, from where, and what each scope sees."""
 
+import hmac
 import time
 
 import pytest
@@ -45,6 +46,33 @@ class TestTokens:
         assert access.holder(token) is not None
         clock.move(86401)
         assert access.holder(token) is None
+
+    def test_no_answer_tells_what_is_wrong_with_a_token(self, rig: ApiRig):
+        """Unknown, revoked, expired, or known with another secret: the same words, so nobody learns which ids exist."""
+        known, revoked, expired = rig.token("reader"), rig.token("reader"), ""
+        rig.context.access.revoke(revoked.split("_")[1])
+        _, expired = rig.context.access.new("a", Scope.READER, tenant=None, days=-1)
+        wrong = [revoked, expired, known[:-1], known[:-8] + "x" * 8, f"ade_0123456789_{known.split('_', 2)[2]}", "x"]
+        answers = {(a.status_code, a.text) for a in (rig.from_afar(token).get("/jobs") for token in wrong)}
+        assert [status for status, _ in answers] == [401]
+
+    def test_every_token_is_compared_by_a_digest_in_constant_time(self, tmp_path, monkeypatch):
+        access = Access(FolderStore(tmp_path), SystemClock())
+        grant, token = access.new("a", Scope.READER, tenant=None)
+        compared = []
+        compare = hmac.compare_digest
+        monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((len(a), len(b))) or compare(a, b))
+        tokens = ["", "ade", "ade_x_y", token[:-1], token, f"ade_{grant.id}_\ud800", "x" * 10_000]
+        assert [access.holder(t) is not None for t in tokens] == [t == token for t in tokens]
+        assert compared == [(64, 64)] * len(tokens)
+
+    def test_a_job_of_another_tenant_is_answered_as_one_that_never_was(self, rig: ApiRig):
+        job_id = rig.job("a1").job_id
+        other = rig.from_afar(rig.token("sender", tenant="globex"))
+        for path in ("", "/artifact", "/output", "/logs", "/files", "/result.zip"):
+            theirs, none = other.get(f"/jobs/{job_id}{path}"), other.get(f"/jobs/{job_id[:-1]}0{path}")
+            assert theirs.status_code == none.status_code == 404
+            assert theirs.text.replace(job_id, "") == none.text.replace(f"{job_id[:-1]}0", "")
 
     def test_two_who_add_at_once_both_get_their_token(self, tmp_path):
         store = FolderStore(tmp_path)

@@ -175,6 +175,26 @@ def test_in_threads_of_their_own_deliveries_clear_their_rows(world, hook):
     assert world.jobs()[0].notices == ()
 
 
+@contextlib.contextmanager
+def answering(head: bytes, more: bytes = b""):
+    """A server that answers each call with these bytes, the last of them without end; its origin, and the calls."""
+    calls = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    taken, _ = server.accept()
+                    with contextlib.suppress(OSError), taken:
+                        calls.append(taken.recv(65536))
+                        taken.sendall(head)
+                        while more:
+                            taken.sendall(more)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", calls
+
+
 def deliveries(hook, allow="", **more):
     return Deliveries(allow or hook.origin, SECRET, now=lambda: NINE, **more)
 
@@ -229,6 +249,34 @@ class TestSending:
             origin = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
             with pytest.raises(NotDelivered):
                 Deliveries(origin, SECRET, now=lambda: NINE, seconds=0.3).send(f"{origin}/", "i", "failed", b"{}")
+
+    @pytest.mark.parametrize("to", ["{inner}/", "//{host}/", "file:///etc/passwd", "/again", "http://169.254.169.254/"])
+    def test_no_redirect_is_followed_wherever_it_leads(self, hook, to):
+        inner = to.format(inner=hook.origin, host=hook.origin.removeprefix("http://"))
+        for status in (301, 302, 303, 307, 308):
+            head = f"HTTP/1.1 {status} Moved\r\nLocation: {inner}\r\nContent-Length: 0\r\n\r\n"
+            with answering(head.encode()) as (origin, calls), pytest.raises(NotDelivered, match=str(status)):
+                Deliveries(origin, SECRET, now=lambda: NINE).send(f"{origin}/", "i", "failed", b"{}")
+            assert (len(calls), hook.got) == (1, [])
+
+    @pytest.mark.parametrize(
+        ("head", "more"),
+        [
+            (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+            (b"HTTP/1.1 200 ", b"x" * 9000),
+            (b"HTTP/1.1 200 OK\r\n", b"x: " + b"y" * 9000 + b"\r\n"),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n"),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;", b"x" * 9000),
+        ],
+    )
+    def test_an_answer_without_end_is_cut_off(self, head, more):
+        with answering(head, more) as (origin, _), pytest.raises(NotDelivered):
+            Deliveries(origin, SECRET, now=lambda: NINE, seconds=0.3).send(f"{origin}/", "i", "failed", b"{}")
+
+    @pytest.mark.parametrize("words", [b"Content-Encoding: gzip", b"Content-Length: 99999999999999", b"x: y"])
+    def test_of_a_body_without_end_little_is_read(self, words):
+        with answering(b"HTTP/1.1 200 OK\r\n" + words + b"\r\n\r\n", b"\x1f\x8b" * 9000) as (origin, _):
+            assert Deliveries(origin, SECRET, now=lambda: NINE).send(f"{origin}/", "i", "failed", b"{}") is None
 
     def test_nobody_there_is_not_taken(self, hook):
         hook.close()

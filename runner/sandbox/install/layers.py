@@ -23,6 +23,7 @@ MAX_FILES = 50_000
 LEAST_AGE = 3600.0  # a job may use a layer for this long after it requested it
 LIMITS = BoxLimits(wall_seconds=300, cpu_seconds=120, memory_mb=512, file_mb=512)
 _BLOCK = 1024 * 1024
+_LABEL = "layer-"  # and the folder in which the installer works
 
 
 class LayerRefused(AdeError):
@@ -58,9 +59,13 @@ class Layers:
         return path
 
     def collect(self, older_than: float) -> int:
-        """Remove layers not used for this many seconds, and unfinished ones; returns how many."""
+        """Remove layers not used for this many seconds, and unfinished ones; returns how many.
+
+        An installer whose folder is gone ends.
+        """
         if not self._cache.is_dir():
             return 0
+        self._sandbox.reap(lambda label: (self._cache / label.removeprefix(_LABEL)).is_dir())
         before = time.time() - max(older_than, LEAST_AGE)
         count = 0
         for path in sorted(self._cache.iterdir()):
@@ -93,7 +98,7 @@ class Layers:
             (work / "box" / "in").mkdir(parents=True)
             (work / "box" / "in" / "0").write_bytes(text)
             order = BoxOrder(
-                label=f"layer-{work.name}",
+                label=f"{_LABEL}{work.name}",
                 tenant=tenant,
                 scratch=work / "box",
                 job=Order(

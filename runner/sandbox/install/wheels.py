@@ -213,11 +213,11 @@ def members(wheel: Wheel) -> Iterator[tuple[str, zipfile.ZipInfo, zipfile.ZipFil
 def _target(name: str) -> str | None:
     top, _, rest = name.partition("/")
     if top.endswith(".data"):
-        kind, _, rest = rest.partition("/")
-        return rest if kind in {"purelib", "platlib"} and rest else None
-    if "/" not in name and name.endswith(".pth"):
-        return None
-    return name
+        kind, _, name = rest.partition("/")
+        if kind not in {"purelib", "platlib"}:
+            return None
+    path_file = "/" not in name and name.endswith(".pth")
+    return None if path_file else name or None
 
 
 def _allows(requirement: Requirement, version: Version) -> bool:

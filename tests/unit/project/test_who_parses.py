@@ -25,6 +25,7 @@ LISTED = {
     "runner/profiles.py:_object_of": OURS + "the head of a profile, a short line",
     "runner/staging.py:indexed": "memories that were validated; large ones apart",
     "runner/sandbox/claims.py:parse_line": "a line of at most 64 KiB; depth and digits are bounded",
+    "runner/sandbox/docker.py:_described": "the engine's answer about itself or our own image",
     "runner/sandbox/process.py:_start_box": OURS + "its own starter",
     "runner/sandbox/registry.py:Registry.reap": OURS + "its own list of boxes",
     "runner/sandbox/session.py:Watch._control_data": OURS + "the box's keeper, a bounded line",

@@ -1,30 +1,40 @@
 """The `docker` driver: its command line is checked here; the run itself only where an engine answers."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 
 from core.errors import SandboxUnavailable
 from core.verdicts import Verdict
+from runner.sandbox import session
 from runner.sandbox.docker import IMAGE, DockerSandbox, container_name
 from tests.abuse.boxes import ENGINE, never, order, result
 
+INFO = '{"ServerVersion": "28.0", "MemoryLimit": true, "PidsLimit": true, "SecurityOptions": ["name=seccomp,profile=builtin"]}'
 FAKE = """#!{python}
 import json, os, subprocess, sys
 args = sys.argv[1:]
 with open({log!r}, "a") as log:
     log.write(json.dumps(args) + "\\n")
-if args[0] == "version": print("28.0")
-elif args[0] == "image": print("sha256:1")
+if args[0] == "info": print(os.environ.get("FAKE_INFO", '{info}'))
+elif args[0] == "image": print(json.dumps({{"Config": {{"Volumes": {{"/var/lib/ade": {{}}, "/tmp": {{}}}}}}}}) if "{{{{json .}}}}" in args else "sha256:1")
 elif args[0] == "inspect": print(os.environ.get("FAKE_INSPECT", "false"))
 elif args[0] == "ps": print("c1 gone-1\\nc2 mine-1")
 elif args[0] == "run":
     mounts = dict(reversed(a.removeprefix("type=bind,src=").removesuffix(",readonly").split(",dst=")) for a in args if a.startswith("type=bind"))
     at = args.index("-c")
     script, rest = args[at + 1], args[at + 3:]
+    if "FAKE_STALLED" in os.environ:
+        import time
+        time.sleep(600)  # the engine does not answer
+    script = script.replace("env -i ", "env -i PYTHONPATH={root} ")
+    os.environ["HTTPS_PROXY"] = "http://user:password@proxy.example"
     order = json.load(open(mounts["/job/order.json"]))
     for target, source in mounts.items():
         script = script.replace(target, source)
@@ -33,7 +43,6 @@ elif args[0] == "run":
     json.dump(order, open(mounts["/job/order.json"], "w"))
     rest[0] = sys.executable
     rest[rest.index("-I")] = "-s"
-    os.environ["PYTHONPATH"] = {root!r}
     sys.exit(subprocess.run(["/bin/sh", "-c", script, "box", *rest]).returncode % 256)
 """
 
@@ -44,15 +53,15 @@ def docker(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     log = tmp_path / "docker.log"
-    (folder / "docker").write_text(FAKE.format(python=sys.executable, log=str(log), root=str(ENGINE.root)))
+    (folder / "docker").write_text(FAKE.format(python=sys.executable, log=str(log), root=str(ENGINE.root), info=INFO))
     (folder / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return log
 
 
 @pytest.fixture
-def sandbox():
-    return DockerSandbox(min_level="confined", engine=ENGINE)
+def sandbox(tmp_path):
+    return DockerSandbox(run_dir=tmp_path / "run", min_level="confined", engine=ENGINE)
 
 
 def after(args, option):
@@ -90,7 +99,7 @@ def test_a_job_that_may_use_the_network_gets_one(sandbox, tmp_path):
 def test_a_container_carries_the_label_of_its_box(sandbox, tmp_path):
     given = order(tmp_path, "pass", label="acme-members-1-2")
     args = sandbox.command(given)
-    assert after(args, "--label") == ["ade.box=acme-members-1-2"]
+    assert after(args, "--label") == ["ade.box=acme-members-1-2", ANY]
     assert after(args, "--name") == [container_name("acme-members-1-2")]
 
 
@@ -99,7 +108,7 @@ def test_a_box_runs_to_its_end_and_its_container_is_removed(docker, sandbox, tmp
     report = sandbox.run(given, killed=never)
     assert result(report) == "id"
     assert report.log.read_text() == "hello\n"
-    assert f'["rm", "--force", "{container_name(given.label)}"]' in docker.read_text()
+    assert f'["rm", "--force", "--volumes", "{container_name(given.label)}"]' in docker.read_text()
 
 
 def test_a_killed_container_is_judged_by_what_the_engine_says_of_it(docker, sandbox, tmp_path, monkeypatch):
@@ -115,7 +124,54 @@ def test_a_command_that_could_make_no_container_is_our_fault(docker, sandbox, tm
 
 def test_reap_removes_containers_whose_runner_is_gone(docker, sandbox):
     assert sandbox.reap(lambda label: label == "mine-1") == 1
-    assert '["rm", "--force", "c1"]' in docker.read_text()
+    assert '["rm", "--force", "--volumes", "c1"]' in docker.read_text()
+
+
+def test_boxes_of_another_run_folder_are_not_reaped(docker, sandbox, tmp_path):
+    """Another deployment, `ade try` and installers of layers use the same engine, and their labels are no jobs here."""
+    sandbox.reap(lambda _: True)
+    other = DockerSandbox(run_dir=tmp_path / "run" / "install", min_level="confined", engine=ENGINE)
+    (asked,) = [json.loads(line) for line in docker.read_text().splitlines() if json.loads(line)[0] == "ps"]
+    (wanted,) = after(asked, "--filter")
+    labels = [after(box.command(order(tmp_path, "pass")), "--label") for box in (sandbox, other)]
+    assert [wanted.removeprefix("label=") in given for given in labels] == [True, False]
+
+
+def test_volumes_that_the_image_declares_cannot_be_written(docker, sandbox, tmp_path):
+    """Our own image has two, and `--read-only` does not cover them."""
+    covered = dict(given.split(":", 1) for given in after(sandbox.command(order(tmp_path, "pass")), "--tmpfs"))
+    assert covered.keys() == {"/tmp", "/var/lib/ade"}
+    assert all("ro" in options.split(",") for options in covered.values())
+
+
+def test_a_box_sees_no_variable_of_image_or_client(docker, sandbox, tmp_path):
+    """The client adds its proxies, passwords included."""
+    report = sandbox.run(order(tmp_path, "import os\ndef main(order): return sorted(os.environ)"), killed=never)
+    assert set(result(report)) <= {"PATH", "LANG", "TZ", "HOME", "PYTHONPATH", "PWD", "LC_CTYPE", "SHLVL", "_"}
+
+
+def test_an_engine_that_stalls_holds_no_box_beyond_its_time(docker, sandbox, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_STALLED", "1")
+    monkeypatch.setattr(session, "GRACE", 0.2)
+    given = order(tmp_path, "pass")
+    report = sandbox.run(replace(given, limits=replace(given.limits, wall_seconds=1)), killed=never)
+    assert report.verdict is Verdict.WALL_CLOCK
+
+
+@pytest.mark.parametrize(
+    ("change", "level"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=unconfined"]}, "limits"),
+        ({"SecurityOptions": ["name=apparmor"]}, "limits"),
+        ({"MemoryLimit": False}, "none"),
+        ({"PidsLimit": False}, "none"),
+        ({}, "isolated"),
+    ],
+)
+def test_the_level_is_what_the_engine_can_keep(docker, sandbox, monkeypatch, change, level):
+    """An engine without control groups (rootless, undelegated) takes the limits and ignores them."""
+    monkeypatch.setenv("FAKE_INFO", json.dumps(json.loads(INFO) | change))
+    assert sandbox.isolation().level == level
 
 
 def test_without_an_engine_it_says_what_to_do(sandbox, tmp_path, monkeypatch):
@@ -128,6 +184,6 @@ def test_the_driver_runs_a_real_container_where_there_is_an_engine(tmp_path):
     docker = shutil.which("docker")
     if not docker or subprocess.run([docker, "image", "inspect", IMAGE], capture_output=True, check=False).returncode:
         pytest.skip(f"no docker engine with the image {IMAGE}")
-    sandbox = DockerSandbox(min_level="confined")
+    sandbox = DockerSandbox(run_dir=tmp_path / "run", min_level="confined")
     given = order(tmp_path, "pass", outputs=("normalized.xlsx", "artifact.json", "report.html"))
     assert sandbox.run(given, killed=never).verdict in {Verdict.OK, Verdict.INPUT_UNREADABLE, Verdict.CONFIG_REFUSED}
