@@ -7,7 +7,7 @@ from typing import Any, Final
 from runner.engine.common import a1
 from runner.engine.common.findings import Findings
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
-from runner.engine.corrections.corrected import Mending
+from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers
 from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.mapping.evidence import listed
@@ -42,10 +42,10 @@ class Artifact:
         tables: list[MappedTable],
         columns: list[OutColumn],
         findings: Findings,
-        mending: Mending | None = None,
+        corrections: Corrections | None = None,
     ) -> None:
         self._order = order
-        self._mending = mending
+        self._corrections = corrections
         self._package = package
         self._sources = sources
         self._tables = {t.source.id: t for t in tables}
@@ -81,8 +81,8 @@ class Artifact:
                 if room >= 0:
                     found += [one for one in self._shapes(table, source, answers) if one not in found]
         sender = {} if self._order.sender is None else {"sender": self._order.sender}
-        said = [] if self._redact else answers.applied(self._tables)
-        return {**sender, "tables": found[:_SHAPES], **({"answers": said} if said else {})}
+        decided = [] if self._redact else answers.applied(self._tables)
+        return {**sender, "tables": found[:_SHAPES], **({"answers": decided} if decided else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
         place, rows = table.place, table.table.header_rows
@@ -185,7 +185,7 @@ class Artifact:
             "output": self._output(),
             "pass_history": self._passes(times),
             "summary": summary,
-            **({"mends": self._mending.as_dict()} if self._mending else {}),
+            **({"mends": self._corrections.as_dict()} if self._corrections else {}),
             **({"profile": self.profile} if self.profile else {}),
             **({"drift": self.drift} if self.drift else {}),
         }
@@ -312,8 +312,8 @@ class Artifact:
     def _validation(self) -> Json:
         found = self._findings
         return {
-            "findings": [f.as_dict() for f in found.kept],
-            "kept": len(found.kept),
+            "findings": [f.as_dict() for f in found.listed],
+            "kept": len(found.listed),
             "total": sum(found.totals.values()),
             "by_severity": found.by_severity(),
             "by_code": found.by_code(),

@@ -560,7 +560,7 @@ class Order:
         if previous is not None:
             del previous["version"]  # the newest counts, whatever its version
         refused = [{"key": key, "why": why} for key, why in self.refused.items()]
-        told: Json = {
+        known: Json = {
             "decision": None if self.decision is None else self.decision.encode(),
             "review": "accept" if self.accept else None,
             "sender": self.sender,
@@ -569,7 +569,7 @@ class Order:
             "refused": refused or None,
             "previous": previous,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in known.items() if value is not None}
 
     @classmethod
     def decode(cls, raw: object) -> Self:

@@ -26,9 +26,9 @@ from runner.engine.contract import (
     PassProgress,
     VerifyOrder,
 )
-from runner.engine.corrections.corrected import Mending
+from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers, Asking
-from runner.engine.deciding.selection import TableDoubt, keep_named, select
+from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -65,8 +65,8 @@ from runner.engine.transforming.stream import Pipeline, TableStream, Times
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
 
-SAID: Final = 0  # the final event was written, whatever it says
-UNSAID: Final = 70
+REPORTED: Final = 0  # the final event was written, whatever it says
+UNREPORTED: Final = 70
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
 _FILES: Final = 10  # inputs without rows that a message names
@@ -79,14 +79,14 @@ def run(order: Json, channel: TextIO | None, *, folder: Path | None = None) -> i
     try:
         return _run(order, channel, folder or Path.cwd())
     except Exception:  # noqa: BLE001  # the channel itself is gone; the exit code is all that is left
-        return UNSAID
+        return UNREPORTED
 
 
 def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
     voice = EventWriter(channel)
     if "verify" in raw:
         voice.write(_guarded(lambda: _verify(read_verify_order(raw, folder))))
-        return SAID
+        return REPORTED
     asked: list[VerifyOrder] = []
     end = _guarded(lambda: _work(raw, voice, folder, asked))
     code = None if end.error is None else end.error.code
@@ -95,7 +95,7 @@ def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
     voice.write(end)
     sys.stdout.flush()
     sys.stderr.flush()
-    return SAID
+    return REPORTED
 
 
 def _guarded(act: Callable[[], FinalEvent]) -> FinalEvent:
@@ -145,9 +145,9 @@ class EngineJob:
         self.lookups = Lookups(order.auxiliary, self.findings)
         self.options = JobOptions.parse(order.manifest)
         self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
-        self.mending = Mending(self.findings)
+        self.corrections = Corrections(self.findings)
         self.before: ProfileDocument | None = None  # the profile of the sender's last drop
-        self.compared: tuple[drift.KeptProfile, bool] | None = None  # the same, and whether of the same kind of file
+        self.compared: tuple[drift.EarlierProfile, bool] | None = None  # the same, and whether of the same kind of file
         self.column_changes: ColumnChanges | None = None  # from it to this drop; a review may ask about them
         self.reading, self.mapping, self.output = self.options.reading, self.options.mapping, self.options.output
         memories = order.memories
@@ -195,7 +195,7 @@ class EngineJob:
             self._ask(asking, sources, tables, fields)
             self._stop_unmapped(package, sources, tables, fields)
         self._compare_columns(package, sources, tables, fields)
-        self._settle(sources, tables, fields)
+        self._decide_conventions(sources, tables, fields)
         self._ask(asking, sources, tables, fields)
         self.answers.report(self.findings)
         columns, plans = lay_out(
@@ -214,7 +214,7 @@ class EngineJob:
             tables=tables,
             columns=columns,
             findings=self.findings,
-            mending=self.mending,
+            corrections=self.corrections,
         )
         filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
         if empty and fields and not filled:
@@ -242,12 +242,12 @@ class EngineJob:
                 EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/reference/engine-order.md"
             )
         for file in self.order.corrections:
-            self.mending.read(file)
+            self.corrections.read(file)
         for name in self.order.lost:
-            self.mending.lost(name)
+            self.corrections.lost(name)
         for key, why in self.order.refused.items():
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
-        sources = [SurveyedInput(f, self.reading, self.mending if self.order.corrections else None) for f in files]
+        sources = [SurveyedInput(f, self.reading, self.corrections if self.order.corrections else None) for f in files]
         room = Room()
         names = NamedHeadings(fields, self.learnt.headers.names())
         for n, source in enumerate(sources):
@@ -265,11 +265,11 @@ class EngineJob:
                 what = f"{source.file.name}: {source.why_empty()}"
                 self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
         if self.order.corrections:
-            self.mending.report()
+            self.corrections.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
         if self.reading.tables:
-            keep_named([t for source in sources for t in source.tables], self.reading.tables, self.findings)
+            skip_unnamed([t for source in sources for t in source.tables], self.reading.tables, self.findings)
         self.times.spend("structure", clock)
         return sources
 
@@ -327,11 +327,11 @@ class EngineJob:
     def _asked_for(self, table: MappedTable) -> bool | None:
         """What somebody said about whether a table is to be used; None if nobody did."""
         place = table.source.place
-        said = self.answers.uses(place.table)
-        if said is None and self.answers.skips(place.input, place.sheet) is False:
-            said = True
-        told = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
-        return said if said is not None else (True if told or place.sheet in self.reading.sheets else None)
+        answer = self.answers.uses(place.table)
+        if answer is None and self.answers.skips(place.input, place.sheet) is False:
+            answer = True
+        is_known = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
+        return answer if answer is not None else (True if is_known or place.sheet in self.reading.sheets else None)
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
@@ -347,7 +347,7 @@ class EngineJob:
             questions = [*asking.tables(self.doubts), *questions]
         if supposed := asking.supposed(questions, tables):
             guessed = Findings()
-            self._decide(sources, supposed, fields, guessed)
+            self._decide_each(sources, supposed, fields, guessed)
             questions += asking.ahead(supposed, tables, guessed.readings)
         changes = self.column_changes if self.options.on_drift == "review" and not self.order.corrections else None
         if changes is not None and drift.differs(changes):
@@ -390,11 +390,11 @@ class EngineJob:
         previous = self.order.previous
         if previous is None:
             return
-        kept = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
-        if any(one.job == self.order.job.job_id for one in kept):
+        profiles = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
+        if any(one.job == self.order.job.job_id for one in profiles):
             return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
-        chosen = drift.most_like(kept, now)
+        chosen = drift.most_like(profiles, now)
         if chosen is None:
             what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
             self.findings.add("drift_unknown", "info", what, rule="drift")
@@ -429,8 +429,8 @@ class EngineJob:
             what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
             self.findings.add("drift_rows", "info", what, rule="drift")
         for one in values:
-            said = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
-            what = f"the {said[one['what']]} of {one['header']} differ from those of the sender's last drop"
+            nouns = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
+            what = f"the {nouns[one['what']]} of {one['header']} differ from those of the sender's last drop"
             self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
 
     def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
@@ -517,20 +517,20 @@ class EngineJob:
             for books in () if known else source.books.values():
                 books.report(self.findings)
 
-    def _settle(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
+    def _decide_conventions(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Decide the conventions of each column (decimal sign, date order) before any is transformed."""
         clock = perf_counter()
-        self._decide(sources, tables, fields, self.findings)
+        self._decide_each(sources, tables, fields, self.findings)
         scales.report(tables, fields, self.findings)
         self.times.spend("mapping", clock)
 
-    def _decide(
+    def _decide_each(
         self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field], findings: Findings
     ) -> None:
         for source in sources:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, findings, settled=self.answers.settle)
+                conventions.decide(source, mine, fields, findings, override=self.answers.override)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
         for column in columns:
@@ -653,7 +653,7 @@ class EngineJob:
             for group in strands(tables):
                 for table, rows in chunks(group):
                     table.hidden.add(rows.hidden)
-                    table.taken.add(rows.numbers)
+                    table.data_rows.add(rows.numbers)
                     if table.id not in streams or not rows.numbers:
                         continue
                     streams[table.id].feed(rows)

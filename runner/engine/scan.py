@@ -54,8 +54,8 @@ def _sheets(path: str | Path) -> dict[str, object]:
 
 
 def _tables(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
-    given = {"role": "primary", "name": Path(path).name, "path": str(Path(path).absolute())}
-    asked = {"order": 1, **order, "inputs": [given, *order.get("inputs", ())], "outputs": {}}
+    source = {"role": "primary", "name": Path(path).name, "path": str(Path(path).absolute())}
+    asked = {"order": 1, **order, "inputs": [source, *order.get("inputs", ())], "outputs": {}}
     tables = EngineJob(read_order(asked, Path.cwd()), EventWriter(None)).map_only()
     return {"tables": [_table(table) for table in tables]}
 

@@ -206,7 +206,7 @@ def open_outputs(folder: Path, names: Iterable[str]) -> dict[str, int]:
 
 def collect(folder: Path, names: Iterable[str], limit_mb: int) -> tuple[dict[str, Path], str | None]:
     """The non-empty outputs, and a problem with one of them, if any."""
-    kept: dict[str, Path] = {}
+    collected: dict[str, Path] = {}
     for name in names:
         path = folder / plain_name(name)
         try:
@@ -224,8 +224,8 @@ def collect(folder: Path, names: Iterable[str], limit_mb: int) -> tuple[dict[str
         if found.st_size > limit_mb * MIB:
             return {}, f"output {name} is larger than {limit_mb} MiB"
         if found.st_size:
-            kept[name] = path
-    return kept, None
+            collected[name] = path
+    return collected, None
 
 
 def at_limit(folder: Path, names: Iterable[str], limit_mb: int) -> str | None:

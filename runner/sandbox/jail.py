@@ -77,14 +77,14 @@ class Build:
         return self.namespaces == "bubblewrap"
 
     @property
-    def kept(self) -> bool:
+    def can_have_warden(self) -> bool:
         """Whether the first process can be a warden that outlives the engine: nothing in its namespace can touch it."""
         return self.namespaces == "own"
 
     @property
     def verifies(self) -> bool:
         """Whether the warden may verify: no engine can signal, trace or write to it, and it sees them all end."""
-        return self.kept and self.seccomp
+        return self.can_have_warden and self.seccomp
 
     @property
     def box_root(self) -> str | None:
@@ -237,7 +237,9 @@ class Jailer:
                 limits = order.limits
                 group = stack.enter_context(
                     self.cgroups.group(
-                        order.label, memory_mb=limits.memory_mb, processes=limits.processes + self._kept(session)
+                        order.label,
+                        memory_mb=limits.memory_mb,
+                        processes=limits.processes + self._needs_warden(session),
                     )
                 )
             box = self._box(stack, session, isolation, canary)
@@ -254,14 +256,14 @@ class Jailer:
             # A canary is not a job: a janitor must not find it.
             with nullcontext() if canary is not None else self._registry.entry(order.label, box.pid):
                 box.go()
-                control = box.gate if box.kept else box.report
+                control = box.gate if box.has_warden else box.report
                 watched = session.watch(control, killed=killed, kill=box.kill, on_event=on_event, pid=box.pids[-1])
-                if box.kept and watched.report is None:  # the warden was killed, and the box with it
+                if box.has_warden and watched.report is None:  # the warden was killed, and the box with it
                     left = box.leave(GRACE)
                     watched.report = None if left is None else KeeperReport.decode(left)
                     return session.report(watched, kernel())
                 report = session.report(watched, kernel())
-                if not box.kept:
+                if not box.has_warden:
                     return report
                 if not session.wants_verification(report):
                     box.leave(GRACE)
@@ -319,8 +321,8 @@ class Jailer:
         shown = self.build.shown(order)
         request: BoxRequest = {
             "targets": targets,
-            "divided": self._kept(session),
-            "kept": len(session.kept),
+            "divided": self._needs_warden(session),
+            "warden_fds": len(session.warden_fds),
             "warden": session.verification_limits,
             "channel": CHANNEL,
             "limits": session.limits,
@@ -331,14 +333,14 @@ class Jailer:
         }
         order_fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            handed = [order_fd, *(session.fds[target] for target in targets), *session.kept]
-            return zygote.start(request, handed, processes=1 + self._kept(session))
+            handed = [order_fd, *(session.fds[target] for target in targets), *session.warden_fds]
+            return zygote.start(request, handed, processes=1 + self._needs_warden(session))
         finally:
             os.close(order_fd)
 
-    def _kept(self, session: Session) -> bool:
+    def _needs_warden(self, session: Session) -> bool:
         """Whether the box gets a warden: without rules it needs none."""
-        return self.build.kept and not session.engine_verifies
+        return self.build.can_have_warden and not session.engine_verifies
 
     def _check_lockdown(self, box: Box, *, network: bool) -> None:
         """Refuse a box that is not locked down according to the kernel, whatever it claims itself."""

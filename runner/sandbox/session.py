@@ -282,7 +282,7 @@ class Watch:
         poll.register(self._control, select.POLLIN)
         for fd in self._fds:
             poll.register(fd, select.POLLIN)
-        give_up: float | None = None
+        abandon_at: float | None = None
         before = time.monotonic()
         try:
             while not self._over:
@@ -290,17 +290,17 @@ class Watch:
                 if now - before > STILL:
                     deadline += now - before
                 before = now
-                if give_up is None:
+                if abandon_at is None:
                     why = self._reason_to_kill(now, deadline, killed)
                     if why is not None:
                         self._result.killed_as = why
-                        give_up = now + GRACE
+                        abandon_at = now + GRACE
                         kill()
-                elif now > give_up:
+                elif now > abandon_at:
                     break
-                left = deadline - now if give_up is None else give_up - now
+                left = deadline - now if abandon_at is None else abandon_at - now
                 for fd, _ in poll.poll(max(1.0, min(TICK, left) * 1000)):
-                    if not self._take(fd):
+                    if not self._receive(fd):
                         poll.unregister(fd)
             self._drain()
         finally:
@@ -322,7 +322,7 @@ class Watch:
             return why
         return Verdict.WALL_CLOCK if now >= deadline else self._excess.seen(now)
 
-    def _take(self, fd: int) -> bool:
+    def _receive(self, fd: int) -> bool:
         """Read once from a ready descriptor; returns whether more may come."""
         if fd not in self._fds:
             return self._control_data()
@@ -358,9 +358,9 @@ class Watch:
 
     def _drain(self) -> None:
         """Read what the dead box left in the pipes."""
-        for fd, take in self._fds.items():
+        for fd, receive in self._fds.items():
             while data := read_ready(fd):
-                take(data)
+                receive(data)
         try:
             self.channel.close()
         except ChannelViolation as violation:
@@ -444,7 +444,7 @@ class Session:
         self.order = order
         self.engine_verifies = engine and order.verification is not None and _no_code(order)
         self._verification = order.verification if warden or self.engine_verifies else None
-        self.kept: list[int] = []  # descriptors for a verifying warden: its order, its outputs, and what it reads
+        self.warden_fds: list[int] = []  # descriptors for a verifying warden: its order, its outputs, and what it reads
         self._stack = ExitStack()
         self._out = order.scratch / "out"
         self._started = self._begun = time.monotonic()
@@ -546,7 +546,7 @@ class Session:
         return self._verification is not None and (report.verdict is Verdict.OK or report.verdict in EXPLAINED)
 
     def order_verification(self, isolation: Isolation, report: BoxReport, *, first: int) -> None:
-        """Write the order to verify; `first`: the box's descriptor of the first of `kept`."""
+        """Write the order to verify; `first`: the box's descriptor of the first of `warden_fds`."""
         names = [*self._asked.outputs, *self.order.outputs]
         places = {name: first + 1 + index for index, name in enumerate(names)}
         order = self._verification_order(isolation, places, report.outputs, report.verdict)
@@ -568,7 +568,7 @@ class Session:
         watch = Watch(
             control=control,
             channel_fd=channel_fd,
-            excess=Excess(pid, self.kept[1 : 1 + len(asked.outputs)], asked.limits),
+            excess=Excess(pid, self.warden_fds[1 : 1 + len(asked.outputs)], asked.limits),
         )
         deadline = max(self._started + self.order.limits.wall_seconds, now + asked.least_seconds)
         watched = watch.until_over(deadline=deadline, killed=killed, kill=kill)
@@ -600,11 +600,11 @@ class Session:
         """Open its outputs, and read-only descriptors of what it verifies."""
         order = self.order.scratch / VERIFY_ORDER
         write_order(order, {})
-        self.kept.append(os.open(order, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-        self.kept += claims.open_outputs(self._out, asked.outputs).values()
+        self.warden_fds.append(os.open(order, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        self.warden_fds += claims.open_outputs(self._out, asked.outputs).values()
         for name in self.order.outputs:
-            self.kept.append(os.open(self._out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-        self._stack.callback(claims.close_all, self.kept)
+            self.warden_fds.append(os.open(self._out / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        self._stack.callback(claims.close_all, self.warden_fds)
 
     def _report(
         self, order: BoxOrder, watched: Watched, kernel: Kernel, started: float, *, spent: float = 0.0
@@ -656,13 +656,13 @@ def _no_code(order: BoxOrder) -> bool:
     return order.trusted and order.layer is None and not _has_config(order)
 
 
-def _limits(given: BoxLimits) -> KernelLimits:
+def _limits(limits: BoxLimits) -> KernelLimits:
     return {
-        "cpu_seconds": given.cpu_seconds,
-        "memory_mb": given.memory_mb,
-        "file_mb": given.file_mb,
-        "open_files": given.open_files,
-        "processes": given.processes,
+        "cpu_seconds": limits.cpu_seconds,
+        "memory_mb": limits.memory_mb,
+        "file_mb": limits.file_mb,
+        "open_files": limits.open_files,
+        "processes": limits.processes,
     }
 
 

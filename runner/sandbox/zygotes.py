@@ -60,14 +60,14 @@ class Box:
         return self.pids[0]
 
     @property
-    def kept(self) -> bool:
+    def has_warden(self) -> bool:
         """Whether it has a warden that waits for the engine to end."""
         return len(self.pids) > 1
 
     def go(self) -> None:
         for _ in self.pids:
             self.gate.send(GO)
-        if not self.kept:
+        if not self.has_warden:
             self.gate.close()
 
     def verify(self) -> int:

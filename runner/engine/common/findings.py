@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from runner.engine.common import a1
 from runner.engine.contract import Json
 
-KEPT_PER_CODE: Final = 1000
+LISTED_PER_CODE: Final = 1000
 SEVERITIES: Final = ("error", "warning", "info")
 
 
@@ -70,7 +70,7 @@ class ChosenReading(NamedTuple):
 
     def as_dict(self) -> Json:
         place = self.place
-        said = {
+        parts = {
             "kind": self.kind,
             "chosen": self.chosen,
             "evidence": dict(self.evidence),
@@ -83,17 +83,17 @@ class ChosenReading(NamedTuple):
             "field": self.field,
             "settle": self.settle,
         }
-        return {k: v for k, v in said.items() if v is not None}
+        return {k: v for k, v in parts.items() if v is not None}
 
 
 class Findings:
     """Keeps the first findings of each code and counts them all."""
 
-    def __init__(self, kept_per_code: int = KEPT_PER_CODE) -> None:
-        self.kept: list[Finding] = []
+    def __init__(self, listed_per_code: int = LISTED_PER_CODE) -> None:
+        self.listed: list[Finding] = []
         self.totals: dict[tuple[str, str, str | None], int] = {}
         self._per_code: dict[str, int] = {}
-        self._cap = kept_per_code
+        self._cap = listed_per_code
         self.readings: list[ChosenReading] = []
 
     def add(
@@ -117,7 +117,7 @@ class Findings:
         seen = self._per_code.get(code, 0)
         if seen < self._cap:
             self._per_code[code] = seen + 1
-            self.kept.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
+            self.listed.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
 
     def chose(
         self,

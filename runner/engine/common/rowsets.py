@@ -99,10 +99,10 @@ def _joined(runs: Sequence[Run]) -> Iterator[Run]:
     yield first, last
 
 
-def _left(rows: RowSet, taken: RowSet) -> Iterator[Run]:
+def _left(rows: RowSet, others: RowSet) -> Iterator[Run]:
     for first, last in rows:
         at = first
-        for start, end in taken.within(first, last):
+        for start, end in others.within(first, last):
             if start > at:
                 yield at, start - 1
             at = end + 1

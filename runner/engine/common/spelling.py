@@ -14,7 +14,7 @@ _PLAIN_LETTERS: Final = str.maketrans(
     {"ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "Æ": "AE", "\u0131": "i", "đ": "d", "œ": "oe"}
 )
 # Letters of other scripts that look like Latin ones: read as such in words that have Latin letters as well.
-_LOOK_ALIKES: Final = str.maketrans(
+_LATIN_TWINS: Final = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf",
     "aeopcxyiABEKMHOPCTXABEZHIKMNOPTYXo",
 )
@@ -32,7 +32,7 @@ _UNIT: Final = re.compile(
 
 
 def _in_one_script(word: re.Match[str]) -> str:
-    return word[0] if _LATIN.isdisjoint(word[0]) else word[0].translate(_LOOK_ALIKES)
+    return word[0] if _LATIN.isdisjoint(word[0]) else word[0].translate(_LATIN_TWINS)
 
 
 @lru_cache(maxsize=16384)

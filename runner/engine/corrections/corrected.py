@@ -79,7 +79,7 @@ def claimed(sheet: SpooledSheet, name: str) -> str | None:
     return claims.most_common(1)[0][0] if claims else None  # a cell of the sender's may look like a key, too
 
 
-def mends(file: InputFile, job: str) -> EngineStop:
+def keyed_input(file: InputFile, job: str) -> EngineStop:
     """How the engine asks for the inputs of the job whose rejects a file corrects."""
     return EngineStop(
         EndCode.CORRECTS,
@@ -91,7 +91,7 @@ def mends(file: InputFile, job: str) -> EngineStop:
 
 
 @dataclass(slots=True)
-class MendedRows:
+class SheetCorrections:
     """The rows that corrected files replace in one sheet, each with its corrections from the oldest to the newest."""
 
     rows: dict[int, list["CorrectedRow"]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class MendedRows:
 
 
 @dataclass(slots=True)
-class MendedHeader:
+class CorrectedHeader:
     """The row of a corrected file that names its columns."""
 
     row: int  # in the source; 0: it has no header, and columns are where they were
@@ -162,7 +162,7 @@ class CorrectedFile(NamedTuple):
 
 class CorrectedRow(NamedTuple):
     values: list[Value]
-    headings: MendedHeader
+    headings: CorrectedHeader
 
 
 class KeyedRow(NamedTuple):
@@ -170,15 +170,15 @@ class KeyedRow(NamedTuple):
 
     number: int
     values: list[Value]
-    headings: MendedHeader
+    headings: CorrectedHeader
 
 
-class Mending:
+class Corrections:
     """All corrected rows of a job."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._sheets: dict[tuple[str, int], MendedRows] = {}
+        self._sheets: dict[tuple[str, int], SheetCorrections] = {}
         self._origins: dict[tuple[str, int, int], tuple[FindingPlace, int]] = {}
         self._files = 0
         self.jobs: list[str] = []
@@ -198,16 +198,18 @@ class Mending:
             raise EngineStop(
                 EndCode.ENGINE_ERROR, "a corrected input without its job", remedy="see docs/reference/engine-order.md"
             )
-        given = CorrectedFile(self._files, frozenset(file.corrects.knows), file.corrects.earlier, file.corrects.key)
+        corrected_file = CorrectedFile(
+            self._files, frozenset(file.corrects.knows), file.corrects.earlier, file.corrects.key
+        )
         self._files += 1
         seen: set[tuple[int, int, int]] = set()
         try:
             with open_book(file.path, name=file.hint) as book:
-                given = given._replace(is_text=book.format in _TEXT_FORMATS)
+                corrected_file = corrected_file._replace(is_text=book.format in _TEXT_FORMATS)
                 for sheet in book.sheets:
-                    self._read_sheet(file, given, sheet, seen)
+                    self._read_sheet(file, corrected_file, sheet, seen)
         except InputUnreadable as error:
-            if given.earlier:
+            if corrected_file.earlier:
                 self.lost(file.name)
                 return
             raise EngineStop(
@@ -222,10 +224,12 @@ class Mending:
         what = f"{name} corrected rows of this input before and is gone or was replaced; correct them once more"
         self._findings.add("mend_lost", "warning", what, rule="mending")
 
-    def _read_sheet(self, file: InputFile, given: CorrectedFile, sheet: Sheet, seen: set[tuple[int, int, int]]) -> None:
+    def _read_sheet(
+        self, file: InputFile, corrected_file: CorrectedFile, sheet: Sheet, seen: set[tuple[int, int, int]]
+    ) -> None:
         place = FindingPlace(file.name, sheet.name, "")
-        leave = _ignore if given.earlier else self._leave
-        headings: MendedHeader | None = None
+        leave = _ignore if corrected_file.earlier else self._leave
+        headings: CorrectedHeader | None = None
         early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
         at = -1
         for number, values in rows_of(blocks_of(sheet)):
@@ -238,11 +242,11 @@ class Mending:
             if file.corrects is None or job != file.corrects.job or where[0] >= len(file.corrects.inputs):
                 leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
-                headings = MendedHeader(
-                    where[2], values, _added(values, at), given, place=place, todo=_place_of_todo(values)
+                headings = CorrectedHeader(
+                    where[2], values, _added(values, at), corrected_file, place=place, todo=_place_of_todo(values)
                 )
                 for source, above, held in early:
-                    self._take(source, place, KeyedRow(above, held, headings))
+                    self._add(source, place, KeyedRow(above, held, headings))
                 early = []
             elif kind == "row":
                 if where in seen:
@@ -251,13 +255,13 @@ class Mending:
                 seen.add(where)
                 source = (file.corrects.inputs[where[0]], where[1], where[2])
                 if headings is not None:
-                    self._take(source, place, KeyedRow(number, values, headings))
+                    self._add(source, place, KeyedRow(number, values, headings))
                 elif len(early) < MAX_ROWS:
                     early.append((source, number, values))
         for _, number, _ in early:
             leave(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
-    def _take(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
+    def _add(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
         """Keep a row for the row of the source (input, sheet, row) that its key names."""
         name, sheet, number = source
         file = row.headings.file
@@ -266,16 +270,16 @@ class Mending:
                 what = "is blank except for its key; the row of the first file stays as it was"
                 self._leave(place, row.number, "mend_blank", what, "warning")
             return
-        mended = self._sheets.setdefault((name, sheet), MendedRows())
-        if len(mended.rows) < MAX_ROWS:
-            mended.rows.setdefault(number, []).append(CorrectedRow(row.values, row.headings))
+        corrections = self._sheets.setdefault((name, sheet), SheetCorrections())
+        if len(corrections.rows) < MAX_ROWS:
+            corrections.rows.setdefault(number, []).append(CorrectedRow(row.values, row.headings))
             if not file.earlier:
                 self._origins[source] = (place, row.number)
 
     def of(self, name: str, sheet: Sheet) -> Sheet:
         """The sheet of an input with its corrected rows in place."""
-        mended = self._sheets.get((name, sheet.index))
-        return sheet if mended is None else MendedSheet(sheet, mended, self._findings)
+        corrections = self._sheets.get((name, sheet.index))
+        return sheet if corrections is None else CorrectedSheet(sheet, corrections, self._findings)
 
     def report(self) -> None:
         """Report rows whose key names no row of the input."""
@@ -298,17 +302,17 @@ class Mending:
         self._findings.add(code, severity, f"row {row} {what}{remedy}", place=place, row=row, rule="mending")
 
 
-class MendedSheet:
+class CorrectedSheet:
     """A sheet that streams corrected rows in place of its own."""
 
-    def __init__(self, sheet: Sheet, mended: MendedRows, findings: Findings) -> None:
+    def __init__(self, sheet: Sheet, corrections: SheetCorrections, findings: Findings) -> None:
         self.inner = sheet
         self.name = sheet.name
         self.index = sheet.index
         self.visibility = sheet.visibility
-        self._mended = mended
+        self._corrections = corrections
         self._findings = findings
-        headings = {id(h): h for corrections in mended.rows.values() for _, h in corrections}
+        headings = {id(h): h for rows in corrections.rows.values() for _, h in rows}
         self._named = [h for h in headings.values() if h.row]
         self._has_learnt = False
 
@@ -322,7 +326,7 @@ class MendedSheet:
         return self.inner.remarks() if isinstance(self.inner, Remarking) else []
 
     def blocks(self) -> Iterator[Block]:
-        rows = self._mended.rows
+        rows = self._corrections.rows
         self._learn()
         for block in blocks_of(self.inner):
             self._match(block)
@@ -331,7 +335,7 @@ class MendedSheet:
 
     def _learn(self) -> None:
         """Learn how corrected text files write their columns, from the cells that need no correction."""
-        rows = self._mended.rows
+        rows = self._corrections.rows
         texts = {n for n, corrections in rows.items() if any(c.headings.file.is_text for c in corrections)}
         if not texts or self._has_learnt:
             return
@@ -362,10 +366,12 @@ class MendedSheet:
         made = [list(column) for column in block.columns]
         for n in hit:
             number = block.numbers[n]
-            corrections = [c for c in self._mended.rows[number] if not (c.headings.row and c.headings.places is None)]
+            corrections = [
+                c for c in self._corrections.rows[number] if not (c.headings.row and c.headings.places is None)
+            ]
             if not corrections:
                 continue  # its header is below it or gone: nothing says which column is which
-            self._mended.met.add(number)
+            self._corrections.met.add(number)
             width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
             own = [column[n] for column in block.columns] + [None] * (width - len(block.columns))
             is_one = len(corrections) == 1
@@ -385,7 +391,7 @@ class MendedSheet:
                     while len(made) <= column:
                         made.append([None] * len(block.numbers))
                     made[column][n] = counted[-1]
-                    self._mended.applied.add(number)
+                    self._corrections.applied.add(number)
         return Block(block.numbers, made)
 
 
@@ -414,9 +420,9 @@ def _changes(
     return changed
 
 
-def matched(own: Sequence[Value], mended: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
+def matched(own: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
     """For each column of the source its position in the corrected file, by header; and how many were not found."""
-    texts = [_label(v) for v in mended]
+    texts = [_label(v) for v in corrected]
     places: list[int | None] = []
     names = [_label(v) for v in own]
     moved = any(t and (n >= len(texts) or texts[n] != t) for n, t in enumerate(names))

@@ -55,31 +55,31 @@ class ReadMoment(NamedTuple):
 _Read = TypeVar("_Read", ReadNumber, ReadMoment)
 
 
-def is_same(own: Value, mended: Value) -> bool:
+def is_same(own: Value, corrected: Value) -> bool:
     """Whether a value of a corrected workbook is the one that rejects.xlsx showed for a value of the source.
 
     A spreadsheet program writes numbers with fewer digits and texts with other line ends. A text that can be read as
     the value of the source is that value: a cell that is wrong comes back, one misread would not.
     """
-    if type(mended) is NoCachedValue:
+    if type(corrected) is NoCachedValue:
         return True  # a formula without a result says nothing; a cell that is wrong comes back
     if own is None or own == "" or type(own) is NoCachedValue:
-        return mended is None or mended == ""
-    if type(mended) is str:
+        return corrected is None or corrected == ""
+    if type(corrected) is str:
         if type(own) is str:
-            return _is_same_text(own, mended)
-        return mended == str.__str__(own) if isinstance(own, str) else _reads_as(mended.strip(), own)
+            return _is_same_text(own, corrected)
+        return corrected == str.__str__(own) if isinstance(own, str) else _reads_as(corrected.strip(), own)
     if isinstance(own, bool):
-        return isinstance(mended, int) and int(own) == int(mended)  # some formats have only numbers
-    if isinstance(own, int | float) and isinstance(mended, int | float):
-        return not isinstance(mended, bool) and (own == mended or isclose(own, mended, rel_tol=_EXACT))
-    if isinstance(own, date) and isinstance(mended, date):
-        return abs(_moment(own) - _moment(mended)).total_seconds() < _TICK
-    return type(own) is type(mended) and own == mended
+        return isinstance(corrected, int) and int(own) == int(corrected)  # some formats have only numbers
+    if isinstance(own, int | float) and isinstance(corrected, int | float):
+        return not isinstance(corrected, bool) and (own == corrected or isclose(own, corrected, rel_tol=_EXACT))
+    if isinstance(own, date) and isinstance(corrected, date):
+        return abs(_moment(own) - _moment(corrected)).total_seconds() < _TICK
+    return type(own) is type(corrected) and own == corrected
 
 
-def _is_same_text(own: str, mended: str) -> bool:
-    lines = _lines(mended)
+def _is_same_text(own: str, corrected: str) -> bool:
+    lines = _lines(corrected)
     return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
 
 
@@ -154,8 +154,8 @@ class WrittenColumn:
 
 def _means(text: str, *, own: bool, asked: bool) -> bool:
     """Whether a text stands for true or false; other languages have other words for it."""
-    said, opposite = ({str(value).casefold(), str(int(value))} for value in (own, not own))
-    return text.casefold() in said or not (asked or text.casefold() in opposite)
+    same, opposite = ({str(value).casefold(), str(int(value))} for value in (own, not own))
+    return text.casefold() in same or not (asked or text.casefold() in opposite)
 
 
 def _are_alike(own: str, text: str) -> bool:

@@ -23,7 +23,7 @@ from runner.engine.tables.sources import SAMPLED, chunks
 MOST_ROWS: Final = 600_000  # rows of a job that are compared: their hashes take some 40 MB
 _GROUPS: Final = 20_000  # groups of one column; more are no groups
 _FEW_ROWS: Final = 1000  # rows of a table that is compared with groups though it does not add up to all rows
-_LOOKED_AT: Final = 20  # values that show what kind a column is of
+_SAMPLE: Final = 20  # values that show what kind a column is of
 _HUGE: Final = 1e290
 _EXACT: Final = 1e-9  # relative error of sums of binary fractions
 _LARGE: Final = 100.0  # a sum that large, or one with decimals, is not met by chance
@@ -45,9 +45,9 @@ class TableContents:
             if not column.generated and table.samples[at]
         }
         named = {c.field: c.position for c in table.choices if c.field is not None}
-        taken = set(named.values())
+        named_columns = set(named.values())
         self._known: dict[str, set[Any]] = {}
-        self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in taken}, **named}
+        self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in named_columns}, **named}
 
     @cached_property
     def rows(self) -> int:
@@ -134,7 +134,7 @@ class TableContents:
     @cached_property
     def numeric(self) -> list[str]:
         """The columns of numbers, typed or written."""
-        return [key for key in self.columns if _are_numbers(self.sample(key)[:_LOOKED_AT])]
+        return [key for key in self.columns if _are_numbers(self.sample(key)[:_SAMPLE])]
 
     def numbers(self, key: str) -> Numbers:
         return [_number(value) for chunk in self.values(key) for value in chunk]
@@ -232,7 +232,7 @@ class GroupSums:
 
     def _groups(self, key: str) -> Iterator["_Groups"]:
         first = self._tables[0]
-        dated = any(isinstance(value, date) for value in first.sample(key)[:_LOOKED_AT])
+        dated = any(isinstance(value, date) for value in first.sample(key)[:_SAMPLE])
         values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
         numbers = [column for name, column in self._numbers.items() if name != key]
         if dated:
@@ -353,8 +353,8 @@ def _are_sums(numbers: list[float], sums: list[float]) -> bool:
     if len(numbers) > _REPEATED and _alike(numbers[-1], fsum(numbers[:-1])):
         numbers = numbers[:-1]
     distinct = set(numbers)
-    telling = sum(abs(n) >= _LARGE or n != round(n) for n in distinct)
-    if len(distinct) < _REPEATED or (telling < _REPEATED and (len(distinct) < _FEW or len(numbers) != len(sums))):
+    precise = sum(abs(n) >= _LARGE or n != round(n) for n in distinct)
+    if len(distinct) < _REPEATED or (precise < _REPEATED and (len(distinct) < _FEW or len(numbers) != len(sums))):
         return False
     return len(numbers) <= len(sums) and all(_is_among(number, sums) for number in numbers)
 

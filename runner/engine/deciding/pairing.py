@@ -16,7 +16,7 @@ from runner.engine.tables.sources import SAMPLED, chunks
 from runner.engine.values.dates import DateReader
 
 _FEW: Final = 3  # rows or numbers that agree by chance
-_LOOKED_FOR: Final = 2000  # rows of a table that are looked for in another
+_MOST_SEARCHED: Final = 2000  # rows of a table that are looked for in another
 _EXACT: Final = 1e-9
 _HUGE: Final = 1e290
 _MOST_DECIMALS: Final = 6
@@ -83,7 +83,7 @@ class _Rows:
         for chunk in self._rows(table):
             seen += len(chunk)
             mine.update(chunk)
-            if seen >= _LOOKED_FOR:
+            if seen >= _MOST_SEARCHED:
                 break
         if len(mine) < _FEW or len(mine) * 10 < 9 * seen:
             return None

@@ -32,7 +32,7 @@ AS_FOUND: Final = "yes"  # the header rows that were found are the header
 SKIP: Final = "skip"  # the sheet or table is left out
 USE: Final = "use"  # the table holds records
 _LAST_ROW: Final = 1_048_576
-_SETTLED: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
+_CERTAIN: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
 _LONGEST: Final = 300
 _REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
 # What a reading is of, and what it makes of a column's convention.
@@ -137,10 +137,12 @@ class Answers:
         body = decision or {}
         self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
         self.accept = accept or body.get("accept") is True
-        self._remembered = {(folded(header), _KIND[said]): said for header, said in readings if said in _KIND}
+        self._remembered = {
+            (folded(header), _KIND[reading]): reading for header, reading in readings if reading in _KIND
+        }
         self._used: set[int] = set()
         self._places: dict[str, _ColumnPlaces] = {}  # by table
-        self._settles = False  # whether anything was asked about how values are written
+        self._asked_readings = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
         # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
@@ -198,64 +200,64 @@ class Answers:
             asked = answer.get("id")
             if asked not in (None, wanted) or not _is_about(answer, sheet):
                 continue
-            said: list[int] | str | None = None
+            rows: list[int] | str | None = None
             if answer.get("header_rows") is not None:
-                said = [int(row) for row in answer["header_rows"]]
+                rows = [int(row) for row in answer["header_rows"]]
             elif asked == wanted and "value" in answer:
-                said = _header_said(answer["value"])
-            if said is not None:
+                rows = _header_answer(answer["value"])
+            if rows is not None:
                 self._used.add(n)
                 self._touched.add((input_name, sheet))
-                return said
+                return rows
         return None
 
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
         """Give a table's columns the fields that were decided."""
         wanted = self._wanted(table, {f.name for f in fields if f.constant is None})
         if wanted:
-            given = {field for field in wanted.values() if field is not None}
+            fields_decided = {field for field in wanted.values() if field is not None}
             self._decided |= {(table.source.id, position) for position in wanted}
             self._touched.add(table.source.id)
-            table.choices = [_decided(choice, wanted, given) for choice in table.choices]
+            table.choices = [_decided(choice, wanted, fields_decided) for choice in table.choices]
         for choice in table.choices if self._answers else ():
             if choice.field is None:  # how it is written was asked ahead, and does not matter now
                 self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
         wanted: dict[int, str | None] = {}
-        given: set[str] = set()
+        fields_decided: set[str] = set()
         likely = {choice.position for choice in table.choices if choice.field is not None}
         for n, answer in enumerate(self._answers):
             pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
             shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
             for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
-                taken = field is not None and field in given
-                if (field is not None and field not in names) or (taken and not shared):
+                is_used_already = field is not None and field in fields_decided
+                if (field is not None and field not in names) or (is_used_already and not shared):
                     continue
-                wanted[position] = None if taken else field
+                wanted[position] = None if is_used_already else field
                 self._used.add(n)
                 self._note(answer, table, position, {"field": wanted[position]})
                 if field is not None:
-                    given.add(field)
+                    fields_decided.add(field)
         return wanted
 
     def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
         """The columns that an answer is about, each with the field that it gives."""
         known, asked = self._places_of(table), answer.get("id")
-        says = "field" if "field" in answer else "value"
-        if says not in answer:
+        part = "field" if "field" in answer else "value"
+        if part not in answer:
             return
         if asked in known.asked:
-            yield known.asked[asked], answer[says]
+            yield known.asked[asked], answer[part]
         for name in names if asked is not None and asked.startswith("required-") else ():
             if asked == question_id("required", table.source.id, name):
-                letters = answer[says] if says == "value" else answer.get("column")
+                letters = answer[part] if part == "value" else answer.get("column")
                 if letters is None and answer.get("header") is None:
                     self._without.add((table.source.id, name))
                     self._used.update(n for n, other in enumerate(self._answers) if other is answer)
                 if letters in known.letters:
                     yield known.letters[letters], name
-        if says == "field":
+        if part == "field":
             for position in self._named(answer, table):
                 yield position, answer["field"]
 
@@ -282,41 +284,43 @@ class Answers:
                     found.headers.setdefault(text, []).append(position)
             asked = {question_id("reading", table.source.id, letters): at for letters, at in found.letters.items()}
             for n, answer in enumerate(self._answers):
-                at, said = asked.get(answer.get("id") or ""), answer.get("reading")
-                named = self._named(answer, table) if said in _KIND else []
-                if at is not None and (said or answer.get("value")) in _KIND:
-                    named, said = sorted({at, *named}), said or answer["value"]
+                at, reading = asked.get(answer.get("id") or ""), answer.get("reading")
+                named = self._named(answer, table) if reading in _KIND else []
+                if at is not None and (reading or answer.get("value")) in _KIND:
+                    named, reading = sorted({at, *named}), reading or answer["value"]
                 for position in named:
-                    found.ways.setdefault(position, []).append((n, str(said)))
+                    found.ways.setdefault(position, []).append((n, str(reading)))
         return found
 
-    def settle(
+    def override(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
     ) -> tuple[Convention, list[ConventionChoice]]:
         """A column's convention with the readings that were decided for it, now or before."""
-        self._settles = True
+        self._asked_readings = True
         column = table.source.columns[position]
         for choice in choices if not column.generated else ():
             known = self._remembered.get((folded(column.name), choice.kind))
             if known is not None and not choice.sure:
                 convention = convention._replace(**_CHANGES[known])
-                choices = [_settled(c, known, "memory") if c is choice else c for c in choices]
-        said_before: set[str] = set()
-        for n, said in self._places_of(table).ways.get(position, ()):
+                choices = [_overridden(c, known, "memory") if c is choice else c for c in choices]
+        decided_kinds: set[str] = set()
+        for n, reading in self._places_of(table).ways.get(position, ()):
             self._used.add(n)
             self._touched.add(table.source.id)
-            if _KIND[said] in said_before:
+            if _KIND[reading] in decided_kinds:
                 continue
-            said_before.add(_KIND[said])
-            self._note(self._answers[n], table, position, {"reading": said})
-            convention = convention._replace(**_CHANGES[said])
-            choices = [_settled(c, said, "decision") if c.kind == _KIND[said] else c for c in choices]
+            decided_kinds.add(_KIND[reading])
+            self._note(self._answers[n], table, position, {"reading": reading})
+            convention = convention._replace(**_CHANGES[reading])
+            choices = [_overridden(c, reading, "decision") if c.kind == _KIND[reading] else c for c in choices]
         return convention, choices
 
-    def _note(self, answer: Mapping[str, Any], table: MappedTable, position: int, says: dict[str, str | None]) -> None:
+    def _note(
+        self, answer: Mapping[str, Any], table: MappedTable, position: int, decided: dict[str, str | None]
+    ) -> None:
         spelled = answer.get("header") if position in self._named(answer, table) else None
-        kind = _KIND.get(says.get("reading") or "", "field")
-        self._applied[table.source.id, position, kind] = (spelled, says)
+        kind = _KIND.get(decided.get("reading") or "", "field")
+        self._applied[table.source.id, position, kind] = (spelled, decided)
 
     def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
         """What was decided about columns with a header, for a memory to keep.
@@ -324,10 +328,10 @@ class Answers:
         A header is named if the person did, or if it is a label for all we know.
         """
         found: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-        for (name, position, _), (spelled, says) in self._applied.items():
+        for (name, position, _), (spelled, decided) in self._applied.items():
             header = spelled if spelled is not None or name not in tables else _label_of(tables[name], position)
             if header is not None and header.strip() and len(found) < _REMEMBERED:
-                found[header, *says.values()] = {"header": header, **says}
+                found[header, *decided.values()] = {"header": header, **decided}
         return list(found.values())
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
@@ -336,7 +340,7 @@ class Answers:
     def is_without(self, table: MappedTable, field: str) -> bool:
         return (table.source.id, field) in self._without
 
-    def takes(self, question: Question) -> bool:
+    def accepts(self, question: Question) -> bool:
         """Whether an answer says yes to a question that has nothing else to be applied."""
         for n, answer in enumerate(self._answers):
             if answer.get("id") == question.id and answer.get("value") in [c.value for c in question.candidates]:
@@ -347,7 +351,7 @@ class Answers:
     def unused(self) -> list[int]:
         """The answers that fit nothing in this file, counted from 1."""
         left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
-        if not self._settles:
+        if not self._asked_readings:
             left = [(n, answer) for n, answer in left if (answer.get("reading") or answer.get("value")) not in _KIND]
         return [n for n, _ in left]
 
@@ -369,28 +373,28 @@ def _label_of(table: MappedTable, position: int) -> str | None:
     return table.source.columns[position].name if table.shows_header(position) else None
 
 
-def _header_said(value: object) -> list[int] | str | None:
+def _header_answer(value: object) -> list[int] | str | None:
     """What a value says about the header rows; None if it says nothing."""
-    said = str(value or "none")
-    if said == "none":
+    text = str(value or "none")
+    if text == "none":
         return []
-    if said in (AS_FOUND, SKIP):
-        return said
-    row = int(said) if said.isdecimal() and len(said) <= len(str(_LAST_ROW)) else 0
+    if text in (AS_FOUND, SKIP):
+        return text
+    row = int(text) if text.isdecimal() and len(text) <= len(str(_LAST_ROW)) else 0
     return [row] if 1 <= row <= _LAST_ROW else None
 
 
-def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], given: Collection[str]) -> MappingChoice:
+def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]) -> MappingChoice:
     if choice.position in wanted:
         return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
-    if choice.field in given:
+    if choice.field in fields_decided:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
     return choice
 
 
-def _settled(choice: ConventionChoice, said: str, by: str) -> ConventionChoice:
-    word = next(word for word, name in _WORD.items() if name == said)
+def _overridden(choice: ConventionChoice, reading: str, by: str) -> ConventionChoice:
+    word = next(word for word, name in _WORD.items() if name == reading)
     return choice._replace(chosen=word, evidence={by: 1}, sure=True, message="", settle=None, code="")
 
 
@@ -432,7 +436,7 @@ class Asking:
             found += self._columns(table, near)
         found += self._readings(tables, readings)
         unique = {q.id: q for q in found}
-        return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.takes(q)]
+        return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.accepts(q)]
 
     def tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
         """Whether tables hold records that may hold something else."""
@@ -492,7 +496,7 @@ class Asking:
             "accept",
             input=self._order.primary[0].name if self._order.primary else None,
         )
-        return [] if self._answers.accept or self._answers.takes(question) else [question]
+        return [] if self._answers.accept or self._answers.accepts(question) else [question]
 
     def _headers(self, table: MappedTable) -> Iterator[Question]:
         source = table.source
@@ -512,11 +516,11 @@ class Asking:
         labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
         if not self._is_alone(table):
             options[SKIP], labels[SKIP] = None, "this is no table: leave the sheet out"
-        said = doubt.message if doubt is not None and doubt.message else "no header row was found"
+        why = doubt.message if doubt is not None and doubt.message else "no header row was found"
         yield Question(
             question_id("header", source.place.input, source.place.sheet),
             "header",
-            f"Which row of sheet “{source.place.sheet}” is the header? {said[:1].upper()}{said[1:]}.",
+            f"Which row of sheet “{source.place.sheet}” is the header? {why[:1].upper()}{why[1:]}.",
             tuple(Candidate(o, labels.get(o, f"row {o}")) for o in options),
             chosen,
             input=source.place.input,
@@ -529,10 +533,10 @@ class Asking:
         return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
     def _required(self, table: MappedTable) -> Iterator[Question]:
-        taken = {c.field for c in table.choices if c.field is not None} | set(table.fields)
+        mapped = {c.field for c in table.choices if c.field is not None} | set(table.fields)
         free = [c for c in table.choices if c.field is None and not self._answers.is_decided(table, c.position)]
         for field in self._fields.values():
-            if not field.required or field.name in taken or field.name in self._valued:
+            if not field.required or field.name in mapped or field.name in self._valued:
                 continue
             if self._answers.is_without(table, field.name):
                 continue
@@ -588,7 +592,7 @@ class Asking:
         ):  # what is corrected was asked about with the first drop
             return True
         if choice.field is not None:
-            likely = choice.probability >= (self._low if choice.tier in _SETTLED else self._high)
+            likely = choice.probability >= (self._low if choice.tier in _CERTAIN else self._high)
             return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
         open_ = [r for r in choice.runners_up if r.field not in sure and r.field not in near]
         return any(r.probability >= self._low for r in open_)

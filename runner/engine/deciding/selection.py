@@ -67,7 +67,7 @@ def is_named(table: SourceTable, name: str) -> bool:
     if found is None:
         sheet = name
     place, box = table.place, table.table.range
-    if not any(said == sheet or fnmatchcase(said, sheet) for said in (place.sheet, f"{place.input}/{place.sheet}")):
+    if not any(label == sheet or fnmatchcase(label, sheet) for label in (place.sheet, f"{place.input}/{place.sheet}")):
         return False
     if found is None:
         return True
@@ -80,17 +80,17 @@ def is_named(table: SourceTable, name: str) -> bool:
     )
 
 
-def keep_named(tables: Sequence[SourceTable], names: Sequence[str], findings: Findings) -> None:
+def skip_unnamed(tables: Sequence[SourceTable], names: Sequence[str], findings: Findings) -> None:
     """Leave out the tables that `reading.tables` does not name, and report names of tables that are not there."""
     for table in tables:
         if not any(is_named(table, name) for name in names):
             table.skipped = "reading.tables does not name it"
-            said = f"the table is left out: {table.skipped}"
-            findings.add("table_skipped", "info", said, place=table.place, rule="structure")
+            message = f"the table is left out: {table.skipped}"
+            findings.add("table_skipped", "info", message, place=table.place, rule="structure")
     for name in names:
         if not any(is_named(table, name) for table in tables):
-            said = f"reading.tables names {name[:100]}, and there is no table; the tables are: {_named(tables)}"
-            findings.add("no_table", "warning", said, rule="structure")
+            message = f"reading.tables names {name[:100]}, and there is no table; the tables are: {_named(tables)}"
+            findings.add("no_table", "warning", message, rule="structure")
 
 
 def select(
@@ -136,40 +136,40 @@ class _Selection:
     def _distinctive(self) -> frozenset[str]:
         """The fields that tell the records of the main table apart."""
         mine = [f for name, f in self._fields.items() if name in self._main.fields]
-        apart = {f.name for f in mine if self._tells_apart(f)}
+        apart = {f.name for f in mine if self._distinguishes(f)}
         unique, required = {f.name for f in mine if f.unique}, {f.name for f in mine if f.required}
         return frozenset(unique or (required & apart) or apart or required)
 
-    def _tells_apart(self, field: Field) -> bool:
+    def _distinguishes(self, field: Field) -> bool:
         name, main = field.name, self._main
         if field.type in _MEASURES or name not in main.columns or not main.distinguishes_rows(name):
             return False
         return name not in main.numeric or main.counts_up(name)
 
     def run(self) -> None:
-        kept: list[TableContents] = []
+        used: list[TableContents] = []
         order = {t.id: n for n, t in enumerate(self._every)}
         for table in sorted(self._every, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
-            judgement = self._judge(table, kept)
-            kept.append(table)
+            judgement = self._judge(table, used)
+            used.append(table)
             if judgement is None:
                 continue
             about = judgement.instead or table
             self._judged.append((about, judgement))
             if not judgement.is_used:
-                kept.remove(about)
+                used.remove(about)
                 about.table.left_out, about.table.source.skipped = True, judgement.why
         for table, judgement in sorted(self._judged, key=lambda one: order[one[0].id]):
             self._report(table, judgement)
 
-    def _judge(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
+    def _judge(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
         """What speaks against a table; None for one that holds records."""
         if (asked := self._asked[table.id]) is not None:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
-        others, rows = self._seen.hold(table, kept)
+        others, rows = self._seen.hold(table, used)
         if rows and (repeated := self._repeated(table, others, rows)) is not None:
             return repeated
-        if (alike := self._alike_to(table, kept)) is not None:
+        if (alike := self._alike_to(table, used)) is not None:
             return alike
         if table is self._main or not self._main.fields:
             return None
@@ -181,25 +181,25 @@ class _Selection:
         """How a table is judged of which so many rows are in others; None if that may be by chance."""
         first = others[0]
         shared = table.columns.keys() & first.columns.keys()
-        telling = sorted(key for key in shared if first.distinguishes_rows(key))
-        twice = bool(telling) and len(shared) > 1 and first.distinguish_rows(shared - {telling[0]})
+        keys = sorted(key for key in shared if first.distinguishes_rows(key))
+        twice = bool(keys) and len(shared) > 1 and first.distinguish_rows(shared - {keys[0]})
         unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
         where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
         if not unique and not table.has_dates and _are_in_series(table, first):
             return None  # the same rows every month, as a payroll has them
         if rows < table.rows:
-            return self._overlapping(table, first, rows, telling) if twice else None
+            return self._overlapping(table, first, rows, keys) if twice else None
         why = f"every row of it is in {where}"
-        if unique or twice or (telling and table.fields < first.fields):
+        if unique or twice or (keys and table.fields < first.fields):
             return _Judgement("table_repeated", "info" if unique else "warning", why)
         same = table.rows == first.rows and len(others) == 1
-        if table.rows >= _COPIED and (same or telling):
+        if table.rows >= _COPIED and (same or keys):
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
 
-    def _alike_to(self, table: TableContents, kept: Sequence[TableContents]) -> "_Judgement | None":
+    def _alike_to(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
         """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
-        wide = [t for t in kept if table.fields <= t.fields and not _are_in_series(table, t)]
+        wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
         for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
             dated = {k for k in table.columns if any(t.has_dates_in(k) for t in (table, other))} | self._dated
             found = compare(table, other, dated=dated, keys=self._apart)
@@ -320,19 +320,19 @@ class _Selection:
 
     def _report(self, table: TableContents, judgement: "_Judgement") -> None:
         code, severity, why, is_used, _ = judgement
-        said, place = f"the table is {'used' if is_used else 'left out'}: {why}", table.table.source.place
+        message, place = f"the table is {'used' if is_used else 'left out'}: {why}", table.table.source.place
         if code == "table_assumed":
             self.doubts.append(TableDoubt(table.table, is_used, why))
             self._findings.chose(
-                "table", "records" if is_used else "left out", sure=False, message=said, settle=self._settle(table),
+                "table", "records" if is_used else "left out", sure=False, message=message, settle=self._remedy(table),
                 evidence={"its fields": len(table.fields), "fields": len(self._main.fields)}, place=place,
             )  # fmt: skip
             return
         if code != "table_skipped":
-            said += f"; to settle it: {self._settle(table)}"
-        self._findings.add(code, severity, said, place=place, rule="structure")
+            message += f"; to settle it: {self._remedy(table)}"
+        self._findings.add(code, severity, message, place=place, rule="structure")
 
-    def _settle(self, table: TableContents) -> str:
+    def _remedy(self, table: TableContents) -> str:
         """The line of the manifest that names the tables to use."""
         used = [t.table.source for t in self._every if t is not table and not t.table.left_out]
         names = list(dict.fromkeys(map(self._name, used)))

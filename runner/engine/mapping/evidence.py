@@ -595,8 +595,8 @@ class _Against:
         exact = self._exact
         if exact is None:
             return {}
-        if exact.said is not None:
-            return {"said" if exact.said == field else "said_other": 1.0}
+        if exact.person_field is not None:
+            return {"said" if exact.person_field == field else "said_other": 1.0}
         if "technical" in meant:  # counts alone do not make a row number an identifier
             return {}
         found: dict[str, float] = {}

@@ -34,18 +34,18 @@ class Confirmed(NamedTuple):
     """What was said about one header: field (`""`: none) -> how often."""
 
     counts: Mapping[str, int]
-    said: str | None  # the newest word of a person, if any
+    person_field: str | None  # the newest word of a person, if any
 
     def share(self, field: str) -> float:
-        if self.said is not None:
-            return float(self.said == field)
+        if self.person_field is not None:
+            return float(self.person_field == field)
         return self.counts.get(field, 0) / sum(self.counts.values())
 
     def count(self, field: str) -> int:
         return self.counts.get(field, 0)
 
     def labels(self) -> Iterable[str]:
-        return self.counts if self.said is None else (self.said,)
+        return self.counts if self.person_field is None else (self.person_field,)
 
 
 class Owners(NamedTuple):
@@ -63,19 +63,19 @@ class ConfirmedHeaders:
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         """`entries`: of all memories, the most specific last."""
-        given = [entry["header"] for entry in entries]
-        spelled, keys = all_spelled(given) if given else ([], [])
+        headers = [entry["header"] for entry in entries]
+        spelled, keys = all_spelled(headers) if headers else ([], [])
         self._numbers: dict[str, int] = {}  # spelling without blanks, case and signs -> number
         firsts: list[int] = []
         more: dict[int, list[Entry]] = {}
         for at, key in enumerate(keys):
-            n = self._numbers.setdefault(key or given[at].casefold(), len(firsts))
+            n = self._numbers.setdefault(key or headers[at].casefold(), len(firsts))
             if n == len(firsts):
                 firsts.append(at)
             else:
                 more.setdefault(n, [entries[firsts[n]]]).append(entries[at])
-        self._texts: list[str] = [given[at] for at in firsts]
-        self.said: list[Confirmed] = []  # by kind
+        self._texts: list[str] = [headers[at] for at in firsts]
+        self.by_kind: list[Confirmed] = []  # by kind
         self.kinds: Sequence[int] = []  # the number of each header's kind
         self._names = [entry["header"] for entry in entries if entry["field"] is not None]
         self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
@@ -88,14 +88,14 @@ class ConfirmedHeaders:
         numbers: dict[tuple[str, int], int] = {}
         kinds, by_person = [], []
         for n, (entry, *more) in enumerate(about):
-            kind = len(self.said)
+            kind = len(self.by_kind)
             if not more:
                 kind = numbers.setdefault((entry["field"] or _NONE, entry.get("count", 1)), kind)
                 if entry.get("said_at") and instant(entry["said_at"]) is not None:
                     by_person.append(n)
-            if kind == len(self.said):
+            if kind == len(self.by_kind):
                 one = _summed(about[n])
-                self.said.append(one if more else one._replace(said=None))
+                self.by_kind.append(one if more else one._replace(person_field=None))
             kinds.append(kind)
         self.kinds, self.by_person = kinds, frozenset(by_person)
 
@@ -118,7 +118,7 @@ class ConfirmedHeaders:
         return self._numbers.get(key)
 
     def confirmed(self, n: int) -> Confirmed:
-        one = self.said[self.kinds[n]]
+        one = self.by_kind[self.kinds[n]]
         return Confirmed(one.counts, next(iter(one.counts))) if n in self.by_person else one
 
     def size(self, n: int) -> int:
@@ -176,7 +176,7 @@ class ConfirmedHeaders:
         head = {
             "parts": list(map(len, parts)),
             "times": list(self.times().values()),
-            "said": self.said,
+            "said": self.by_kind,
             "by_person": sorted(self.by_person),
             "odd": odd,
         }
@@ -197,7 +197,7 @@ class IndexedHeaders(ConfirmedHeaders):
         self._text_ends, self.kinds, self._sizes, *tables = map(_unpacked, tables)
         self._hashes, self._piece_ends, self._owner_ends, self._owners, *tables = tables
         self._kind_ends, self._owner_kinds, self._owner_times = tables
-        self.said = [Confirmed(counts, person) for counts, person in head["said"]]
+        self.by_kind = [Confirmed(counts, person) for counts, person in head["said"]]
         self.by_person = frozenset(head["by_person"])
         self._times = dict(enumerate(head["times"]))
         self._odd: dict[str, int] = head["odd"]
@@ -245,23 +245,23 @@ class IndexedHeaders(ConfirmedHeaders):
 def _summed(entries: Iterable[Entry]) -> Confirmed:
     """What all entries about one header say."""
     counts: dict[str, int] = {}
-    said: str | None = None
+    person_field: str | None = None
     newest: datetime | None = None
     for entry in entries:
         field = entry["field"] or _NONE
         counts[field] = counts.get(field, 0) + entry.get("count", 1)
         at = instant(entry.get("said_at"))
         if at is not None and (newest is None or at >= newest):
-            said, newest = field, at
-    return Confirmed(counts, said)
+            person_field, newest = field, at
+    return Confirmed(counts, person_field)
 
 
 def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
     """Piece -> the headers that have it. `pieces` are those of all headers, `sizes` how many each of them has."""
     held: dict[_Piece, list[int]] = {piece: [-1] for piece in wanted}
-    told = list(map(held.get, pieces))
+    found = list(map(held.get, pieces))
     owners = chain.from_iterable(map(repeat, range(len(sizes)), sizes))
-    for mine, at in zip(filter(None, told), compress(owners, told), strict=True):
+    for mine, at in zip(filter(None, found), compress(owners, found), strict=True):
         if mine[-1] != at:
             mine.append(at)
     return {piece: mine[1:] for piece, mine in held.items()}

@@ -116,13 +116,13 @@ def shortened(header: str) -> str:
     return f"{header[: MAX_HEADER - 12]}…~{digest}"
 
 
-class KeptProfile(NamedTuple):
+class EarlierProfile(NamedTuple):
     profile: ProfileDocument
     job: str | None  # whose it is
     order: tuple[float, float, str]
 
 
-def read_profiles(body: bytes) -> list[KeptProfile]:
+def read_profiles(body: bytes) -> list[EarlierProfile]:
     """The kept profiles of a sender, the newest first; none where nothing can be read."""
     if len(body) > MAX_BYTES:
         return []
@@ -131,8 +131,8 @@ def read_profiles(body: bytes) -> list[KeptProfile]:
     for n, line in enumerate(lines):
         before = lines[n - 1] if n else b""
         if not line.startswith(b'{"kept"') and (one := read_profile(line)) is not None:
-            found.append(KeptProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
-    return sorted(found, key=lambda kept: kept.order, reverse=True)
+            found.append(EarlierProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
+    return sorted(found, key=lambda profiles: profiles.order, reverse=True)
 
 
 def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
@@ -150,22 +150,22 @@ def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
         return None, (0.0, 0.0, "")
 
 
-def most_like(kept: Sequence[KeptProfile], now: ProfileDocument) -> tuple[KeptProfile, bool] | None:
+def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple[EarlierProfile, bool] | None:
     """The profile to compare a drop with, and whether it is one of the same kind of file; None if there is none.
 
     The one that has most columns in common; of several the newest, and where all differ widely the newest of all.
     """
-    if not kept:
+    if not profiles:
         return None
-    shares = [likeness(one.profile, now) for one in kept]
+    shares = [likeness(one.profile, now) for one in profiles]
     best = max(shares)
-    return (kept[shares.index(best)], True) if best >= SAME_KIND else (kept[0], False)
+    return (profiles[shares.index(best)], True) if best >= SAME_KIND else (profiles[0], False)
 
 
 def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
     """The share of columns that two profiles have in common, by header or by field."""
     both, gone, fresh = _paired(before, now)
-    common = len(both) + len(_take_renamed(gone, fresh))
+    common = len(both) + len(_remove_renamed(gone, fresh))
     return common / max(1, common + len(gone) + len(fresh))
 
 
@@ -195,7 +195,7 @@ def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChange
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
     both, gone, fresh = _paired(before, now)
     renamed: list[DriftedColumn] = [
-        {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in _take_renamed(gone, fresh)
+        {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in _remove_renamed(gone, fresh)
     ]
     remapped: list[DriftedColumn] = [
         {"header": new["header"], "from": old["field"], "to": new["field"]}
@@ -203,11 +203,11 @@ def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChange
         if old["field"] != new["field"]
     ]
     order = {id(column): n for n, column in enumerate(before["columns"])}
-    kept = _in_order([order[id(old)] for old, _ in both])
+    unmoved = _in_order([order[id(old)] for old, _ in both])
     moved: list[DriftedColumn] = [
         {"header": new["header"], "from": old["at"], "to": new["at"]}
         for n, (old, new) in enumerate(both)
-        if n not in kept and old["at"] != new["at"]
+        if n not in unmoved and old["at"] != new["at"]
     ]
     return {
         "new": list(map(_named, fresh[:MAX_LISTED])),
@@ -228,7 +228,7 @@ def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesCh
         return []
     found = []
     both, gone, fresh = _paired(before, now)
-    for other, column in (*both, *_take_renamed(gone, fresh)):
+    for other, column in (*both, *_remove_renamed(gone, fresh)):
         if column["types"] and other["types"] and not set(column["types"]) <= set(other["types"]):
             found.append(_change(column, "types", other["types"], column["types"]))
         if abs(column["blank"] - other["blank"]) > BLANK:
@@ -256,13 +256,13 @@ def rows_drift(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
 
 def words(columns: ColumnChanges) -> str:
     """The changes of columns in one line, for findings and messages."""
-    said = []
+    parts = []
     for kind in CHANGES:
         if found := columns.get(kind):
             named = [f"{c['from']} → {c['to']}" if kind == "renamed" else str(c["header"]) for c in found[:5]]
             more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-            said.append(f"{kind}: {', '.join(named)}{more}")
-    return "; ".join(said)
+            parts.append(f"{kind}: {', '.join(named)}{more}")
+    return "; ".join(parts)
 
 
 def folded(header: str) -> str:
@@ -292,19 +292,19 @@ def _paired(
                 left.remove(match)
     both = [(pairs[n], column) for n, column in enumerate(now["columns"]) if n in pairs]
     fresh = [column for n, column in enumerate(now["columns"]) if n not in pairs]
-    taken = {id(c) for c in pairs.values()}
-    return both, [c for c in before["columns"] if id(c) not in taken], fresh
+    matched = {id(c) for c in pairs.values()}
+    return both, [c for c in before["columns"] if id(c) not in matched], fresh
 
 
-def _take_renamed(gone: list[_Column], fresh: list[_Column]) -> list[tuple[_Column, _Column]]:
+def _remove_renamed(gone: list[_Column], fresh: list[_Column]) -> list[tuple[_Column, _Column]]:
     """Take the columns with another header for the same field out of those that are gone and new."""
     left: dict[str | None, list[_Column]] = {}
     for column in reversed(fresh):
         left.setdefault(column["field"], []).append(column)
     renamed = [(c, left[c["field"]].pop()) for c in gone if c["field"] is not None and left.get(c["field"])]
-    taken = {id(column) for pair in renamed for column in pair}
+    matched = {id(column) for pair in renamed for column in pair}
     for columns in (gone, fresh):
-        columns[:] = [column for column in columns if id(column) not in taken]
+        columns[:] = [column for column in columns if id(column) not in matched]
     return renamed
 
 
@@ -321,12 +321,12 @@ def _in_order(places: Sequence[int]) -> set[int]:
             at.append(n)
         else:
             ends[k], at[k] = place, n
-    kept: set[int] = set()
+    unmoved: set[int] = set()
     n = at[-1] if at else -1
     while n >= 0:
-        kept.add(n)
+        unmoved.add(n)
         n = before[n]
-    return kept
+    return unmoved
 
 
 def _is_count(value: object) -> bool:

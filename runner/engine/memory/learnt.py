@@ -49,7 +49,7 @@ class LearntEntries(NamedTuple):
         """
         known = {fold(value): value for value in allowed}
         counts: dict[str, Counter[str]] = {}
-        said: dict[str, tuple[datetime, str]] = {}
+        by_person: dict[str, tuple[datetime, str]] = {}
         for entry in self.values:
             if entry["field"] != field:
                 continue
@@ -58,13 +58,13 @@ class LearntEntries(NamedTuple):
                 continue
             counts.setdefault(text, Counter())[means] += entry.get("count", 1)
             at = instant(entry.get("said_at"))
-            if at is not None and (text not in said or at >= said[text][0]):
-                said[text] = (at, means)
+            if at is not None and (text not in by_person or at >= by_person[text][0]):
+                by_person[text] = (at, means)
         out = {}
         for text, found in counts.items():
             (best, most), *others = found.most_common(2)
-            if text in said:
-                out[text] = known[said[text][1]]
+            if text in by_person:
+                out[text] = known[by_person[text][1]]
             elif not others or others[0][1] < most:
                 out[text] = known[best]
         return out
@@ -117,13 +117,13 @@ def _body(path: Path, name: str) -> dict[str, Any]:
 
 
 def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], name: str) -> list[Entry]:
-    given = body.get(kind) or []
-    if not isinstance(given, list) or len(given) > MAX_ENTRIES:
+    entries = body.get(kind) or []
+    if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
         raise _refused(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
-    if not all(map(is_one, given)):
-        at = next(n for n, entry in enumerate(given) if not is_one(entry))
+    if not all(map(is_one, entries)):
+        at = next(n for n, entry in enumerate(entries) if not is_one(entry))
         raise _refused(name, f"entry {at} of its {kind} is not one")
-    return given
+    return entries
 
 
 def _is_header(entry: Any) -> bool:
@@ -176,8 +176,8 @@ def _is_shape(entry: Any) -> bool:
     )
 
 
-def _is_list(given: Any, kinds: set[type], most: int) -> bool:
-    return type(given) is list and len(given) <= most and set(map(type, given)) <= kinds
+def _is_list(value: Any, kinds: set[type], most: int) -> bool:
+    return type(value) is list and len(value) <= most and set(map(type, value)) <= kinds
 
 
 def _is_label(text: Any) -> bool:

@@ -68,7 +68,7 @@ class Recall:
         if not len(self):
             return [NOTHING] * len(headers)
         lookup = _Lookup(self._headers, headers)
-        return [lookup.look_up(header) for header in headers]
+        return [lookup.likely(header) for header in headers]
 
 
 class _Lookup:
@@ -76,8 +76,8 @@ class _Lookup:
 
     def __init__(self, confirmed: ConfirmedHeaders, headers: Sequence[str]) -> None:
         self._confirmed, self._kinds = confirmed, confirmed.kinds
-        self._labels = [_weighed_labels(one) for one in confirmed.said]
-        self._said: dict[str, tuple[float, dict[str, float]]] = {}
+        self._labels = [_weighed_labels(one) for one in confirmed.by_kind]
+        self._lifts_of: dict[str, tuple[float, dict[str, float]]] = {}
         self._found: dict[str, Likely] = {}
         prior: dict[str, float] = {}
         for kind, count in confirmed.times().items():
@@ -90,20 +90,20 @@ class _Lookup:
         words = {word for header in headers for word in _words(header)}
         self._owners = confirmed.owners(runs, words)
 
-    def look_up(self, header: str) -> Likely:
+    def likely(self, header: str) -> Likely:
         if header not in self._found:
             key = joined(header)
-            self._found[header] = self._look_up(key, _runs(key), _words(header))
+            self._found[header] = self._weigh(key, _runs(key), _words(header))
         return self._found[header]
 
-    def _look_up(self, key: str, runs: Sequence[str], words: Sequence[str]) -> Likely:
+    def _weigh(self, key: str, runs: Sequence[str], words: Sequence[str]) -> Likely:
         held = [(run, found) for run in runs if (found := self._owners[run]).numbers]
-        told = [(1.0, *self._lifts(run, found)) for run, found in held]
-        told += [(2.0, *self._lifts(word, found)) for word in words if (found := self._owners[word]).numbers]
+        pieces = [(1.0, *self._lifts(run, found)) for run, found in held]
+        pieces += [(2.0, *self._lifts(word, found)) for word in words if (found := self._owners[word]).numbers]
         seen = max(1, len(runs))
         root = seen**0.5
-        sums = dict.fromkeys(self._prior, sum([strength * base for strength, base, _ in told]))
-        for strength, _, lifts in told:
+        sums = dict.fromkeys(self._prior, sum([strength * base for strength, base, _ in pieces]))
+        for strength, _, lifts in pieces:
             for field, lift in lifts.items():
                 sums[field] += strength * lift
         chances = {field: x / root for field, x in sums.items()}
@@ -122,7 +122,7 @@ class _Lookup:
 
     def _lifts(self, piece: str, found: Owners) -> tuple[float, dict[str, float]]:
         """What a piece says about every label, and what it says more about those that it was seen with."""
-        known = self._said.get(piece)
+        known = self._lifts_of.get(piece)
         if known is not None:
             return known
         counts: dict[str, float] = {}
@@ -135,7 +135,7 @@ class _Lookup:
                     counts[field] = weight * times
         base = log(_STRENGTH / (sum(counts.values()) + _STRENGTH))
         lifts = {field: log(1 + count / prior[field]) for field, count in counts.items()}
-        self._said[piece] = base, lifts
+        self._lifts_of[piece] = base, lifts
         return base, lifts
 
 

@@ -21,7 +21,7 @@ from runner.engine.structure.tables import RememberedShape, Table
 HEADER: Final = {"header": 20.0}  # as much as a header row that the manifest names
 NO_HEADER: Final = {"header": -20.0}  # the row above a header of as many rows as were confirmed
 BELOW: Final = {"data": 4.0}
-LOOKED_AT: Final = 1_000  # kept rows that are compared with headers
+MOST_COMPARED: Final = 1_000  # kept rows that are compared with headers
 MOST_STACKED: Final = 5  # rows of a header
 _SEPARATOR: Final = "\x1f"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -48,14 +48,14 @@ class SenderShapes:
         self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
         self.known: set[str] = set()  # headers of this sender's tables
         own = []
-        for given in entries:
-            entry = given[0]
+        for source in entries:
+            entry = source[0]
             if entry["sender"] == sender:
-                own.append(_shape(given))
+                own.append(_shape(source))
             elif (rows := len(entry.get("header_rows", ()))) and _SEPARATOR in (
                 key := header_key(entry.get("headers", ()))
             ):
-                self._texts[rows, key] = given  # one text would say nothing about another sender's sheets
+                self._texts[rows, key] = source  # one text would say nothing about another sender's sheets
         for shape in sorted(own, key=lambda s: (s.is_said, s.moment)):
             key = header_key(shape.headers)
             if shape.header_rows and key:
@@ -75,8 +75,8 @@ class SenderShapes:
 
     def left_out(self, sheet: str) -> RememberedShape | None:
         """The shape that leaves a sheet out; None if it is not left out."""
-        said = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
-        return said[-1] if said and said[-1].left_out else None
+        shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
+        return shapes[-1] if shapes and shapes[-1].left_out else None
 
     def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
         """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
@@ -136,7 +136,7 @@ class SenderShapes:
     def _matches(self, rows: Sequence[Row], merged: Sequence[Area]) -> Iterator[HeaderMatch]:
         """The first rows that are each of the confirmed headers."""
         seen: set[int] = set()
-        for at, row in enumerate(rows[:LOOKED_AT] if self._texts else ()):
+        for at, row in enumerate(rows[:MOST_COMPARED] if self._texts else ()):
             for first in row.filled:
                 if (first and first - 1 in row.filled) or cell_text(row.values[first]).casefold() not in self._starts:
                     continue
@@ -182,9 +182,9 @@ class SenderShapes:
         return points
 
 
-def _shape(given: ShapeIn) -> RememberedShape:
-    entry, memory, version = given
-    said = instant(entry.get("said_at"))
+def _shape(source: ShapeIn) -> RememberedShape:
+    entry, memory, version = source
+    confirmed_at = instant(entry.get("said_at"))
     return RememberedShape(
         sender=entry["sender"],
         sheet=entry["sheet"],
@@ -195,8 +195,8 @@ def _shape(given: ShapeIn) -> RememberedShape:
         named=entry.get("named") is True,
         left_out=entry.get("left_out") is True,
         by=entry.get("by", ""),
-        is_said=said is not None,
-        moment=said or instant(entry.get("at")) or _LONG_AGO,
+        is_said=confirmed_at is not None,
+        moment=confirmed_at or instant(entry.get("at")) or _LONG_AGO,
         memory=memory,
         version=version,
     )

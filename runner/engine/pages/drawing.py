@@ -78,14 +78,14 @@ def escape(text: str) -> str:
 
 def bounded(lines: Iterable[str]) -> tuple[str, str]:
     """As many of the lines as a section has room for, and a note where that is not all of them."""
-    kept: list[str] = []
+    shown: list[str] = []
     room = MAX_SECTION
     for line in lines:
         room -= len(line)
         if room < 0:
-            return "".join(kept), CUT
-        kept.append(line)
-    return "".join(kept), ""
+            return "".join(shown), CUT
+        shown.append(line)
+    return "".join(shown), ""
 
 
 def share(column: Mapping[str, Any]) -> float:
@@ -249,12 +249,12 @@ class _SheetGrid:
         marks = []
         for severity in ("error", "warning"):
             if n := counts.get(severity):
-                text, said = str(n), f"{n} {severity}{'' if n == 1 else 's'} in column {a1.letters(column)}"
+                text, title = str(n), f"{n} {severity}{'' if n == 1 else 's'} in column {a1.letters(column)}"
                 if self._link:
                     href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
-                    marks.append(f'<a class="hit {severity}" href="{href}" title="{said}">{text}</a>')
+                    marks.append(f'<a class="hit {severity}" href="{href}" title="{title}">{text}</a>')
                 else:
-                    marks.append(f'<span class="hit {severity}" title="{said}">{text}</span>')
+                    marks.append(f'<span class="hit {severity}" title="{title}">{text}</span>')
         return " ".join(marks)
 
 
@@ -430,8 +430,8 @@ def fixes(artifact: Mapping[str, Any]) -> str:
     )
     items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
     more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
-    total, kept = artifact["validation"]["total"], artifact["validation"]["kept"]
-    rest = f"<p>{kept:,} of {total:,} findings are listed; all of them are counted.</p>" if kept < total else ""
+    total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
+    rest = f"<p>{listed:,} of {total:,} findings are listed; all of them are counted.</p>" if listed < total else ""
     return f'<ul class="fixes">{items}</ul>{note}{more}{rest}'
 
 

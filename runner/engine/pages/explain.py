@@ -14,7 +14,7 @@ from runner.engine.document_types import (
 )
 
 _PLACES: Final = 12  # runs of rows of one kind listed in a sentence
-_KEPT: Final = ("header", "title", "data")
+_IN_OUTPUT: Final = ("header", "title", "data")
 
 
 def explain(artifact: ArtifactDocument) -> list[str]:
@@ -47,7 +47,7 @@ def left_out(sheet: SheetFacts) -> list[str]:
     """What a sheet's left-out parts are, with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
-        if run["as"] not in _KEPT:
+        if run["as"] not in _IN_OUTPUT:
             kinds.setdefault(run["as"], []).append(span(run))
     lines = []
     if kinds:

@@ -78,19 +78,19 @@ def _verdict(artifact: ArtifactDocument) -> str:
     rejected = summary["left_out"].get("rejected", 0)
     rows = _many(summary["rows_out"], "row")
     if not output["sheets"] and "empty_input" in artifact["validation"]["by_code"]:
-        kind, said = "bad", "The file has too few rows of data: nothing was written."
+        kind, sentence = "bad", "The file has too few rows of data: nothing was written."
     elif not output["sheets"]:
-        kind, said = "bad", "The file was not taken over: nothing was written."
+        kind, sentence = "bad", "The file was not taken over: nothing was written."
     elif not summary["rows_out"] and not rejected:
-        kind, said = "fair", "No rows of data were found: the output is empty."
+        kind, sentence = "fair", "No rows of data were found: the output is empty."
     elif rejected:
-        kind, said = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
+        kind, sentence = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
     elif errors:
-        kind, said = "fair", f"{rows} taken over; {_many(errors, 'value')} to fix."
+        kind, sentence = "fair", f"{rows} taken over; {_many(errors, 'value')} to fix."
     else:
-        kind, said = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
+        kind, sentence = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
     if kind == "good" and warnings:
-        said += f" {_many(warnings, 'value')} to check."
+        sentence += f" {_many(warnings, 'value')} to check."
     left = sum(summary["left_out"].values())
     tiles = (
         ("rows written", summary["rows_out"]),
@@ -101,19 +101,19 @@ def _verdict(artifact: ArtifactDocument) -> str:
         ("warnings", warnings),
     )
     body = "".join(f'<div class="tile"><b>{n:,}</b>{name}</div>' for name, n in tiles)
-    return f'<div class="verdict {kind}"><p>{said}</p><div class="tiles">{body}</div></div>'
+    return f'<div class="verdict {kind}"><p>{sentence}</p><div class="tiles">{body}</div></div>'
 
 
 def _corrected(artifact: ArtifactDocument) -> str:
     """Which files corrected rows of an earlier result, and what became of those rows."""
-    mends = artifact.get("mends")
-    if not isinstance(mends, dict):
+    corrections = artifact.get("mends")
+    if not isinstance(corrections, dict):
         return ""
     files = [str(one["name"]) for one in artifact["inputs"] if one["role"] == "mended"]
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
-    said = f"{_many(mends['rows'], 'row')} corrected by {', '.join(files[:5])}{more}."
-    left = f" {_many(mends['left_out'], 'row')} left out; see below." if mends["left_out"] else ""
-    return f"<p>{escape(said + left)}</p>"
+    sentence = f"{_many(corrections['rows'], 'row')} corrected by {', '.join(files[:5])}{more}."
+    left = f" {_many(corrections['left_out'], 'row')} left out; see below." if corrections["left_out"] else ""
+    return f"<p>{escape(sentence + left)}</p>"
 
 
 def _many(n: int, noun: str) -> str:
@@ -165,8 +165,10 @@ def _left_out(artifact: ArtifactDocument) -> str:
         if sheet.get("skipped"):
             rows.append(_row(f"{sheet['input']}, {sheet['name']}", "the whole sheet", sheet["skipped"], "-"))
     if not rows:
-        said = "Nothing: every row and column is in the output." if artifact["output"]["sheets"] else "No row was read."
-        return f"<h3>Left out</h3><p>{said}</p>"
+        sentence = (
+            "Nothing: every row and column is in the output." if artifact["output"]["sheets"] else "No row was read."
+        )
+        return f"<h3>Left out</h3><p>{sentence}</p>"
     note = f"<p>{SHOWN} of {total} places are listed; artifact.json has them all.</p>" if total > SHOWN else ""
     return "<h3>Left out</h3>" + note + _table(("sheet", "what", "taken for", "table"), rows)
 

@@ -94,8 +94,8 @@ class SpooledSheet:
         """The blocks whose extent is wanted; the others are not unpacked."""
         asked = [wanted(extent) for extent in self.extents]
         if self.complete:
-            kept = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
-            yield from (block if isinstance(block, Block) else _unpack(block) for block in kept)
+            chosen = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
+            yield from (block if isinstance(block, Block) else _unpack(block) for block in chosen)
         elif any(asked):
             last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
             for block in blocks_of(self._sheet):

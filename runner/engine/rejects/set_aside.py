@@ -20,7 +20,7 @@ from runner.engine.options import JobOptions
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.rejects.looks import Look, SheetLooks, sheet_looks
+from runner.engine.rejects.appearance import Appearance, SheetAppearance, sheet_appearance
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
@@ -39,7 +39,7 @@ _LONGEST: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
 _SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
-_TEXT: Final[Look] = {"format": "@"}
+_TEXT: Final[Appearance] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
@@ -71,9 +71,9 @@ class RowErrors:
             for column, field, code, plain in self._errors.get(table.id, {}).get(row, ()):
                 where = names.get(column or 0) or field
                 message = plain + self._hint(field, code)
-                said = f"{where}: {message}" if where else message
-                if said not in todo:
-                    todo.append(said)
+                message_there = f"{where}: {message}" if where else message
+                if message_there not in todo:
+                    todo.append(message_there)
                 if column is not None:
                     cells.setdefault(column, []).append(message)
         marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
@@ -129,7 +129,7 @@ class RejectsDescription:
         self._mapped = mapped or {}
         self.rows = 0
         self._styles: dict[str, int] = {}
-        self._known: dict[int, tuple[Look, int | None]] = {}  # by identity
+        self._known: dict[int, tuple[Appearance, int | None]] = {}  # by identity
 
     def add(self, number: int, source: SurveyedInput) -> None:
         """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
@@ -152,23 +152,24 @@ class RejectsDescription:
         heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
         heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
         columns = _width(spool, source)
-        looks = self._sheet_looks(source, index, wanted, heads)
+        appearances = self._sheet_appearance(source, index, wanted, heads)
         layout, places = spool.layout(), self._errors.places(tables)
-        known = looks.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
+        known = appearances.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
         wrong = places[0] if places else range(columns + 1)
         widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
         sheet = {
             "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
             **_frozen(heads, wanted), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
-            "hidden": [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong], "view": looks.view,
+            "hidden": [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong],
+            "view": appearances.view,
         }  # fmt: skip
         texts = self._texts(source, tables, columns)
         merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
         for part in _parts(wanted):
             self._line(sheet)
             for row, values in _rows(spool, part | RowSet.of(heads)):
-                blanks = [None] * (columns - len(values) if looks.rows or texts else 0)  # a table's grid goes on
-                self._row(row, heads.get(row, "row"), values + blanks, looks, tables, texts=texts)
+                blanks = [None] * (columns - len(values) if appearances.rows or texts else 0)  # a table's grid goes on
+                self._row(row, heads.get(row, "row"), values + blanks, appearances, tables, texts=texts)
             self._line({"merged": merged[:1000], "choices": sorted(places[1].items()) if places else []})
 
     def _texts(self, source: SurveyedInput, tables: list[SourceTable], columns: int) -> set[int]:
@@ -178,9 +179,11 @@ class RejectsDescription:
         typed = (self._errors.typed(t, self._mapped.get(t.id, {})) for t in tables)
         return {*range(1, columns + 1)}.difference(*typed)
 
-    def _sheet_looks(self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]) -> SheetLooks:
+    def _sheet_appearance(
+        self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]
+    ) -> SheetAppearance:
         if source.format not in ("xlsx", "xlsm"):
-            return SheetLooks()
+            return SheetAppearance()
         first = next(iter(wanted))[0]
         rows = {*heads}
         for n, row in enumerate(wanted.numbers()):
@@ -188,52 +191,52 @@ class RejectsDescription:
                 break
             rows.add(row)
         with source.book() as book:
-            return sheet_looks(book.sheets[index], rows, first)
+            return sheet_appearance(book.sheets[index], rows, first)
 
     def _row(
         self,
         row: int,
         kind: str,
         values: Sequence[Any],
-        looks: SheetLooks,
+        appearances: SheetAppearance,
         tables: Sequence[SourceTable],
         *,
         texts: Collection[int],
     ) -> None:
         cells = []
         for column, value in enumerate(values, 1):
-            look = looks.of(row, column)
-            said = _as_json(value, styled=look is not None)
-            if look is None and said is not None:
-                look = looks.below(row, column)
+            appearance = appearances.of(row, column)
+            encoded = _as_json(value, styled=appearance is not None)
+            if appearance is None and encoded is not None:
+                appearance = appearances.below(row, column)
             if kind == "row" and column in texts:
-                look = _TEXT
-            if said is not None or (look is not None and (kind != "row" or not _SEEN.isdisjoint(look))):
-                style = None if look is None else self._style(look)
-                cells.append([column, said] if style is None else [column, said, style])
+                appearance = _TEXT
+            if encoded is not None or (appearance is not None and (kind != "row" or not _SEEN.isdisjoint(appearance))):
+                style = None if appearance is None else self._style(appearance)
+                cells.append([column, encoded] if style is None else [column, encoded, style])
         line: Json = {"row": row, "kind": kind, "cells": cells}
-        if row in looks.heights:
-            line["height"] = looks.heights[row]
+        if row in appearances.heights:
+            line["height"] = appearances.heights[row]
         if kind == "row":
             self.rows += 1
             marks, todo = self._errors.marks(tables, row)
             line |= {"marks": marks, "do": todo}
         self._line(line)
 
-    def _style(self, look: Look) -> int | None:
+    def _style(self, appearance: Appearance) -> int | None:
         """The number of a look, which is described when it is first used; None once there are too many."""
-        if id(look) not in self._known:
-            text = json.dumps(look, sort_keys=True)
+        if id(appearance) not in self._known:
+            text = json.dumps(appearance, sort_keys=True)
             if text not in self._styles and len(self._styles) < MAX_STYLES:
                 self._styles[text] = len(self._styles)
-                self._line({"style": look})
-            self._known[id(look)] = look, self._styles.get(text)
-        return self._known[id(look)][1]
+                self._line({"style": appearance})
+            self._known[id(appearance)] = appearance, self._styles.get(text)
+        return self._known[id(appearance)][1]
 
     def _line(self, line: Mapping[str, object]) -> None:
         if self._file is not None:
-            said = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-            self._file.write(said.encode(errors="replace") + b"\n")
+            text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            self._file.write(text.encode(errors="replace") + b"\n")
 
 
 def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
@@ -254,16 +257,16 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     if not bad:
         return None
     share = bad / rows if rows else 1.0
-    said = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
+    counted = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
     if options.on_error == "reject":
-        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; on_error is reject", rule="on_error", **where)
+        return EngineStop(EndCode.ROWS_REJECTED, f"{counted}; on_error is reject", rule="on_error", **where)
     if options.splits and runs > MAX_RUNS:
-        what = f"{said}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        what = f"{counted}, in more than {MAX_RUNS:,} places; that is too many to split off"
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
     most = options.max_error_rate
     if most is not None and share > most:
-        return EngineStop(EndCode.ROWS_REJECTED, f"{said}; max_error_rate is {most}", rule="max_error_rate", **where)
+        return EngineStop(EndCode.ROWS_REJECTED, f"{counted}; max_error_rate is {most}", rule="max_error_rate", **where)
     return None
 
 

@@ -295,46 +295,46 @@ class _Search:
         self._report_rows(
             findings, "short_row", self._short,
             "values of the row contradict their columns and fit those to the right: a cell seems to be missing",
-            settle="add the missing cell",
+            remedy="add the missing cell",
         )  # fmt: skip
         if not self._is_text:  # those of text files are reported by their widths
             self._report_rows(
                 findings, "wide_row", self._wide,
                 "the row has more cells than the header, and values that contradict their columns: a cell too many "
                 "seems to have moved them",
-                settle="delete the cell that is too many",
+                remedy="delete the cell that is too many",
             )  # fmt: skip
         self._report_rows(
             findings, "record_assumed", sorted(self._remarks),
             "the row reads as a comment or a page heading between the records; kept as a record",
-            settle="leave it out of the file",
+            remedy="leave it out of the file",
         )  # fmt: skip
         if self._is_second_header():
             self._report_rows(
                 findings, "record_assumed", [self._table.top],
                 "the first row has words where the others have values: it may be a second row of headers",
-                settle='"reading": {"header_rows": [1, 2]}',
+                remedy='"reading": {"header_rows": [1, 2]}',
             )  # fmt: skip
         self._report_rows(
             findings, "record_assumed", names,
             "the row looks like a header of other columns than the table's: the rows below it may be in the wrong ones",
-            settle="put the two kinds of rows on two sheets",
+            remedy="put the two kinds of rows on two sheets",
         )  # fmt: skip
         self._report_rows(
             findings, "record_assumed", [n for n in self._continued if n not in set(names)],
             "the row lacks what all other records have and may continue the one above it; kept as a record",
-            settle="write each record in one row",
+            remedy="write each record in one row",
         )  # fmt: skip
         self._report_rows(
             findings, "record_assumed", [n for n in self._typed if n not in self._table.without],
             "the row has another first cell and other kinds of values than the first record: it may be no record",
-            settle="put the two kinds of rows on two sheets",
+            remedy="put the two kinds of rows on two sheets",
         )  # fmt: skip
         for at, rows in self._dated.items():
             self._report_rows(
                 findings, "date_among_codes", rows,
                 "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
-                settle="format the column as text before the codes are entered", at=at,
+                remedy="format the column as text before the codes are entered", at=at,
             )  # fmt: skip
         marks = Counter(row for rows in self._dittos.values() for row in rows)
         for at, rows in self._dittos.items():
@@ -347,7 +347,7 @@ class _Search:
             what = "is read as the value above it" if is_proven else "may stand for the value above it; kept as it is"
             self._report_rows(
                 findings, "ditto_mark", rows, f"a ditto mark {what}",
-                settle="repeat the value", at=at, severity="info" if is_proven else "warning",
+                remedy="repeat the value", at=at, severity="info" if is_proven else "warning",
             )  # fmt: skip
 
     def _is_prose(self, at: int) -> bool:
@@ -383,7 +383,7 @@ class _Search:
         rows: Sequence[int],
         what: str,
         *,
-        settle: str,
+        remedy: str,
         at: int | None = None,
         severity: str = "warning",
     ) -> None:
@@ -391,9 +391,9 @@ class _Search:
         column = None if at is None else self._table.columns[at].index
         for n, row in enumerate(rows[:_EACH]):
             rest = len(rows) - _EACH if n == _EACH - 1 else 0
-            said = f"{what}; {rest:,} more like it below" if rest > 0 else what
+            message = f"{what}; {rest:,} more like it below" if rest > 0 else what
             findings.add(
-                code, severity, f"{said}; to settle it: {settle}", place=self._table.place, row=row, column=column,
+                code, severity, f"{message}; to settle it: {remedy}", place=self._table.place, row=row, column=column,
                 rule="reading", count=1 + max(rest, 0),
             )  # fmt: skip
 
@@ -409,10 +409,10 @@ def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
     """Report headers that are longer than the name of a column may be."""
     for column in table.columns:
         if not column.generated and len(column.name) < len(JOIN.join(column.parts)):
-            said = f"the header is longer than {len(column.name)} characters and is cut; to settle it: shorten it"
+            message = f"the header is longer than {len(column.name)} characters and is cut; to settle it: shorten it"
             row = (*table.table.header_rows, table.top)[0]
             findings.add(
-                "header_cut", "warning", said, place=table.place, row=row, column=column.index, rule="reading"
+                "header_cut", "warning", message, place=table.place, row=row, column=column.index, rule="reading"
             )  # fmt: skip
 
 
@@ -426,9 +426,9 @@ def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) 
         (n, min(struck[n] & inside)) for n in sorted(struck) if table.top <= n <= table.bottom and struck[n] & inside
     ]
     rows = [(n, at) for n, at in rows if n not in table.without and n in sheet.read]
-    said = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
+    message = "cells of the row are struck out and read like the others; to settle it: delete what no longer counts"
     for row, column in rows:
-        findings.add("struck_text", "warning", said, place=table.place, row=row, column=column, rule="reading")
+        findings.add("struck_text", "warning", message, place=table.place, row=row, column=column, rule="reading")
 
 
 def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
@@ -441,11 +441,13 @@ def _report_signs(table: SourceTable, sheet: SpooledSheet, findings: Findings) -
             for row in range(max(first, table.top), min(last, table.bottom) + 1)
             if row not in table.without
         ]
-        said = "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "
+        message = (
+            "the number format shows a positive number as a negative one; it is kept as it is stored; to settle it: "
+        )
         for n, row in enumerate(rows[:_EACH]):
             rest = len(rows) - _EACH if n == _EACH - 1 else 0
             findings.add(
-                "sign_ignored", "warning", f"{said}store it with its sign", place=table.place, row=row,
+                "sign_ignored", "warning", f"{message}store it with its sign", place=table.place, row=row,
                 column=column.index, rule="reading", count=1 + max(rest, 0),
             )  # fmt: skip
 
@@ -460,8 +462,8 @@ def _report_shared_headers(table: SourceTable, sheet: SpooledSheet, findings: Fi
     for top, left, bottom, right in sheet.layout().merged:
         covered = nameless.intersection(range(left + 1, right + 1))
         if covered and top <= table.table.header_rows[-1] <= bottom:
-            said = (
+            message = (
                 f"the header covers {right - left + 1} columns, and only the first one has its name; "
                 "to settle it: name each column"
             )
-            findings.add("header_shared", "warning", said, place=table.place, row=top, column=left, rule="reading")
+            findings.add("header_shared", "warning", message, place=table.place, row=top, column=left, rule="reading")

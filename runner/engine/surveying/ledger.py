@@ -48,8 +48,8 @@ class LeftOut(NamedTuple):
         return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
 
     def as_dict(self) -> Json:
-        said = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
-        return {k: v for k, v in said.items() if v is not None}
+        parts = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
+        return {k: v for k, v in parts.items() if v is not None}
 
 
 class Beside(NamedTuple):
@@ -77,7 +77,8 @@ class TableBooks:
         self.kinds["hidden"] = source.hidden
         rejected = source.rejected if source.split else RowSet()
         self.kinds["rejected"] = rejected
-        self.kinds["skipped_table" if skipped else "data"] = source.taken - rejected if rejected else source.taken
+        data = source.data_rows
+        self.kinds["skipped_table" if skipped else "data"] = data - rejected if rejected else data
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
         self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
@@ -136,7 +137,7 @@ class SheetBooks:
         self._sheet = sheet
         self._read = sheet.read
         self.tables = [TableBooks(source, ref, sheet.read, skipped=skipped) for source, ref, skipped in tables]
-        self._give_titles_and_notes()
+        self._assign_titles_and_notes()
         times = self._times()
         self._outside = self._read - times[0] if times else self._read
         several = times[1] if len(times) > 1 else RowSet()
@@ -206,18 +207,18 @@ class SheetBooks:
         """The most cells in one row of a run; 0 if no row has several."""
         return max((most for start, end, most in self._several if first <= end and start <= last), default=0)
 
-    def _give_titles_and_notes(self) -> None:
+    def _assign_titles_and_notes(self) -> None:
         """Assign each title and note row to its table, unless it is already a row of another one."""
-        taken = RowSet()
+        assigned = RowSet()
         for table in self.tables:
-            taken = taken | table.rows
+            assigned = assigned | table.rows
         for table in self.tables:
             found = table.source.table
             for kind, numbers in (("title", found.titles), ("note", found.notes)):
-                rows = (RowSet.of(numbers) & self._read) - taken
+                rows = (RowSet.of(numbers) & self._read) - assigned
                 if rows:
                     table.around[kind] = rows
-                    taken = taken | rows
+                    assigned = assigned | rows
 
     def _times(self) -> list[RowSet]:
         """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
@@ -307,16 +308,16 @@ class SheetBooks:
 
 def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
     """`filled`: the row is a value of a column of the rows below."""
-    one, more, settle = _REASONS[entry.kind]
+    one, more, remedy = _REASONS[entry.kind]
     noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
     if not proven:
         record = "a record" if entry.rows == 1 else "records"
-        said = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
-        return f"{said}; to settle it: {settle}" if settle else said
-    said = f"{entry.words} {verb} left out: {noun}"
+        message = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
+        return f"{message}; to settle it: {remedy}" if remedy else message
+    message = f"{entry.words} {verb} left out: {noun}"
     if filled:
-        return f"{said}; in a column of the rows below"
-    return f"{said}; to keep: {settle}" if settle else said
+        return f"{message}; in a column of the rows below"
+    return f"{message}; to keep: {remedy}" if remedy else message
 
 
 def _code(kind: str) -> str:

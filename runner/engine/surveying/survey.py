@@ -13,7 +13,7 @@ from runner.engine.common.findings import FindingPlace, Findings
 from runner.engine.common.rowsets import RowSet
 from runner.engine.common.spelling import all_spelled, normalized
 from runner.engine.contract import EndCode, InputFile, Json
-from runner.engine.corrections.corrected import Mending, claimed, mends, seems_keyed
+from runner.engine.corrections.corrected import Corrections, claimed, keyed_input, seems_keyed
 from runner.engine.document_types import SheetHead
 from runner.engine.memory.remembered import SenderShapes, table_key
 from runner.engine.options import GROUP, ReadingOptions
@@ -99,9 +99,9 @@ def _spellings(names: set[str]) -> set[str]:
 class SurveyedInput:
     """A primary input: read once, and again only if a sheet is too large to spool."""
 
-    def __init__(self, file: InputFile, reading: ReadingOptions, mending: Mending | None = None) -> None:
+    def __init__(self, file: InputFile, reading: ReadingOptions, corrections: Corrections | None = None) -> None:
         self.file = file
-        self._mending = mending
+        self._corrections = corrections
         declared = TextOptions(encoding=reading.encoding, delimiter=reading.delimiter, quote=reading.quote)
         if (reading.encoding or reading.delimiter or reading.quote) and seems_keyed(file.path):
             declared = TextOptions()  # the manifest is about the sender's files, and not about how people save rejects
@@ -154,8 +154,8 @@ class SurveyedInput:
         """Open the file; an unreadable one ends the job."""
         try:
             with open_book(self.file.path, name=self.file.hint, options=self.options) as book:
-                if self._mending is not None:
-                    book.sheets = [self._mending.of(self.file.name, sheet) for sheet in book.sheets]
+                if self._corrections is not None:
+                    book.sheets = [self._corrections.of(self.file.name, sheet) for sheet in book.sheets]
                 yield book
         except InputUnreadable as error:
             raise EngineStop(
@@ -241,7 +241,7 @@ def survey(
                     shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
-                _stop_if_mended([sheet], source)
+                _stop_if_keyed([sheet], source)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
                 if _is_left_out(placed, source, decided, shapes, findings):
                     source.skipped += placed
@@ -261,25 +261,25 @@ def survey(
                 if isinstance(plain, Remarking):
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
         if not source.spools:  # whoever corrects rejects may rename the sheet
-            _stop_if_mended((SpooledSheet(plain, room) for plain in book.sheets), source)
+            _stop_if_keyed((SpooledSheet(plain, room) for plain in book.sheets), source)
 
 
-def _stop_if_mended(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
+def _stop_if_keyed(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
     """Ask for the inputs that the corrected rejects of a sheet belong to."""
     for sheet in sheets:
         if (job := claimed(sheet, source.file.name)) is not None:
-            raise mends(source.file, job)
+            raise keyed_input(source.file, job)
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
     """Report rows that could be read in two ways."""
     for remark in sheet.remarks():
-        said = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
+        message = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
         rest = remark.count - len(remark.rows) + 1
         last = len(remark.rows) - 1
         for at, (row, column) in enumerate(zip_longest(remark.rows, remark.columns)):
             findings.add(
-                remark.code, "warning", said, place=place, row=row, column=column, rule="reading",
+                remark.code, "warning", message, place=place, row=row, column=column, rule="reading",
                 count=rest if at == last else 1,
             )  # fmt: skip
 
@@ -308,13 +308,13 @@ def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], finding
     each = wide if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2) else wide[:1]
     why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
     for number in each:
-        said = f"the row has more cells than the header: {why}"
+        message = f"the row has more cells than the header: {why}"
         if len(each) < len(wide):
             runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
             more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
-            said = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have more cells than the header: {why}"
+            message = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have more cells than the header: {why}"
         count = len(wide) - len(each) + 1 if number == each[-1] else 1
-        findings.add("wide_row", "warning", said, place=table.place, row=number, rule="reading", count=count)
+        findings.add("wide_row", "warning", message, place=table.place, row=number, rule="reading", count=count)
 
 
 def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
@@ -324,9 +324,9 @@ def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) 
     rows = sum(1 for row in layout.hidden_rows if table.top <= row <= table.bottom and row not in table.without)
     for what, count, option in (("row", rows, "hidden_rows"), ("column", len(columns), "hidden_columns")):
         if count:
-            said = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "
-            said += f'"reading": {{"{option}": "skip"}}'
-            findings.add("hidden_read", "info", said, place=table.place, rule="reading", count=count)
+            message = f"{count:,} hidden {what}{'s' * (count > 1)} read; to leave out: "
+            message += f'"reading": {{"{option}": "skip"}}'
+            findings.add("hidden_read", "info", message, place=table.place, rule="reading", count=count)
 
 
 def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings) -> None:
@@ -399,9 +399,9 @@ def _is_left_out(
     """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender."""
     if not placed:
         return False
-    label, said = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
-    shape = shapes.left_out(label) if said is None and shapes and label else None
-    if not said and shape is None:
+    label, is_skipped = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
+    shape = shapes.left_out(label) if is_skipped is None and shapes and label else None
+    if not is_skipped and shape is None:
         return False
     for table in placed:
         if shape is not None:

@@ -33,13 +33,13 @@ class CaptionColumn:
         out: list[str | None] = []
         for caption in captions:
             while len(out) < len(numbers) and numbers[len(out)] < caption.row:
-                out.append(self._settled())
+                out.append(self._current())
             self._fresh.append(caption)
         if len(out) < len(numbers):
-            out += [self._settled()] * (len(numbers) - len(out))
+            out += [self._current()] * (len(numbers) - len(out))
         return out
 
-    def _settled(self) -> str | None:
+    def _current(self) -> str | None:
         if self._fresh:
             self._levels = _replaced(self._levels, self._fresh)
             self._fresh = []

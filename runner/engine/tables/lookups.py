@@ -12,7 +12,7 @@ from runner.engine.structure import find_tables
 from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.values.convert import fold
 
-_SETTLE = "save the lookup table as UTF-8, separated by commas"
+_REMEDY = "save the lookup table as UTF-8, separated by commas"
 
 Lookup = dict[str, list[Any]]  # header -> values
 
@@ -64,7 +64,7 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
         with open_book(file.path, name=file.hint) as book:
             if findings is not None:
                 for choice in book.choices:
-                    findings.chose(**vars(choice) | {"settle": _SETTLE}, place=FindingPlace(file.name, "", ""))
+                    findings.chose(**vars(choice) | {"settle": _REMEDY}, place=FindingPlace(file.name, "", ""))
             for sheet in book.sheets:
                 for table in find_tables(sheet):
                     place = FindingPlace(file.name, sheet.name, file.name)

@@ -66,10 +66,10 @@ class SourceTable:
         self._hidden = leaving.hidden_rows
         self._groups = self.left_out["group"] if GROUP in self.added else frozenset()
         self.without = leaving.hidden_rows.union(*self.left_out.values())
-        kept = (table.groups | table.totals) - self.without
-        self.top, self.bottom = _span(table, kept)
+        written_anyway = (table.groups | table.totals) - self.without
+        self.top, self.bottom = _span(table, written_anyway)
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
-        self.taken = RowSet()  # data rows, in the output unless the table is skipped
+        self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
         self.split = False  # rows with errors are not written
         self.skipped = ""  # why it is not used though it has rows
@@ -155,13 +155,13 @@ class SourceTable:
         if not any(blank) and self.without.isdisjoint(numbers):
             return Rows(numbers, columns)
         held = [n for n in range(len(numbers)) if not (blank and blank[n])]
-        keep = [n for n in held if numbers[n] not in self.without]
+        wanted = [n for n in held if numbers[n] not in self.without]
         hidden = [numbers[n] for n in held if self._is_hidden(numbers[n])] if self._hidden else []
         captions = [_caption(numbers[n], n, columns) for n in held if numbers[n] in self._groups]
-        if not keep and not hidden and not captions:
+        if not wanted and not hidden and not captions:
             return None
         return Rows(
-            [numbers[n] for n in keep], [[column[n] for n in keep] for column in columns], hidden, captions
+            [numbers[n] for n in wanted], [[column[n] for n in wanted] for column in columns], hidden, captions
         )  # fmt: skip
 
     def _is_hidden(self, row: int) -> bool:
@@ -174,8 +174,8 @@ class SourceTable:
         if GROUP in self.added:
             made[GROUP] = captions.fill(rows.numbers, rows.captions)
         if PROVENANCE[0] in self.added:
-            given = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
-            made |= dict(zip(PROVENANCE, given, strict=True))
+            origin = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
+            made |= dict(zip(PROVENANCE, origin, strict=True))
         return [made[name] for name in self.added]
 
 
@@ -200,10 +200,10 @@ def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
     }
 
 
-def _span(table: Table, kept: frozenset[int]) -> tuple[int, int]:
+def _span(table: Table, written_anyway: frozenset[int]) -> tuple[int, int]:
     """First and last row of the data; captions and totals that are kept may be above or below the rest."""
     data = table.data_range
-    ends = [*kept, data.top, data.bottom] if data else [*kept]
+    ends = [*written_anyway, data.top, data.bottom] if data else [*written_anyway]
     return (min(ends), max(ends)) if ends else (0, -1)
 
 

@@ -29,7 +29,7 @@ _NUMBERS: Final = frozenset({int, float, Shown})
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
 _WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
-Settled = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
+Override = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
 Tallies = dict[int, Tally]  # by column index within the table
 
 
@@ -39,9 +39,9 @@ def decide(
     fields: Sequence[Field],
     findings: Findings,
     *,
-    settled: Settled = lambda _table, _index, convention, choices: (convention, choices),
+    override: Override = lambda _table, _index, convention, choices: (convention, choices),
 ) -> None:
-    """Set the conventions of every table's columns; `settled` has the last word on each."""
+    """Set the conventions of every table's columns; `override` has the last word on each."""
     by_name = {f.name: f for f in fields}
     delimiter = source.notes.get("delimiter")
     tallied = [(table, _tally(table, by_name)) for table in tables]
@@ -69,7 +69,7 @@ def decide(
                 units=_named(shown),
                 births=field.type in ("date", "datetime") and _is_of_births(table.source.columns[index].name, field),
             )
-            convention, choices = settled(table, index, *settle(field, tallies[index], around))
+            convention, choices = override(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)

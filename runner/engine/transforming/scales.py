@@ -40,7 +40,7 @@ _MESSAGES: Final = {
     "divided": "the number format leaves out thousands or millions that the stored numbers have",
     "plain": "the field counts in thousands, millions or the like, the header does not say so",
 }
-_KEPT: Final = (
+_REMEDY: Final = (
     "; the numbers are kept as they are; to settle it: say so in the name, the label or a synonym of the field"
 )
 _OTHER_UNIT: Final = (
@@ -110,7 +110,7 @@ def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Find
     if scale is None or (where != "divided" and scale - 3 * divided in wanted):
         return
     findings.add(
-        "scale_ignored", "warning", _MESSAGES[where] + _KEPT, place=one.source.place, row=row, column=column,
+        "scale_ignored", "warning", _MESSAGES[where] + _REMEDY, place=one.source.place, row=row, column=column,
         field=field.name, rule="reading",
     )  # fmt: skip
 

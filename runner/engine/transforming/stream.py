@@ -155,7 +155,7 @@ class TableStream:
             column.field
             for n, column in enumerate(self._line.columns)
             if column.field is not None and column.field.declared and self.sources[n] is None and not self.present[n]
-            and self.converters[n] is None and _given(column.field) is None
+            and self.converters[n] is None and _default_of(column.field) is None
             and not (column.field.required or column.field.optional)
         ]  # fmt: skip
         if lacking and self._table.is_mapped:
@@ -172,7 +172,7 @@ class TableStream:
             field, at = column.field, self.sources[n]
             if field is None or at is None or at >= self._own or shares.blank[at] < shares.rows or self.present[n]:
                 continue
-            if field.declared and not field.required and not field.optional and _given(field) is None:
+            if field.declared and not field.required and not field.optional and _default_of(field) is None:
                 self._table.report_blank(field, at, self._line.findings, full, wrong)
 
     def report_blanked(self) -> None:
@@ -202,9 +202,9 @@ class TableStream:
         cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
         what = f"is longer than {MAX_TEXT} characters and was truncated"
         self._flag(n, origin, cut, "text_cut", severity="warning", what=what, rule="write")
-        kept = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
+        inexact = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
         what = "cannot be stored exactly in a spreadsheet and was written as text"
-        self._flag(n, origin, kept, "kept_as_text", severity="info", what=what, rule="write")
+        self._flag(n, origin, inexact, "kept_as_text", severity="info", what=what, rule="write")
 
     def _flag(
         self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None
@@ -225,7 +225,7 @@ class TableStream:
         for n, column in enumerate(self._line.columns):
             index = self.sources[n]
             if index is None:
-                out.append([_given(column.field)] * count)
+                out.append([_default_of(column.field)] * count)
                 bad.append([])
                 continue
             raw = self._unmerged(n, rows.columns[index], origin)
@@ -325,7 +325,7 @@ class TableStream:
         field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
         column = self._column(n)
-        given = {
+        arguments = {
             **self._line.hooks.shared,
             "input": source.place.input,
             "sheet": source.place.sheet,
@@ -335,7 +335,7 @@ class TableStream:
             "column": a1.letters(column) if column else None,
             "column_index": column,
         }
-        return Cells(origin, column, name, given, others=others, strict=self._line.strict)
+        return Cells(origin, column, name, arguments, others=others, strict=self._line.strict)
 
     def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
         return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
@@ -371,8 +371,8 @@ class TableStream:
         for row_rule in line.row_rules:
             row_rule.check(columns, count, origin, at.get(row_rule.then.field))
         if hooked:
-            given = {"columns": columns, **self._place_of(origin)}
-            for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **given):
+            arguments = {"columns": columns, **self._place_of(origin)}
+            for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **arguments):
                 origin.flag(
                     [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
                     file=rule.file, line=rule.line,
@@ -380,8 +380,8 @@ class TableStream:
             if line.split and origin.errors:  # what is gathered is about the rows of the output
                 good = _good(origin, count)
                 columns = {name: [values[i] for i in good] for name, values in columns.items()}
-                given |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
-            line.hooks.notify("accumulate", **given)
+                arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
+            line.hooks.notify("accumulate", **arguments)
 
 
 def _good(origin: Origin, count: int) -> list[int]:
@@ -389,7 +389,7 @@ def _good(origin: Origin, count: int) -> list[int]:
     return [i for i in range(count) if i not in origin.errors]
 
 
-def _given(field: Field | None) -> Any:
+def _default_of(field: Field | None) -> Any:
     """The value of every row if no column was found for the field."""
     if field is None:
         return None

@@ -45,7 +45,7 @@ def _add_up_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> 
     for runs in owners.values():
         _in_order(runs)
     _in_order(sheet["shared"])
-    _keep_apart(sheet["rows"])
+    _check_apart(sheet["rows"])
     _really_shared(sheet)
     listed = sum(run["rows"] for run in sheet["rows"])
     twice = sum((one["tables"] - 1) * one["rows"] for one in sheet["shared"])
@@ -64,7 +64,7 @@ def _in_order(runs: Sequence[RowRun | SharedRows]) -> None:
         end = run["to"]
 
 
-def _keep_apart(runs: list[RowRun]) -> None:
+def _check_apart(runs: list[RowRun]) -> None:
     """Check that rows of no table are in no table's run; tables side by side may share rows."""
     inside = outside = 0
     for run in sorted(runs, key=lambda run: int(run["from"])):

@@ -33,29 +33,31 @@ class CellStyles:
         self._xfs = {'<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>': 0}
         self._known: dict[str, int] = {}
 
-    def of(self, look: dict[str, Any]) -> int:
-        text = json.dumps(look, sort_keys=True)
+    def of(self, appearance: dict[str, Any]) -> int:
+        text = json.dumps(appearance, sort_keys=True)
         if text not in self._known:
-            self._known[text] = self._add(look)
+            self._known[text] = self._add(appearance)
         return self._known[text]
 
-    def _add(self, look: dict[str, Any]) -> int:
-        font = _index(self._fonts, _font(look.get("font", {})))
+    def _add(self, appearance: dict[str, Any]) -> int:
+        font = _index(self._fonts, _font(appearance.get("font", {})))
         fill = 0
-        if look.get("fill"):
-            solid = f'<fgColor rgb="FF{look["fill"]}"/><bgColor indexed="64"/>'
+        if appearance.get("fill"):
+            solid = f'<fgColor rgb="FF{appearance["fill"]}"/><bgColor indexed="64"/>'
             fill = _index(self._fills, f'<patternFill patternType="solid">{solid}</patternFill>')
-        border = _index(self._borders, _border(look.get("border", {})))
-        number = 164 + _index(self._formats, look["format"]) if look.get("format") else 0
-        align = look.get("align", {})
-        said = "".join(f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align)
-        said += "".join(
+        border = _index(self._borders, _border(appearance.get("border", {})))
+        number = 164 + _index(self._formats, appearance["format"]) if appearance.get("format") else 0
+        align = appearance.get("align", {})
+        alignment = "".join(
+            f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align
+        )
+        alignment += "".join(
             f' {name}="{align[k]}"' for k, name in (("indent", "indent"), ("turn", "textRotation")) if k in align
         )
-        said += ' wrapText="1"' if align.get("wrap") else ""
-        inside = f"<alignment{said}/>" if said else ""
+        alignment += ' wrapText="1"' if align.get("wrap") else ""
+        inside = f"<alignment{alignment}/>" if alignment else ""
         used = 'applyNumberFormat="1" ' if number else ""
-        used += 'quotePrefix="1" ' if look.get("quoted") else ""
+        used += 'quotePrefix="1" ' if appearance.get("quoted") else ""
         used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
         return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
@@ -77,8 +79,8 @@ class CellStyles:
         )
 
 
-def _index(kept: dict[str, int], text: str) -> int:
-    return kept.setdefault(text, len(kept))
+def _index(numbers: dict[str, int], text: str) -> int:
+    return numbers.setdefault(text, len(numbers))
 
 
 def _font(font: dict[str, Any]) -> str:
@@ -99,36 +101,36 @@ def _border(border: dict[str, Any]) -> str:
     return f"<border>{sides}<diagonal/></border>"
 
 
-def checked_look(given: object) -> dict[str, Any]:
+def checked_appearance(value: object) -> dict[str, Any]:
     """A look with what we know of it and nothing else; odd parts are left out, for a look is no data."""
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise BadOutput("rejects.jsonl has an invalid style")
-    look: dict[str, Any] = {}
-    font = given.get("font")
+    appearance: dict[str, Any] = {}
+    font = value.get("font")
     if isinstance(font, dict):
-        look["font"] = _plain_font(font)
-    if _is_colour(given.get("fill")):
-        look["fill"] = given["fill"]
-    border = given.get("border")
+        appearance["font"] = _plain_font(font)
+    if _is_colour(value.get("fill")):
+        appearance["fill"] = value["fill"]
+    border = value.get("border")
     if isinstance(border, dict):
-        look["border"] = {
+        appearance["border"] = {
             side: [style[0], style[1] if _is_colour(style[1]) else None]
             for side in _SIDES
             if isinstance(style := border.get(side), list) and len(style) == 2 and style[0] in _BORDERS
         }
-    align = given.get("align")
+    align = value.get("align")
     if isinstance(align, dict):
-        look["align"] = (
+        appearance["align"] = (
             ({"h": align["h"]} if align.get("h") in _ACROSS else {})
             | ({"v": align["v"]} if align.get("v") in _DOWN else {})
             | ({"wrap": True} if align.get("wrap") is True else {})
             | ({"indent": align["indent"]} if _is_whole(align.get("indent"), 250) else {})
             | ({"turn": align["turn"]} if align.get("turn") == _DOWNWARDS or _is_whole(align.get("turn"), 180) else {})
         )
-    code = given.get("format")
+    code = value.get("format")
     if isinstance(code, str) and 0 < len(code) <= 255 and code.isprintable():
-        look["format"] = code
-    return look
+        appearance["format"] = code
+    return appearance
 
 
 def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
@@ -142,9 +144,9 @@ def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _is_whole(given: object, most: int) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 0 < given <= most
+def _is_whole(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
 
 
-def _is_colour(given: object) -> bool:
-    return isinstance(given, str) and _RGB.fullmatch(given) is not None
+def _is_colour(value: object) -> bool:
+    return isinstance(value, str) and _RGB.fullmatch(value) is not None

@@ -69,8 +69,8 @@ def _known_names(name: str) -> frozenset[str]:
 def _place(error: Exception, name: str) -> str:
     """Where the schema does not match, in the schema's own words: other keys are text from the box."""
     steps = list(getattr(error, "instance_path", []))
-    told = [str(step) if isinstance(step, int) or step in _known_names(name) else "…" for step in steps[:_DEEP]]
-    return "/" + "/".join(told)
+    shown = [str(step) if isinstance(step, int) or step in _known_names(name) else "…" for step in steps[:_DEEP]]
+    return "/" + "/".join(shown)
 
 
 def _no_constant(_: str) -> None:

@@ -77,7 +77,7 @@ def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
 
 def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
     """Whether the books of an artifact have a row of data (`row`) or any other row."""
-    names = [given["name"] for given in artifact["inputs"] if given["role"] == "primary"]
+    names = [one["name"] for one in artifact["inputs"] if one["role"] == "primary"]
     data: dict[tuple[int, int], RowSet] = {}
     every: dict[tuple[int, int], RowSet] = {}
     for sheet in artifact["sheets"]:

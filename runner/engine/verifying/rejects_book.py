@@ -16,7 +16,7 @@ from runner.engine.corrections.corrected import KINDS, TO_DO, key
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.reading.number_formats import NumberKind, kind_of_format
-from runner.engine.verifying.cell_styles import CellStyles, checked_look
+from runner.engine.verifying.cell_styles import CellStyles, checked_appearance
 from runner.engine.writing import parts
 from runner.engine.writing.book import MAX_COLUMNS, MAX_ROWS, BookWriter, EntryWriter
 from runner.engine.writing.parts import cell_text, cut, escaped
@@ -81,8 +81,8 @@ def write_rejects(
         if book is None:
             book = RejectsBook(file, title=title)
         if "style" in line:
-            book.looks.append(checked_look(line["style"]))
-            if len(book.looks) > _MAX_STYLES:
+            book.appearances.append(checked_appearance(line["style"]))
+            if len(book.appearances) > _MAX_STYLES:
                 raise BadOutput("rejects.jsonl has too many styles")
         elif "sheet" in line:
             if sheet is not None:
@@ -130,7 +130,7 @@ class RejectsBook(BookWriter):
 
     def __init__(self, file: IO[bytes], *, title: str) -> None:
         super().__init__(file, title=title)
-        self.looks: list[dict[str, Any]] = []
+        self.appearances: list[dict[str, Any]] = []
         self.cells = CellStyles()
         self.rows = 0
         self.commented: list[int] = []
@@ -142,15 +142,22 @@ class RejectsBook(BookWriter):
         is_quoted = kind is str and value.startswith(_FORMULA_SIGNS)
         key_ = number, kind, is_head, is_wrong, is_quoted
         if key_ not in self._styles:
-            look = self.looks[number] if number is not None else _HEAD if is_head else {}
+            appearance = self.appearances[number] if number is not None else _HEAD if is_head else {}
             if is_wrong:
-                look = {**look, "fill": _WRONG, "font": {**look.get("font", {}), "color": _WRONG_TEXT}}
-            code = look.get("format")
+                appearance = {
+                    **appearance,
+                    "fill": _WRONG,
+                    "font": {**appearance.get("font", {}), "color": _WRONG_TEXT},
+                }
+            code = appearance.get("format")
             if kind in _FORMATS and code is None:
-                look = {**look, "format": _FORMATS[kind]}
+                appearance = {**appearance, "format": _FORMATS[kind]}
             elif kind in _KINDS and code is not None and kind_of_format(code) not in _KINDS[kind]:
-                look = {**look, "format": _FORMATS.get(kind, "General")}  # it would come back as something else
-            self._styles[key_] = self.cells.of({**look, "quoted": True} if is_quoted else look)
+                appearance = {
+                    **appearance,
+                    "format": _FORMATS.get(kind, "General"),
+                }  # it would come back as something else
+            self._styles[key_] = self.cells.of({**appearance, "quoted": True} if is_quoted else appearance)
         return self._styles[key_]
 
     def close(self) -> None:
@@ -227,12 +234,12 @@ class _Sheet:
         self._entry.write((self._labels(0) + "</row>").encode())
 
     def _labels(self, row: int) -> str:
-        said = key("key", self._job, self._input, self._index, row)
+        key_text = key("key", self._job, self._input, self._index, row)
         self._comment(self._columns + 1, _HOW)
-        return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, said, _KEY_CELL)
+        return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, key_text, _KEY_CELL)
 
-    def _text(self, added: int, text: str, look: dict[str, Any]) -> str:
-        style = self._book.cells.of(look)
+    def _text(self, added: int, text: str, appearance: dict[str, Any]) -> str:
+        style = self._book.cells.of(appearance)
         place = f"{a1.letters(self._columns + added)}{self._row}"
         return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
 
@@ -250,20 +257,20 @@ class _Sheet:
         if not self._exists(kind, self._input, self._index, row):
             raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
         self._last = row
-        given = line.get("height")
-        height = _number(given, 0, _TALLEST) if given is not None else None
+        tall = line.get("height")
+        height = _number(tall, 0, _TALLEST) if tall is not None else None
         to_do = _checked_text(line.get("do"), 2_000) if kind == "row" else ""
         if (lines := _lines_of(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
         self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
-        cells = {column: (value, look) for column, value, look in self._cells(line.get("cells"))}
+        cells = {column: (value, appearance) for column, value, appearance in self._cells(line.get("cells"))}
         out = []
         for column in sorted(cells.keys() | marks.keys()):
-            value, look = cells.get(column, (None, None))
+            value, appearance = cells.get(column, (None, None))
             if column in marks:
                 self._comment(column, marks[column])
-            style = self._book.style(look, value, is_head=kind != "row", is_wrong=column in marks)
+            style = self._book.style(appearance, value, is_head=kind != "row", is_wrong=column in marks)
             out.append(self._cell(column, value, style))
         if kind == "key":
             out.append(self._labels(row))
@@ -277,14 +284,14 @@ class _Sheet:
             self._heads[row] = self._row
         self._entry.write(("".join(out) + "</row>").encode(errors="replace"))
 
-    def _cells(self, given: object) -> Iterator[tuple[int, Any, int | None]]:
+    def _cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
         last = 0
-        for cell in _list(given):
+        for cell in _list(value):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
                 raise BadOutput("rejects.jsonl has an invalid cell")
             last = _whole(cell[0], last + 1, self._columns)
-            look = _whole(cell[2], 0, len(self._book.looks) - 1) if len(cell) == 3 else None
-            yield last, _value(cell[1]), look
+            appearance = _whole(cell[2], 0, len(self._book.appearances) - 1) if len(cell) == 3 else None
+            yield last, _value(cell[1]), appearance
 
     def _cell(self, column: int, value: Any, style: int) -> str:
         kind = type(value)
@@ -305,8 +312,8 @@ class _Sheet:
         if len(self._comments) < MAX_COMMENTS:
             self._comments.append((self._row, column, text))
 
-    def merge(self, given: object) -> None:
-        for area in _list(given):
+    def merge(self, value: object) -> None:
+        for area in _list(value):
             if not isinstance(area, list) or len(area) != 4:
                 raise BadOutput("rejects.jsonl has an invalid merged cell")
             top, left, bottom, right = (_whole(n, 1, MAX_ROWS * 100) for n in area)
@@ -314,18 +321,18 @@ class _Sheet:
             if first and last and last - first == bottom - top and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
 
-    def offer(self, given: object) -> None:
+    def offer(self, value: object) -> None:
         """Let the cells of a column be chosen from what is allowed there."""
-        for pair in _list(given):
+        for pair in _list(value):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise BadOutput("rejects.jsonl has an invalid list of choices")
             column, allowed = _whole(pair[0], 1, self._columns), _list(pair[1])
-            said = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
-            if self._first and allowed and len(said) <= _MAX_LIST and not any("," in str(one) for one in allowed):
+            choices = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
+            if self._first and allowed and len(choices) <= _MAX_LIST and not any("," in str(one) for one in allowed):
                 area = f"{a1.cell(self._first, column)}:{a1.cell(self._row, column)}"
                 self._offers.append(
                     f'<dataValidation type="list" allowBlank="1" showErrorMessage="0" sqref="{area}">'
-                    f"<formula1>{escaped(said)}</formula1></dataValidation>"
+                    f"<formula1>{escaped(choices)}</formula1></dataValidation>"
                 )
 
     def close(self) -> None:
@@ -346,7 +353,7 @@ class _Sheet:
     def _write_comments(self) -> None:
         n, put = self._number, self._book.archive.put
         self._book.commented.append(n)
-        said = "".join(
+        comments = "".join(
             f'<comment ref="{a1.cell(row, column)}" authorId="0"><text><t xml:space="preserve">{escaped(text)}</t>'
             "</text></comment>"
             for row, column, text in self._comments
@@ -354,7 +361,7 @@ class _Sheet:
         put(
             f"xl/comments{n}.xml",
             f'{_XML}<comments xmlns="{_MAIN}"><authors><author>ade-drop</author></authors>'
-            f"<commentList>{said}</commentList></comments>",
+            f"<commentList>{comments}</commentList></comments>",
         )
         put(f"xl/drawings/vmlDrawing{n}.vml", _notes(self._comments))
         put(
@@ -411,75 +418,75 @@ class _Error(str):
     __slots__ = ()
 
 
-def _value(given: object) -> Any:
-    if given is None or isinstance(given, bool):
-        return given
-    if isinstance(given, str):
-        return given
-    if isinstance(given, int) and abs(given) < 10**16:
-        return given
-    if isinstance(given, float) and isfinite(given):
-        return given
-    if isinstance(given, dict) and len(given) == 1:
-        [(kind, said)] = given.items()
+def _value(value: object) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and abs(value) < 10**16:
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if isinstance(value, dict) and len(value) == 1:
+        [(kind, content)] = value.items()
         try:
-            return _special(kind, said)
+            return _special(kind, content)
         except (ValueError, TypeError, OverflowError):
             pass
     raise BadOutput("rejects.jsonl has a cell with something else than a value")
 
 
-def _special(kind: str, said: Any) -> Any:
-    if kind == "error" and said in ERROR_CODES:
-        return _Error(said)
+def _special(kind: str, content: Any) -> Any:
+    if kind == "error" and content in ERROR_CODES:
+        return _Error(content)
     if kind == "date":
-        return date.fromisoformat(said)
+        return date.fromisoformat(content)
     if kind == "datetime":
-        return datetime.fromisoformat(said).replace(tzinfo=None)
+        return datetime.fromisoformat(content).replace(tzinfo=None)
     if kind == "time":
-        return time.fromisoformat(said).replace(tzinfo=None)
+        return time.fromisoformat(content).replace(tzinfo=None)
     if kind == "seconds":
-        return timedelta(seconds=_number(said, 0, 1e12))
+        return timedelta(seconds=_number(content, 0, 1e12))
     raise ValueError(kind)
 
 
-def _marks(given: object, columns: int) -> dict[int, str]:
+def _marks(value: object, columns: int) -> dict[int, str]:
     marks: dict[int, str] = {}
-    for mark in _list(given):
+    for mark in _list(value):
         if not isinstance(mark, list) or len(mark) != 2:
             raise BadOutput("rejects.jsonl has an invalid mark")
         marks[_whole(mark[0], 1, columns)] = _checked_text(mark[1], 1_000)
     return marks
 
 
-def _checked_text(given: object, most: int) -> str:
-    if not isinstance(given, str):
+def _checked_text(value: object, most: int) -> str:
+    if not isinstance(value, str):
         raise BadOutput("rejects.jsonl lacks a text")
-    return cut(given, most)
+    return cut(value, most)
 
 
-def _pairs(given: object) -> dict[int, float]:
+def _pairs(value: object) -> dict[int, float]:
     pairs: dict[int, float] = {}
-    for pair in _list(given):
+    for pair in _list(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise BadOutput("rejects.jsonl has an invalid width")
         pairs[_whole(pair[0], 1, MAX_COLUMNS)] = _number(pair[1], 0, 255)
     return pairs
 
 
-def _list(given: object) -> list[Any]:
-    if not isinstance(given, list):
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
         raise BadOutput("rejects.jsonl has no list where one is due")
-    return given
+    return value
 
 
-def _whole(given: object, least: int, most: int) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+def _whole(value: object, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
-    return given
+    return value
 
 
-def _number(given: object, least: float, most: float) -> float:
-    if not isinstance(given, int | float) or isinstance(given, bool) or not least <= given <= most:
+def _number(value: object, least: float, most: float) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
-    return float(given)
+    return float(value)

@@ -143,9 +143,9 @@ class BookWriter:
     def free_name(self, name: str) -> str:
         """`name`, or the first `name (n)` that is not in use, within 31 characters."""
         clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ")
-        taken = {_RESERVED, *(s.name.casefold() for s in self._sheets)}
+        used = {_RESERVED, *(s.name.casefold() for s in self._sheets)}
         free, n = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
-        while free.casefold() in taken:
+        while free.casefold() in used:
             n += 1
             tail = f" ({n})"
             free = cut(clean or "Sheet", MAX_NAME - len(tail)) + tail
@@ -304,8 +304,8 @@ class NormalizedBook:
         for name, (header, *rows) in beside:
             self._add(name, [str(h) for h in header], rows)
         if findings is not None:
-            kept = [f.as_dict() for f in findings.kept]
-            self._add("Findings", _FINDING, [[f.get(h) for h in _FINDING] for f in kept])
+            listed = [f.as_dict() for f in findings.listed]
+            self._add("Findings", _FINDING, [[f.get(h) for h in _FINDING] for f in listed])
         self._book.close()
 
     def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:

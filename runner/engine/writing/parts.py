@@ -42,8 +42,8 @@ def cell_text(text: str) -> str:
     """A cell's text with its element."""
     if too_long(text):
         text = cut(text, MAX_TEXT)
-    keep = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() or "\n" in text else ""
-    return f"<is><t{keep}>{escaped(text)}</t></is>"
+    preserve = ' xml:space="preserve"' if text[:1].isspace() or text[-1:].isspace() or "\n" in text else ""
+    return f"<is><t{preserve}>{escaped(text)}</t></is>"
 
 
 def too_long(text: str) -> bool:

@@ -48,8 +48,8 @@ def prctl(option: int, arg2: int = 0, arg3: int = 0) -> int:
 
 def syscall(number: int, *args: int | bytes | ctypes.Array[ctypes.c_char] | None, what: str) -> int:
     """A raw system call; integers go as longs."""
-    given = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
-    return check(_libc.syscall(ctypes.c_long(number), *given), what)
+    arguments = [ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args]
+    return check(_libc.syscall(ctypes.c_long(number), *arguments), what)
 
 
 def set_name(name: str) -> None:
@@ -85,9 +85,9 @@ def setns(fd: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    given = (source.encode(), target.encode(), kind.encode() if kind else None)
+    arguments = (source.encode(), target.encode(), kind.encode() if kind else None)
     check(
-        _libc.mount(*given, ctypes.c_ulong(flags), data.encode() if data else None),
+        _libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() if data else None),
         f"mount {source} on {target}",
     )
 

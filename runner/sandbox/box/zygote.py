@@ -67,7 +67,7 @@ class BoxRequest(TypedDict):
 
     targets: list[int]  # the numbers of its descriptors
     divided: bool  # it has a warden
-    kept: int  # descriptors of the warden
+    warden_fds: int  # how many descriptors of the warden follow
     warden: limits.KernelLimits
     channel: int
     limits: limits.KernelLimits
@@ -256,7 +256,7 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
     try:
         with os.fdopen(fds[2], "rb", closefd=False) as file:
             request: BoxRequest = json.load(file)
-        order, gate = _take_descriptors(request, fds)
+        order, gate = _arrange_descriptors(request, fds)
         engine = _divide(zygote, request, parent, gate)
         os.write(gate, GO)
         if os.read(gate, 1) != GO:
@@ -265,9 +265,9 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
             for fd in (1, 2):
                 os.dup2(NULL, fd)
             os.closerange(3, gate)  # the engine's descriptors
-            status = _keep(zygote, gate, engine)
+            status = _guard(zygote, gate, engine)
         else:
-            os.closerange(gate, gate + 1 + request["kept"])  # the warden's descriptors
+            os.closerange(gate, gate + 1 + request["warden_fds"])  # the warden's descriptors
             status = _run(zygote, request, order)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 1
@@ -285,11 +285,11 @@ def become_box(zygote: Zygote, fds: list[int], parent: int) -> NoReturn:
         os._exit(status & 0xFF)
 
 
-def _take_descriptors(request: BoxRequest, fds: list[int]) -> tuple[int, int]:
+def _arrange_descriptors(request: BoxRequest, fds: list[int]) -> tuple[int, int]:
     """Arrange the descriptors (the job's, its order, the gate, the warden's) and close all others."""
     targets = [int(target) for target in request["targets"]]
     order, gate = max(targets) + 1, max(targets) + 2
-    places = [*targets, *range(gate + 1, gate + 1 + request["kept"])]
+    places = [*targets, *range(gate + 1, gate + 1 + request["warden_fds"])]
     kernel.place_fds({gate: fds[1], order: fds[3]} | dict(zip(places, fds[4:], strict=True)))
     return order, gate
 
@@ -355,7 +355,7 @@ def _seal_warden(zygote: Zygote, request: BoxRequest) -> None:
         _filters[False, False].install(_ALL_OTHERS)
 
 
-def _keep(zygote: Zygote, gate: int, engine: int) -> int:
+def _guard(zygote: Zygote, gate: int, engine: int) -> int:
     """Report how the engine ended once nothing of it is left; then verify its outputs if the runner asks for it."""
     while (ended := os.waitpid(-1, 0))[0] != engine:
         continue
@@ -432,11 +432,11 @@ def _is_library(entry: str) -> bool:
 
 def _outermost(wanted: list[str]) -> list[str]:
     """The paths without those below another one."""
-    kept: list[str] = []
+    outermost: list[str] = []
     for path in sorted(set(wanted)):
-        if not any(path.startswith(f"{outer}/") and not os.path.islink(outer) for outer in kept):  # noqa: PTH114
-            kept.append(path)
-    return kept
+        if not any(path.startswith(f"{outer}/") and not os.path.islink(outer) for outer in outermost):  # noqa: PTH114
+            outermost.append(path)
+    return outermost
 
 
 def run_canary(order: dict[str, Any], channel: TextIO) -> int:

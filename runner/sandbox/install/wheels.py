@@ -134,7 +134,7 @@ class Wheelhouse:
         fitting = [
             wheel
             for wheel in self._wheels.get(name, ())
-            if all(_takes(requirement, wheel.version) for requirement in wanted)
+            if all(_allows(requirement, wheel.version) for requirement in wanted)
         ]
         for wheel in sorted(fitting, key=lambda found: (found.version, -found.rank), reverse=True):
             if not hashes or wheel.sha256 in hashes:
@@ -220,7 +220,7 @@ def _target(name: str) -> str | None:
     return name
 
 
-def _takes(requirement: Requirement, version: Version) -> bool:
+def _allows(requirement: Requirement, version: Version) -> bool:
     return requirement.specifier.contains(version, prereleases=version.is_prerelease and _names_it(requirement))
 
 

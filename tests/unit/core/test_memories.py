@@ -228,7 +228,7 @@ def test_the_engine_knows_the_newest_word_in_any_zone(later):
     ):
         found = Recall(entries).exact("CALLE")
         assert found is not None
-        assert found.said == "y"
+        assert found.person_field == "y"
 
 
 @st.composite
@@ -269,7 +269,7 @@ def test_the_newest_word_of_a_person_counts_in_any_notation_and_any_order(given,
     ):
         found = Recall(headers).exact("CALLE")
         assert found is not None
-        assert found.said == f"f{newest}"
+        assert found.person_field == f"f{newest}"
         means = LearntEntries(headers, values, []).spellings("x", [f"m{n}" for n in range(5)])
         assert means == {"v": f"m{newest}"}
     assert memory.deciding_headers()["calle"].field == f"f{newest}"

@@ -112,7 +112,7 @@ def test_every_row_and_cell_is_where_plain_sets_say(found, held, gone_rows, skip
     sources = [SourceTable(FindingPlace("i", "s", f"x{n}"), sheet, table, leaving) for n, table in enumerate(found)]
     for strand in strands(sources):
         for table, rows in chunks(strand):
-            table.taken.add(rows.numbers)
+            table.data_rows.add(rows.numbers)
             table.hidden.add(rows.hidden)
     mine = [(source, f"t{n}", n in skipped) for n, source in enumerate(sources)]
     books = SheetBooks(sheet, mine, FindingPlace("i", "s", ""))

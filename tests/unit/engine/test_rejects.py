@@ -19,7 +19,7 @@ from runner.engine.corrections.corrected import key, matched
 from runner.engine.corrections.written import WrittenColumn, is_same
 from runner.engine.protocol import BadOutput
 from runner.engine.reading import CellError, Shown
-from runner.engine.rejects import looks
+from runner.engine.rejects import appearance
 from runner.engine.rejects import set_aside as module
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.staging import box_outputs
@@ -239,7 +239,7 @@ class TestTheWorkbook:
         assert len(rejects(tmp_path)) == 1
 
     def test_rows_past_those_that_are_searched_look_like_the_first_without_its_fill(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(looks, "MAX_CELLS", 8)
+        monkeypatch.setattr(appearance, "MAX_CELLS", 8)
         book = openpyxl.Workbook()
         sheet = book.active
         sheet.append(HEADER)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from runner.engine.corrections.corrected import MendedSheet
+from runner.engine.corrections.corrected import CorrectedSheet
 from runner.engine.reading import InputUnreadable, Sheet
 from runner.engine.reading.containers import Entry
 from runner.engine.reading.xlsx.markup import OoxmlPackage, column_number
@@ -19,7 +19,7 @@ from runner.engine.reading.xlsx.workbooks import Workbook, XlsxSheet
 MAX_STYLES_BYTES: Final = 4 * 1024 * 1024  # a larger styles part is not read: rows get a plain look
 MAX_SHEET_BYTES: Final = 96 * 1024 * 1024  # of markup that is searched for styles; rows below look like the first one
 MAX_CELLS: Final = 4_000_000  # whose styles are kept
-Look = dict[str, Any]
+Appearance = dict[str, Any]
 
 _ROW = re.compile(rb"<row\b([^<>]{0,2000})(?<!/)>(.*?)</row>", re.DOTALL)
 _CELL = re.compile(rb'<c\b[^<>]{0,200}?\br="([A-Z]{1,3})[0-9]{1,7}"[^<>]{0,200}>')
@@ -57,50 +57,50 @@ _BUILT_IN: Final = {
 
 
 @dataclass
-class SheetLooks:
+class SheetAppearance:
     """What is known of one sheet; nothing where its format has no styles or it could not be read."""
 
-    looks: list[Look] = field(default_factory=list)  # by style number
+    appearances: list[Appearance] = field(default_factory=list)  # by style number
     rows: dict[int, "array[int]"] = field(default_factory=dict)  # row -> the styles of its cells from column A
     columns: dict[int, int] = field(default_factory=dict)  # the style of a column's cells that are not stored
-    first: list[Look | None] = field(default_factory=list)  # those of the first row of data
+    first: list[Appearance | None] = field(default_factory=list)  # those of the first row of data
     searched: int = 0  # the last row that was searched
     widths: dict[int, float] = field(default_factory=dict)
     heights: dict[int, float] = field(default_factory=dict)
     view: dict[str, Any] = field(default_factory=dict)  # how the sheet as a whole is shown
 
-    def of(self, row: int, column: int) -> Look | None:
+    def of(self, row: int, column: int) -> Appearance | None:
         """The look of a cell, or None if it is not known."""
         styles = self.rows.get(row, ())
         style = styles[column - 1] if column <= len(styles) else -1
         return self._numbered(style if style >= 0 else self.columns.get(column, -1))
 
-    def below(self, row: int, column: int) -> Look | None:
+    def below(self, row: int, column: int) -> Appearance | None:
         """The look of a cell below the part that was searched: that of the first row of data."""
         return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
 
-    def _numbered(self, style: int) -> Look | None:
-        return self.looks[style] if 0 <= style < len(self.looks) else None
+    def _numbered(self, style: int) -> Appearance | None:
+        return self.appearances[style] if 0 <= style < len(self.appearances) else None
 
 
-def sheet_looks(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetLooks:
+def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> SheetAppearance:
     """The looks of some rows of a sheet. `first_data`: the row like which those below the searched part look."""
-    sheet = sheet.inner if isinstance(sheet, MendedSheet) else sheet
+    sheet = sheet.inner if isinstance(sheet, CorrectedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
-        return SheetLooks()
-    found = SheetLooks()
+        return SheetAppearance()
+    found = SheetAppearance()
     try:
-        found.looks = _Styles(sheet.workbook).read()
+        found.appearances = _Styles(sheet.workbook).read()
         _search(sheet, frozenset(rows) | {first_data}, found)
     except (InputUnreadable, ValueError, ArithmeticError):
-        return SheetLooks()  # whatever is odd about the styles, the rows themselves were read
+        return SheetAppearance()  # whatever is odd about the styles, the rows themselves were read
     for column in range(1, len(found.rows.get(first_data, ())) + 1):
-        look = found.of(first_data, column)  # its fill may be a mark of its own
-        found.first.append(look and {name: part for name, part in look.items() if name != "fill"})
+        appearance = found.of(first_data, column)  # its fill may be a mark of its own
+        found.first.append(appearance and {name: part for name, part in appearance.items() if name != "fill"})
     return found
 
 
-def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetLooks) -> None:
+def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetAppearance) -> None:
     archive = sheet.workbook.package.archive
     entry = archive.find(sheet.part)
     if entry is None:
@@ -124,7 +124,7 @@ def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetLooks) -> None:
             return
 
 
-def _head(head: bytes, found: SheetLooks) -> None:
+def _head(head: bytes, found: SheetAppearance) -> None:
     for column in _COLUMN.findall(head):
         first, last, width, style = (p.search(column) for p in (_FROM, _TO, _WIDTH, _STYLE))
         if first and last:
@@ -143,7 +143,7 @@ def _head(head: bytes, found: SheetLooks) -> None:
         found.view["width"] = min(255.0, float(width[1]))
 
 
-def _rows(markup: bytes, rows: frozenset[int], found: SheetLooks, room: int) -> int:
+def _rows(markup: bytes, rows: frozenset[int], found: SheetAppearance, room: int) -> int:
     """Take the styles of rows while there is room for their cells; returns how many cells that are."""
     count = 0
     for attributes, cells in _ROW.findall(markup):
@@ -176,12 +176,12 @@ class _Styles:
         self._theme = self._colours(workbook.package.related(workbook.relations, "theme"))
         self._path: list[str] = []
         self._formats: dict[int, str] = dict(_BUILT_IN)
-        self._fonts: list[Look] = []
+        self._fonts: list[Appearance] = []
         self._fills: list[str | None] = []
-        self._borders: list[Look] = []
-        self._looks: list[Look] = []
+        self._borders: list[Appearance] = []
+        self._appearances: list[Appearance] = []
 
-    def read(self) -> list[Look]:
+    def read(self) -> list[Appearance]:
         if self._entry is None or self._entry.size > MAX_STYLES_BYTES:
             return []
         for event in self._package.events(self._entry):
@@ -190,7 +190,7 @@ class _Styles:
                 self._start(event[1], event[2])
             else:
                 self._path.pop()
-        return self._looks
+        return self._appearances
 
     def _colours(self, entry: Entry | None) -> list[str]:
         found = dict.fromkeys(_THEME, "")
@@ -205,80 +205,80 @@ class _Styles:
                     name = ""
         return list(found.values())
 
-    def _start(self, name: str, given: dict[str, str]) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         section = self._path[1] if len(self._path) > 1 else ""
         depth = len(self._path)
         if section == "numFmts" and name == "numFmt":
-            self._formats[int(given.get("numFmtId", "0"))] = given.get("formatCode", "")
+            self._formats[int(attributes.get("numFmtId", "0"))] = attributes.get("formatCode", "")
         elif section == "fonts":
-            self._font(name, given, depth)
+            self._font(name, attributes, depth)
         elif section == "fills":
-            self._fill(name, given, depth)
+            self._fill(name, attributes, depth)
         elif section == "borders":
-            self._border(name, given, depth)
+            self._border(name, attributes, depth)
         elif section == "cellXfs":
-            self._cell(name, given)
+            self._cell(name, attributes)
 
-    def _font(self, name: str, given: dict[str, str], depth: int) -> None:
+    def _font(self, name: str, attributes: dict[str, str], depth: int) -> None:
         if depth == 3:
             self._fonts.append({})
         elif depth == 4 and self._fonts:
-            font, value = self._fonts[-1], given.get("val")
+            font, value = self._fonts[-1], attributes.get("val")
             if name == "name" and value:
                 font["name"] = value
             elif name == "sz" and value and 1 <= float(value) <= 409:  # no infinite one either
                 font["size"] = float(value)
-            elif name == "color" and (colour := self._colour(given)):
+            elif name == "color" and (colour := self._colour(attributes)):
                 font["color"] = colour
             elif name in _MARKS and value not in ("0", "false", "none"):
                 font[_MARKS[name]] = True
 
-    def _fill(self, name: str, given: dict[str, str], depth: int) -> None:
+    def _fill(self, name: str, attributes: dict[str, str], depth: int) -> None:
         if depth == 3:
             self._fills.append(None)
         elif name == "patternFill" and self._fills:
-            self._solid = given.get("patternType") == "solid"
+            self._solid = attributes.get("patternType") == "solid"
         elif name == "fgColor" and self._fills and self._solid:
-            self._fills[-1] = self._colour(given)
+            self._fills[-1] = self._colour(attributes)
 
-    def _border(self, name: str, given: dict[str, str], depth: int) -> None:
+    def _border(self, name: str, attributes: dict[str, str], depth: int) -> None:
         if depth == 3:
             self._borders.append({})
-        elif depth == 4 and name in _SIDES and given.get("style") and self._borders:
-            self._borders[-1][name] = [given["style"], None]
+        elif depth == 4 and name in _SIDES and attributes.get("style") and self._borders:
+            self._borders[-1][name] = [attributes["style"], None]
         elif depth == 5 and name == "color" and self._borders and self._path[-2] in self._borders[-1]:
-            self._borders[-1][self._path[-2]][1] = self._colour(given)
+            self._borders[-1][self._path[-2]][1] = self._colour(attributes)
 
-    def _cell(self, name: str, given: dict[str, str]) -> None:
+    def _cell(self, name: str, attributes: dict[str, str]) -> None:
         if name == "xf":
-            look: Look = {}
-            for key, kept, number in (
+            appearance: Appearance = {}
+            for key, parts, number in (
                 ("font", self._fonts, "fontId"), ("fill", self._fills, "fillId"), ("border", self._borders, "borderId"),
             ):  # fmt: skip
-                at = int(given.get(number, "0"))
-                if at < len(kept) and kept[at]:
-                    look[key] = kept[at]
-            if format_code := self._formats.get(int(given.get("numFmtId", "0"))):
-                look["format"] = format_code
-            self._looks.append(look)
-        elif name == "alignment" and self._looks:
-            found = {"h": given.get("horizontal"), "v": given.get("vertical")}
-            align: Look = {k: v for k, v in found.items() if v}
-            if given.get("wrapText") in ("1", "true"):
+                at = int(attributes.get(number, "0"))
+                if at < len(parts) and parts[at]:
+                    appearance[key] = parts[at]
+            if format_code := self._formats.get(int(attributes.get("numFmtId", "0"))):
+                appearance["format"] = format_code
+            self._appearances.append(appearance)
+        elif name == "alignment" and self._appearances:
+            found = {"h": attributes.get("horizontal"), "v": attributes.get("vertical")}
+            align: Appearance = {k: v for k, v in found.items() if v}
+            if attributes.get("wrapText") in ("1", "true"):
                 align["wrap"] = True
             for key, number in (("indent", "indent"), ("turn", "textRotation")):
-                if given.get(number, "0").isdecimal() and (turned := int(given.get(number, "0"))):
+                if attributes.get(number, "0").isdecimal() and (turned := int(attributes.get(number, "0"))):
                     align[key] = turned
             if align:
-                self._looks[-1]["align"] = align
+                self._appearances[-1]["align"] = align
 
-    def _colour(self, given: dict[str, str]) -> str | None:
-        if (rgb := _RGB.fullmatch(given.get("rgb", ""))) is not None:
+    def _colour(self, attributes: dict[str, str]) -> str | None:
+        if (rgb := _RGB.fullmatch(attributes.get("rgb", ""))) is not None:
             return rgb[1].upper()
-        if given.get("theme", "").isdecimal() and int(given["theme"]) < len(self._theme):
-            base = self._theme[int(given["theme"])]
-            return tinted(base, float(given.get("tint", "0"))) if base else None
-        number = int(given["indexed"]) if given.get("indexed", "").isdecimal() else 64
+        if attributes.get("theme", "").isdecimal() and int(attributes["theme"]) < len(self._theme):
+            base = self._theme[int(attributes["theme"])]
+            return tinted(base, float(attributes.get("tint", "0"))) if base else None
+        number = int(attributes["indexed"]) if attributes.get("indexed", "").isdecimal() else 64
         return _PALETTE[number if number < 8 else number - 8] if number < 64 else None
 
 
