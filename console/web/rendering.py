@@ -151,7 +151,7 @@ def _environment() -> Environment:
 
 
 def fragment(template: str, **facts: Any) -> str:
-    """A template with what senders called things. Attributes and what is edited stay as they are: they are sent back."""
+    """A template with what senders called things. Attributes and what is edited are sent back, and stay as they are."""
     html = _environment().get_template(template).render(**facts)
     return _TEXTS.sub(lambda found: found[1] or drawing.without_hidden(found[0]), html)
 

@@ -209,7 +209,7 @@ class Rule:
         return text if isinstance(text, str) and text in self.literals else None
 
     def class_of(self, value: Any) -> str:
-        """The name of its nearest class that is written down somewhere; one made at run time may be named after a cell."""
+        """Its nearest class that is written down somewhere; one made at run time may be named after a cell."""
         for kind in type(value).__mro__:
             home = sys.modules.get(str(kind.__module__))
             if self.literal(kind.__name__) or getattr(home, kind.__name__, None) is kind:
