@@ -550,6 +550,8 @@ class TestEveryErrorIsAProblem:
         "an empty path part": (b"GET //jobs HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         "a path that is no UTF-8": (b"GET /jobs/%ff%fe HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         "a key that is no UTF-8": (b"PUT /uploads/inbox/acme/M%FCller.csv HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 400),
+        "a key that nobody reads": (b"PUT /uploads/inbox/acme/a.csv.part HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 400),
+        "a hidden key": (b"PUT /uploads/inbox/acme/.a.csv HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 400),
         "an unknown method": (b"BREW /jobs HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
         "another method": (b"PUT /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405),
         "a long URL": (b"GET /jobs?text=" + b"x" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
