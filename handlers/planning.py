@@ -231,11 +231,7 @@ class Planner:
             if line is not None and line.is_in_order
         }
         scan.followups.mark(in_order)
-        scan.followups.drop(unselected(i, now=now, reason="") for s in fresh for i in s)
-        if not workflow.standing and fresh:
-            scan.followups.drop([without_input(workflow, now=now)])
-        if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
-            scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in fresh)
+        _drop_placeholders(scan, workflow, fresh, now)
         if scan.followups.full:
             self.recorder.follow_up(scan.followups)
 
@@ -321,3 +317,12 @@ def ancestors(tenant: str, folder: str) -> list[str]:
     """Prefixes of a folder and of every folder above it, up to the tenant's own."""
     parts = [p for p in folder.split("/") if p]
     return [f"{INBOX}{tenant}/" + "".join(f"{p}/" for p in parts[:n]) for n in range(len(parts), -1, -1)]
+
+
+def _drop_placeholders(scan: Scan, workflow: Workflow, planned: list[list[ObjectInfo]], now: float) -> None:
+    """Drop the rows that said what input sets were waiting for: these are planned."""
+    scan.followups.drop(unselected(i, now=now, reason="") for s in planned for i in s)
+    if not workflow.standing and planned:
+        scan.followups.drop([without_input(workflow, now=now)])
+    if workflow.manifest.inputs.per == "drop" or workflow.manifest.combinations > 1:
+        scan.followups.drop(too_many(workflow, workflow.subject(s[0].key), 0, now=now) for s in planned)

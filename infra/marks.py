@@ -58,7 +58,7 @@ class ProcessMarks:
             ids = {job_id for mark, _ in self._marks.get(tenant, {}).values() for job_id, _ in mark.rows}
         if steady - at < _READ_SECONDS:
             return revs
-        revs = {job.job_id: job.rev for job in self._table.get_all(ids).values()}
+        revs = {job.job_id: job.rev for job in self._table.get_all(sorted(ids)).values()}
         with self._lock:
             self._revs[tenant] = steady, revs
         return revs

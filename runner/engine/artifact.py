@@ -259,10 +259,11 @@ class Artifact:
     def _mapping(self, table: MappedTable) -> list[Json]:
         rows = table.source.table.header_rows
         dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
+        shown = frozenset() if self._redact else table.shown_headers()
         out: list[Json] = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
-            header = column.name if table.shows_header(choice.position) and not self._redact else None
+            header = column.name if choice.position in shown else None
             out.append(
                 {
                     "table": table.source.id,

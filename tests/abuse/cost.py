@@ -265,7 +265,7 @@ def _request(model: str) -> Callable[[bytes], object]:
         found = _apart(parsing.body_of, body, operations.BUDGET)
         if isinstance(found, list):
             return found
-        return validate(getattr(models, model), found.raw, values=found.values, tell=operations._described)
+        return validate(getattr(models, model), found.raw, values=found.values, wording=operations._described)
 
     return act
 

@@ -351,7 +351,7 @@ class TestPurgedQueue:
         assert world.queue.stats().delayed == 1
 
     def test_more_than_one_batch_is_sent_again_in_one_round(self, world, monkeypatch):
-        monkeypatch.setattr("infra.postgres.pg_table._LOOK", 3)
+        monkeypatch.setattr("infra.postgres.pg_table._MOST_CHECKED", 3)
         for n in range(8):
             world.intake.changed(world.drop(tenant=f"t{n}"))
         self.purge(world)

@@ -47,6 +47,8 @@ def deny_access(world, refused):
         return head(key)
 
     world.store.head = refusing
+    if (listings := getattr(world.store, "_listings", None)) is not None:
+        listings._agreed = False  # as where versions may not be listed: each object is asked for
     return head
 
 

@@ -68,14 +68,14 @@ def test_a_runner_that_wakes_up_does_not_touch_a_row_that_another_host_works_on(
             world.clock.move(60)
 
     world.sandbox.during = rescued
-    settle = worker._settle
+    write = worker._write_result
 
-    def settled_late(unwritten):
+    def written_late(unwritten):
         """The sleeper writes its result while the other is at work."""
-        world.sandbox.during = lambda: (settle(unwritten), seen.extend(job.attempt for job in world.jobs()))
+        world.sandbox.during = lambda: (write(unwritten), seen.extend(job.attempt for job in world.jobs()))
         assert world.handle_one(other)
 
-    worker._settle = settled_late  # type: ignore[method-assign]
+    worker._write_result = written_late  # type: ignore[method-assign]
     assert world.handle_one(sleeper)
     (job,) = world.jobs()
     assert seen == [2]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.fairness import Offer
 from core.jobs import State
 from core.ports import Pause
 
@@ -11,6 +12,9 @@ ROUNDS = 60  # more receives than the queues of a deployment allow before they c
 @pytest.fixture
 def world(world_in_each_place):
     return world_in_each_place
+
+
+OFFER = Offer(most=5, avoid=frozenset(), last=frozenset())
 
 
 def test_a_job_that_is_put_back_again_and_again_is_no_dead_letter(world):
@@ -33,8 +37,8 @@ def test_a_tenant_that_was_just_refused_costs_no_second_look_at_the_table(world)
         world.intake.changed(world.drop(tenant=tenant))
     fleet = world.runner().fleet
     fleet._avoid["acme"] = float("inf")
-    got = [delivery.message.tenant for _ in range(2) for delivery in fleet._receive(5, 0.0)]
+    got = [delivery.message.tenant for _ in range(2) for delivery in fleet._receive(OFFER, 0.0)]
     assert got == ["globex"]
     world.clock.move(2)
     fleet._avoid.clear()
-    assert [delivery.message.tenant for delivery in fleet._receive(5, 0.0)] == ["acme"], "its message is gone"
+    assert [delivery.message.tenant for delivery in fleet._receive(OFFER, 0.0)] == ["acme"], "its message is gone"

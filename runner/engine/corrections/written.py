@@ -63,12 +63,10 @@ def is_same(own: Value, corrected: Value) -> bool:
     """
     if type(corrected) is NoCachedValue:
         return True  # a formula without a result says nothing; a cell that is wrong comes back
-    if own is None or own == "" or type(own) is NoCachedValue:
+    if type(own) in _NO_VALUES or own == "":
         return corrected is None or corrected == ""
     if type(corrected) is str:
-        if type(own) is str:
-            return _is_same_text(own, corrected)
-        return corrected == str.__str__(own) if isinstance(own, str) else _reads_as(corrected.strip(), own)
+        return _is_written_as(own, corrected)
     if isinstance(own, bool):
         return isinstance(corrected, int) and int(own) == int(corrected)  # some formats have only numbers
     if isinstance(own, int | float) and isinstance(corrected, int | float):
@@ -76,6 +74,13 @@ def is_same(own: Value, corrected: Value) -> bool:
     if isinstance(own, date) and isinstance(corrected, date):
         return abs(_moment(own) - _moment(corrected)).total_seconds() < _TICK
     return type(own) is type(corrected) and own == corrected
+
+
+def _is_written_as(own: Value, text: str) -> bool:
+    """Whether a workbook may have this text for the value."""
+    if type(own) is str:
+        return _is_same_text(own, text)
+    return text == str.__str__(own) if isinstance(own, str) else _reads_as(text.strip(), own)
 
 
 def _is_same_text(own: str, corrected: str) -> bool:
@@ -129,10 +134,16 @@ class WrittenColumn:
         if _NARROW.issuperset(bare) or (_reads_as(bare, own) and not isinstance(own, date)):
             return True
         if isinstance(own, int | float):
-            numbers = self._known(_numbers(bare))
-            likely = [n for n in numbers if not asked or self._rounded[n.places]]
-            return any(_is_near(n, own) for n in likely) or not (numbers or asked)
-        moments = self._known(_moments(bare)) if isinstance(own, date) else list(_clocks(bare))
+            return self._is_number(own, bare, asked=asked)
+        return self._is_moment(own, bare, asked=asked)
+
+    def _is_number(self, own: float, text: str, *, asked: bool) -> bool:
+        numbers = self._known(_numbers(text))
+        likely = [n for n in numbers if not asked or self._rounded[n.places]]
+        return any(_is_near(n, own) for n in likely) or not (numbers or asked)
+
+    def _is_moment(self, own: Value, text: str, *, asked: bool) -> bool:
+        moments = self._known(_moments(text)) if isinstance(own, date) else list(_clocks(text))
         return any(_is_within(found, _moment(own)) for found in moments) or not (moments or asked)
 
     def value(self, text: str) -> Value:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import fsum
 from typing import Any, Final
 
@@ -197,17 +197,21 @@ class GroupSums:
             return False
         totals = [*self._totals, float(self._rows)]
         whole = {key for key in table.numeric if _is_total(table.totals[key], totals)}
-        named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
-        keys = [key for key in self._shared if whole or (named and key in table.columns)]
+        is_named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
+        named = set(table.columns) if is_named else set()
+        keys = [key for key in self._shared if whole or key in named]
         found = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
             columns = {k: numbers for k, numbers in found.items() if k != key}
-            labels = [v for chunk in table.values(key) for v in chunk] if named and key in table.columns else []
-            for groups in self._by(key):
-                mine = [numbers for k, numbers in columns.items() if k in whole]
-                if groups.are_all_in(mine) or groups.are_named_in(labels, columns.values()):
-                    return True
+            labels = list(_flat(table, key)) if key in named else []
+            if self._are_grouped_in(columns, whole, key, labels):
+                return True
         return False
+
+    def _are_grouped_in(self, columns: Mapping[str, Numbers], whole: set[str], key: str, labels: Sequence[Any]) -> bool:
+        """Whether columns have what these rows give by groups of this key; `whole`: those with the total of all."""
+        mine = [numbers for name, numbers in columns.items() if name in whole]
+        return any(one.are_all_in(mine) or one.are_named_in(labels, columns.values()) for one in self._by(key))
 
     @cached_property
     def _shared(self) -> list[str]:
@@ -251,16 +255,25 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
     keys = [key for key in table.fields if key in others[0].columns and key in table.columns]
     if not keys or not table.is_comparable or not others[0].is_comparable:
         return False, False
-    every = len(keys) == len(table.columns) and table.rows * 2 <= sum(t.rows for t in others)
-    every, some = every and not all(key in table.numeric for key in keys), False
-    for key in keys:
-        mine = [_plain(v) for chunk in table.values(key) for v in chunk if v is not None]
-        theirs = {_plain(v) for t in others if key in t.columns for chunk in t.values(key) for v in chunk}
-        theirs.discard(None)
-        once = len(set(mine)) == len(mine) and others[0].repeats_values(key)
-        some = some or (once and len(theirs) >= _FEW and theirs <= set(mine))
-        every = every and (theirs >= set(mine) or theirs <= set(mine))
-    return every and table.rows > 1 and any(others[0].repeats_values(key) for key in keys), some
+    is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
+    is_like = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
+    compared = [_compared(table, others, key) for key in keys]
+    every = is_like and all(is_nested for is_nested, _ in compared)
+    return every and any(others[0].repeats_values(key) for key in keys), any(lists_all for _, lists_all in compared)
+
+
+def _compared(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
+    """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
+    each once, where the others repeat them."""
+    values = [_plain(v) for v in _flat(table, key) if v is not None]
+    mine = set(values)
+    theirs = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    is_once = len(mine) == len(values) and others[0].repeats_values(key)
+    return theirs >= mine or theirs <= mine, is_once and len(theirs) >= _FEW and theirs <= mine
+
+
+def _flat(table: TableContents, key: str) -> Iterator[Any]:
+    return chain.from_iterable(table.values(key))
 
 
 def explains_columns(table: TableContents, names: set[str]) -> bool:

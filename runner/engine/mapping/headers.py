@@ -1,6 +1,6 @@
 """How alike a header and a field's names are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -129,19 +129,34 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
     Where it lacks some, those that it has must distinguish the field from others.
     """
     common, left, right = _compared(ours, theirs)
-    if common and ((qualifiers_of(frozenset(left)) and any(_weight(w) == 1 for w in right)) or "without" in left):
+    if not common:
+        return None
+    if "without" in left or (qualifiers_of(frozenset(left)) and _is_specific(right)):
         return "replaced"
-    if common and not left and not right:
-        slips = all(is_slip(a, b) for a in ours - theirs for b in theirs - ours)
-        return "nearly_same" if slips else "similar_words"
-    if common and not any(_weight(w) == 1 for w in left | right) and any(_weight(w) == 1 for w in common):
+    if not left and not right:
+        return "nearly_same" if _are_slips(ours - theirs, theirs - ours) else "similar_words"
+    if not _is_specific(left | right) and _is_specific(common):
         return "generic_differs"
-    if len(common) < 2 or bool(left) == bool(right):
+    if len(common) < 2 or (left and right):
         return None
     if left:
         return "covers"
-    distinct = sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items())
-    return "inside" if distinct >= TELLING else None
+    return "inside" if _is_distinct(common, stems) else None
+
+
+def _is_distinct(common: Mapping[str, float], stems: _Stems) -> bool:
+    """Whether few other fields have these words."""
+    return sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items()) >= TELLING
+
+
+def _are_slips(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether each word is a slip of each of the others."""
+    return all(is_slip(a, b) for a in ours for b in theirs)
+
+
+def _is_specific(words: Iterable[str]) -> bool:
+    """Whether one of the words is not generic."""
+    return any(_weight(word) == 1 for word in words)
 
 
 def are_numbered_alike(header: str, other: str) -> bool:

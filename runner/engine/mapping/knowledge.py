@@ -140,39 +140,63 @@ def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     return opposites
 
 
+def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The start of a word -> the spellings that it may be cut from."""
+    found: dict[str, list[str]] = {}
+    for spelling in spellings:
+        if len(spelling) > _CUT + 1 and spelling.isascii():
+            for size in range(_CUT, len(spelling)):
+                found.setdefault(spelling[:size], []).append(spelling)
+    return {start: tuple(words) for start, words in found.items()}
+
+
+def _phrases(
+    concepts: Mapping[str, Mapping[str, str]], spellings: Mapping[str, tuple[str, ...]]
+) -> dict[frozenset[str], tuple[str, ...]]:
+    """The words of a phrase -> the concepts that it names."""
+    phrases: dict[frozenset[str], tuple[str, ...]] = {}
+    for name, concept in concepts.items():
+        for phrase in concept["phrases"].split(", "):
+            key = frozenset(w for word in phrase.split() for w in spellings[word])
+            phrases[key] = tuple(dict.fromkeys((*phrases.get(key, ()), name)))
+    return phrases
+
+
+def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str], ...]]:
+    """Word -> the phrases that have it."""
+    found: dict[str, list[frozenset[str]]] = {}
+    for phrase in phrases:
+        for word in phrase:
+            found.setdefault(word, []).append(phrase)
+    return {word: tuple(keys) for word, keys in found.items()}
+
+
+def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """Name -> the names that come in pairs with it."""
+    partners: dict[str, set[str]] = {}
+    for one, other in pairs:
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    return {name: frozenset(others) for name, others in partners.items()}
+
+
 @cache
 def _knowledge() -> _Knowledge:
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
     spellings = _spellings(raw)
     alone = {normalized(s): tuple(meant.split()) for meant, text in raw["alone"].items() for s in text.split()}
-    by_start: dict[str, list[str]] = {}
-    for spelling in spellings:
-        if len(spelling) > _CUT + 1 and spelling.isascii():
-            for size in range(_CUT, len(spelling)):
-                by_start.setdefault(spelling[:size], []).append(spelling)
-    phrases: dict[frozenset[str], tuple[str, ...]] = {}
-    holding: dict[str, list[frozenset[str]]] = {}
     concepts = _concepts(raw)
-    for name, concept in concepts.items():
-        for phrase in concept["phrases"].split(", "):
-            key = frozenset(w for word in phrase.split() for w in spellings[word])
-            phrases[key] = tuple(dict.fromkeys((*phrases.get(key, ()), name)))
-            for word in key:
-                holding.setdefault(word, []).append(key)
-    partners: dict[str, set[str]] = {}
-    for one, other in raw["partners"]:
-        partners.setdefault(one, set()).add(other)
-        partners.setdefault(other, set()).add(one)
+    phrases = _phrases(concepts, spellings)
     return _Knowledge(
         spellings,
         alone,
         raw["accented"],
         _sayings(raw),
-        {start: tuple(words) for start, words in by_start.items()},
+        _by_start(spellings),
         {name: Concept(c["domain"], c["values"]) for name, c in concepts.items()},
         {name: tuple(c["is"].split()) for name, c in concepts.items() if "is" in c},
         phrases,
-        {word: tuple(dict.fromkeys(keys)) for word, keys in holding.items()},
+        _by_word(phrases),
         frozenset(raw["modifiers"].split()),
         {normalized(short): _meanings(names) for short, names in raw["ambiguous"].items()},
         frozenset(raw["preferred"].split()),
@@ -183,7 +207,7 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["technical"].split()),
         _akin(raw["similar"]),
         {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
-        {name: frozenset(others) for name, others in partners.items()},
+        _partners(raw["partners"]),
     )
 
 

@@ -190,19 +190,31 @@ def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
     if (word in known and word not in _PREFIXES) or " ".join(words[at : at + 2]) in known:
         return None, 1
     if _ZEROS.fullmatch(word) and not (at and words[at - 1].isdecimal()):
-        return _Entry(scale=word.count("0") * (1 + (rest[:1] == ["000"]))), 1 + (rest[:1] == ["000"])
+        groups = 2 if rest[:1] == ["000"] else 1
+        return _Entry(scale=word.count("0") * groups), groups
     if word == "power" and rest and rest[0].isdecimal():
         return _Entry(scale=int(rest[0])), 2
     if word in {"1", "1000", "1000000"}:
         return _thousand(words, at)
+    return _with_prefix(word, rest)
+
+
+def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
+    """A currency with a prefix, as a word of its own or in one word with it: `k €`, `TEUR`."""
+    beside = _currencies(rest[0]) if rest and word not in {"b", "mm"} else None
     for prefix, power in _PREFIXES.items():
-        if word == prefix and rest and (found := known.get(rest[0])) and found.currencies and prefix not in {"b", "mm"}:
-            return _Entry(currencies=found.currencies, scale=power), 2
+        if word == prefix and beside:
+            return _Entry(currencies=beside, scale=power), 2
         if word in _ORDINARY or not word.startswith(prefix):
             continue
-        if (found := known.get(word[len(prefix) :])) and found.currencies:
-            return _Entry(currencies=found.currencies, scale=power), 1
+        if found := _currencies(word[len(prefix) :]):
+            return _Entry(currencies=found, scale=power), 1
     return None, 1
+
+
+def _currencies(word: str) -> frozenset[str]:
+    found = _measures().entries.get(word)
+    return found.currencies if found is not None else frozenset()
 
 
 def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:

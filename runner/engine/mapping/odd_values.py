@@ -4,7 +4,7 @@ A field with a type has it tried on the values; a text field takes any. Only wha
 of a kind that such a field never has. A customer, an owner or an id may well be an email address or a number.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from runner.engine.common.fields import Field
@@ -47,25 +47,40 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
     the field's name say what it is, not only the last one.
     """
     tokens = normalized(field.name).split()
-    said = words(field.name)
+    name = words(field.name)
     last = understood(field.name).words[-1:]
-    if last and last[0] in _CODES and _are_people(seen):
+    if not _CODES.isdisjoint(last) and _are_people(seen):
         return "names of people"
-    named = not said.isdisjoint(_NAME_SAID) and "user" not in said
-    if named and not classes and tokens[-1].endswith(_NAME_ENDS):
+    is_name = not name.isdisjoint(_NAME_SAID) and "user" not in name
+    if is_name and not classes and tokens[-1].endswith(_NAME_ENDS):
         classes = frozenset({"person"})  # whatever has a name
-    elif not all(len(token) > 3 and is_word(token) for token in tokens if not token.isdecimal()):
-        return ""  # what is taken from parts of words is no more than likely
+    elif not _are_whole_words(tokens):
+        return ""
     kind = _kind(seen)
-    if not named and classes & _NAMES and kind != "dates":
-        return ""  # a manager may be written as an email address or a number
-    if kind == "numbers" and classes & _PLACES and said.isdisjoint(_TOWNS):
-        return ""  # a place is also a rank
-    if seen["decimal"] >= _PLAIN and not said.isdisjoint(_GOODS):
+    if _may_be_written_as(kind, classes, name, is_name=is_name):
+        return ""
+    if seen["decimal"] >= _PLAIN and not name.isdisjoint(_GOODS):
         return "amounts"
-    if kind == "words" and is_known and classes and classes <= _AMOUNTS:
-        return kind
-    return kind if classes and classes <= _NEVER.get(kind, frozenset()) else ""
+    return kind if classes and _never_has(classes, kind, is_known=is_known) else ""
+
+
+def _never_has(classes: frozenset[str], kind: str, *, is_known: bool) -> bool:
+    """Whether a field of these classes never has values of this kind."""
+    if kind == "words" and is_known and classes <= _AMOUNTS:
+        return True
+    return classes <= _NEVER.get(kind, frozenset())
+
+
+def _are_whole_words(tokens: Sequence[str]) -> bool:
+    """Whether a name is made of whole words: what is read from parts of words is no more than likely."""
+    return all(len(token) > 3 and is_word(token) for token in tokens if not token.isdecimal())
+
+
+def _may_be_written_as(kind: str, classes: frozenset[str], name: frozenset[str], *, is_name: bool) -> bool:
+    """Whether such values are usual there: a manager as an email address or a number, a place as a rank."""
+    if not is_name and classes & _NAMES and kind != "dates":
+        return True
+    return kind == "numbers" and bool(classes & _PLACES) and name.isdisjoint(_TOWNS)
 
 
 def _kind(seen: Mapping[str, float]) -> str:

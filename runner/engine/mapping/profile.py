@@ -109,17 +109,31 @@ def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
         return [*seen, "email"]
     if digits:
         seen += _with_digits(text, first)
+    folded = text.casefold()
+    _add_forms(text, folded, seen)
+    _add_letters(text, seen, digits=digits)
+    words = folded.replace(",", " ").replace(".", " ").split() if plain else folded_words(text)
+    seen.append("one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words")
+    return [*seen, *_vocabularies(folded, words)]
+
+
+def _add_forms(text: str, folded: str, seen: list[str]) -> None:
+    """Add the forms of values that the whole text has."""
+    first = text[0]
     if len(text) >= 16 and _HEX.fullmatch(text):
         seen.append("hex")
     if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
         seen.append("money")
-    folded = text.casefold()
     if len(text) < 6 and folded in TRUTHS:
         seen.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
         seen.append("leading_number")
+
+
+def _add_letters(text: str, seen: list[str], *, digits: bool) -> None:
+    """Add whether the text has letters or only signs, and how it is capitalised."""
     has_letters = text.isalpha() or any(map(str.isalpha, text))
-    if has_letters and not digits and (plain or not any(map(str.isdigit, text))):
+    if has_letters and not digits and (text.isascii() or not any(map(str.isdigit, text))):
         seen.append("words_only")
     elif not has_letters and not text.isalnum():
         seen.append("signs")
@@ -127,9 +141,6 @@ def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
         seen.append("upper")
     if text.istitle():
         seen.append("title")
-    words = folded.replace(",", " ").replace(".", " ").split() if plain else folded_words(text)
-    seen.append("one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words")
-    return [*seen, *_vocabularies(folded, words)]
 
 
 def _vocabularies(text: str, words: Sequence[str]) -> set[str]:

@@ -262,38 +262,46 @@ class _Chooser:
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
         at, mine = column.position, self._chosen.get(column.position)
-        ranked = sorted([(-total, n) for n, total in self._totals[at].items()])
-        likely = [(n, round(self._chance(at, n), 4)) for _, n in ranked[: RUNNERS_UP + 1]]
+        ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[at].items()])]
+        likely = [(n, round(self._chance(at, n), 4)) for n in ranked[: RUNNERS_UP + 1]]
         shown = [(n, p) for n, p in likely if n != mine and p >= LEAST_SHOWN][:RUNNERS_UP]
         others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
         if mine is None:
             best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
             note, doubt = self._why_not(column, best)
             return MappingChoice(at, None, best[1] if best else 0.0, (), others, note, doubt)
-        one = self._evidence(at, mine)
         probability = round(self._chances.get((at, mine), self._alone(at, mine)), 4)
-        name = self._fields[mine].name
-        note, doubt = None, None
         rivals = self._rivals(at, mine)
+        note = None
         if rivals:
             note = f"tie: {len(rivals)} other column(s) score the same; the one further left was taken"
-        elif ranked and ranked[0][1] != mine and ranked[0][1] in {*self._owner, *self._given}:
-            note = f"first choice {self._fields[ranked[0][1]].name} went to another column"
-        if one.contradicted and one.exact is not None:
-            doubt = self._contradiction(column, mine)
-        elif rivals and one.exact is None:
-            letters = [self._columns[c].letters for c in (at, *rivals)]
-            doubt = Doubt(
-                "mapping_doubtful",
-                f"columns {', '.join(letters)} fit the field {name} equally well; the first one was taken",
-                name,
-                {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *rivals)},
-                f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
-            )
-        else:
-            doubt = self._guess(column, mine, probability) or self._odd_values(column, mine)
+        elif ranked and ranked[0] != mine and ranked[0] in {*self._owner, *self._given}:
+            note = f"first choice {self._fields[ranked[0]].name} went to another column"
         return MappingChoice(
-            at, name, probability, self._weigher.contributions(at, mine), others, note, doubt, self._tier(at, mine)
+            at,
+            self._fields[mine].name,
+            probability,
+            self._weigher.contributions(at, mine),
+            others,
+            note,
+            self._doubt(column, mine, rivals, probability),
+            self._tier(at, mine),
+        )
+
+    def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
+        """What speaks against the field that a column was mapped to; `rivals`: columns that fit it as well."""
+        one, name = self._evidence(column.position, field), self._fields[field].name
+        if one.contradicted and one.exact is not None:
+            return self._contradiction(column, field)
+        if not rivals or one.exact is not None:
+            return self._guess(column, field, probability) or self._odd_values(column, field)
+        tied = [self._columns[c] for c in (column.position, *rivals)]
+        return Doubt(
+            "mapping_doubtful",
+            f"columns {', '.join(c.letters for c in tied)} fit the field {name} equally well; the first one was taken",
+            name,
+            {c.letters: len(c.sample.values) for c in tied},
+            f'{{"name": "{name}", "synonyms": [the header of the right column]}}',
         )
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:

@@ -68,42 +68,57 @@ def lay_out(
     to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
-    taken = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
-    extras: dict[tuple[str, int], tuple[OutColumn, str | None]] = {}
-    keyed: list[dict[tuple[str, int], int]] = []
-    for _, kept in tables:
-        mine: dict[tuple[str, int], int] = {}
-        for column in kept if policy != "drop" else ():
-            wanted = f"raw_{column.header}" if policy == "prefix" else column.header
-            nth = 0
-            while (wanted.casefold(), nth) in mine:
-                nth += 1
-            key = (wanted.casefold(), nth)
-            mine[key] = column.position
-            if key not in extras:
-                header = _free(wanted, taken)
-                extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
-            elif column.certain:
-                extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
-        keyed.append(mine)
-    out: list[tuple[OutColumn, str | tuple[str, int]]] = []
-    at_end = policy == "prefix"
-    out += [(c, key) for key, (c, after) in extras.items() if after is None and not at_end]
-    for field, header in zip(fields, names, strict=True):
-        out.append((OutColumn(header, field), field.name))
-        if not at_end:
-            out += [(c, key) for key, (c, after) in extras.items() if after == field.name]
-    if at_end:
-        out += [(c, key) for key, (c, _) in extras.items()]
-    last = [(OutColumn(_free(name, taken), None, added=what), places) for what, (name, places) in (added or {}).items()]
+    used = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
+    extras: _Extras = {}
+    unmapped = [_add_extras(columns if policy != "drop" else (), policy, extras, used) for _, columns in tables]
+    out = _in_order(list(zip(fields, names, strict=True)), extras, at_end=policy == "prefix")
+    last = [(OutColumn(_free(name, used), None, added=what), places) for what, (name, places) in (added or {}).items()]
     plans = [
         TablePlan(
             tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
             + tuple(places[n] for _, places in last)
         )
-        for n, ((mapped, _), mine) in enumerate(zip(tables, keyed, strict=True))
+        for n, ((mapped, _), mine) in enumerate(zip(tables, unmapped, strict=True))
     ]
     return [c for c, _ in (*out, *last)], plans
+
+
+# An unmapped column: its header in lower case, and its place among those of its table that share the header.
+_Key = tuple[str, int]
+# The output columns of unmapped columns, each with the field that it follows.
+_Extras = dict[_Key, tuple[OutColumn, str | None]]
+
+
+def _add_extras(columns: Sequence[Kept], policy: str, extras: _Extras, used: set[str]) -> dict[_Key, int]:
+    """Add the unmapped columns of one table to the output; returns where each is in the table."""
+    places: dict[_Key, int] = {}
+    for column in columns:
+        wanted = f"raw_{column.header}" if policy == "prefix" else column.header
+        nth = 0
+        while (wanted.casefold(), nth) in places:
+            nth += 1
+        key = (wanted.casefold(), nth)
+        places[key] = column.position
+        if key not in extras:
+            header = _free(wanted, used)
+            extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
+        elif column.certain:
+            extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
+    return places
+
+
+def _in_order(
+    fields: Sequence[tuple[Field, str]], extras: _Extras, *, at_end: bool
+) -> list[tuple[OutColumn, str | _Key]]:
+    """The columns of the fields and the unmapped ones, each after its field or all `at_end`, with their keys."""
+    following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
+    for key, (column, after) in extras.items():
+        following.setdefault(after, []).append((column, key))
+    out = [] if at_end else following.get(None, [])
+    for field, header in fields:
+        out.append((OutColumn(header, field), field.name))
+        out += [] if at_end else following.get(field.name, [])
+    return [*out, *((column, key) for key, (column, _) in extras.items())] if at_end else out
 
 
 def _free(wanted: str, taken: set[str]) -> str:
@@ -145,9 +160,10 @@ class MappedTable:
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
         fields = {c.position: c.field for c in self.choices}
+        shown = frozenset() if redact else self.shown_headers()
         return [
             (
-                fields.get(n) or f"column {self.letters(n)}" if redact or not self.shows_header(n) else column.name,
+                column.name if n in shown else fields.get(n) or f"column {self.letters(n)}",
                 fields.get(n),
             )
             for n, column in enumerate(self.source.columns)
@@ -165,14 +181,17 @@ class MappedTable:
             return self.source.is_confirmed or not _may_be_data(self.source)
         return header_is_certain(self.source)
 
+    def shown_headers(self) -> frozenset[int]:
+        """The columns whose header is a label for all we know, and not a cell's value."""
+        if not self.header_is_certain:
+            return frozenset()
+        spoken = {c.position for c in self.choices if c.field and any(_speaks(one.rule) for one in c.contributors)}
+        doubtful = set() if self.source.is_confirmed else set(self.source.altered) - spoken
+        named = (n for n, column in enumerate(self.source.columns) if not column.generated)
+        return frozenset(n for n in named if n not in doubtful)
+
     def shows_header(self, position: int) -> bool:
-        """Whether a column has a header that is a label for all we know, and not a cell's value."""
-        if self.source.columns[position].generated or not self.header_is_certain:
-            return False
-        if position not in self.source.altered or self.source.is_confirmed:
-            return True
-        choice = next((c for c in self.choices if c.position == position), None)
-        return choice is not None and choice.field is not None and any(_speaks(one.rule) for one in choice.contributors)
+        return position in self.shown_headers()
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
         """Give the columns of a table without a header row the fields that were confirmed for them."""
@@ -215,6 +234,7 @@ class MappedTable:
         """The unmapped columns that have a header or a value, with the field that each follows."""
         out: list[Kept] = []
         last: str | None = None
+        shown = self.shown_headers()
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
@@ -222,8 +242,7 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            shown = column.generated or self.shows_header(choice.position)
-            out.append(Kept(choice.position, column.name, last, shown))
+            out.append(Kept(choice.position, column.name, last, column.generated or choice.position in shown))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:

@@ -46,17 +46,7 @@ def detect(
     if quote is None and (bare := whole_lines(sample)) is not None:
         found = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
         return replace(found, skip_lines=skip, in_quotes=True)
-    tried = _tried(sample, name, delimiter, quote)
-    best = max(tried, key=lambda one: one.score, default=None)
-    is_guess = False
-    if (best is None or best.score <= 0) and delimiter is None and len(sample) > _HEAD:
-        # A few records above many lines of text: the end of a report, or an unbalanced quote.
-        tried = _tried(sample[:_HEAD], name, delimiter, quote)
-        best = max(tried, key=lambda one: one.score, default=None)
-        is_guess = True
-    if best is None or (best.score <= 0 and delimiter is None):
-        best = _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0)
-        is_guess = False
+    best, tried, is_guess = _best(sample, name, delimiter, quote)
     dialect = Dialect(
         delimiter=best.delimiter,
         quote=best.quote,
@@ -65,17 +55,39 @@ def detect(
         width=best.width,
     )
     dialect = _settled(sample, dialect, is_cut=is_cut)
+    is_detected = delimiter is None and best.score > 0
+    return _with_evidence(dialect, best, tried, is_guess=is_guess) if is_detected else dialect
+
+
+def _best(
+    sample: list[str], name: str, delimiter: str | None, quote: str | None
+) -> tuple["_Tried", list["_Tried"], bool]:
+    """The most table-like way to read the sample, all ways that were tried, and whether only its head is a table.
+
+    A few records above many lines of text: the end of a report, or an unbalanced quote.
+    """
+    may_use_head = delimiter is None and len(sample) > _HEAD
+    for lines in (sample, sample[:_HEAD]) if may_use_head else (sample,):
+        tried = _tried(lines, name, delimiter, quote)
+        best = max(tried, key=lambda one: one.score, default=None)
+        if best is not None and (best.score > 0 or delimiter is not None):
+            return best, tried, lines is not sample
+    return _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0), [], False
+
+
+def _with_evidence(dialect: Dialect, best: "_Tried", tried: list["_Tried"], *, is_guess: bool) -> Dialect:
+    """The dialect with what speaks for its delimiter and for the next best, and whether the choice is sure."""
+    if best.names_one:
+        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
     others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
     rival = max(others, key=lambda one: one.score, default=None)
-    if delimiter is None and best.score > 0 and best.names_one:
-        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
-    if delimiter is not None or best.score <= 0 or (rival is None and not is_guess):
-        return dialect
+    if rival is None:
+        return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing}) if is_guess else dialect
     return replace(
         dialect,
-        sure=not is_guess and (rival is None or rival.score < _CLOSE * best.score),
-        evidence={one.delimiter: one.agreeing for one in (best, rival) if one is not None},
-        rival=rival.delimiter if rival is not None else "",
+        sure=not is_guess and rival.score < _CLOSE * best.score,
+        evidence={one.delimiter: one.agreeing for one in (best, rival)},
+        rival=rival.delimiter,
     )
 
 

@@ -10,7 +10,7 @@ import codecs
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
@@ -251,21 +251,24 @@ class _Rival:
 
 def _likeliest(sample: bytes) -> Encoding:
     sample = _whole_characters(sample)
+    lines = sample.count(b"\n") + 1
     if _is_signs(sample):
         read_otherwise = any(_reads_well(sample, name) for name in ("cp850", "mac-roman"))
-        return Encoding(
-            name="cp1252", sure=not read_otherwise, errors="replace", evidence={"cp1252": sample.count(b"\n") + 1}
-        )
+        return _found("cp1252", sure=not read_otherwise, evidence={"cp1252": lines})
     for name in ("cp932", "euc_jp"):
         if _is_kana(sample, name):
-            return _found(name, sure=True, evidence={name: sample.count(b"\n") + 1})
+            return _found(name, sure=True, evidence={name: lines})
     rivals = _ranked(sample)
     if not rivals or (rivals[0].odd and _is_half_width(sample)):
         name = "cp932" if _is_half_width(sample) else "cp1252"
-        return _found(name, sure=False, evidence={one.name: one.words - one.odd for one in rivals[:1]})
+        return _found(name, sure=False, evidence=_evidence(rivals[:1]))
     if rivals[0].name not in _EAST_ASIAN and _is_hangul(sample):
-        other = rivals[0]
-        return _found("cp949", sure=False, evidence={"cp949": other.words, other.name: other.words - other.odd})
+        return _found("cp949", sure=False, evidence={"cp949": rivals[0].words} | _evidence(rivals[:1]))
+    return _best_of(rivals, sample)
+
+
+def _best_of(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
+    """The encoding of the most plausible text; sure if no other text is nearly as plausible."""
     same = [one for one in rivals if one.text == rivals[0].text]
     best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that give the same text, the most common
     others = [one for one in rivals if one.text != best.text]
@@ -273,11 +276,14 @@ def _likeliest(sample: bytes) -> Encoding:
     near = next(share for few, share in _CLOSE if high >= few)
     close = [one for one in others if one.score >= near * rivals[0].score]
     if not close and high < _HANDFUL and _reads_in_a_neighbour(sample, best):
-        close = others[:1]
-        return _found(best.name, sure=False, evidence={one.name: one.words - one.odd for one in (best, *close)})
-    sure = not close and best.odd * 4 <= best.words and not (best.name in _EAST_ASIAN and _is_short(best, others))
-    shown = [best, *(close or others)[:2]]
-    return _found(best.name, sure=sure, evidence={one.name: one.words - one.odd for one in shown})
+        return _found(best.name, sure=False, evidence=_evidence([best, *others[:1]]))
+    is_short = best.name in _EAST_ASIAN and _is_short(best, others)
+    sure = not close and best.odd * 4 <= best.words and not is_short
+    return _found(best.name, sure=sure, evidence=_evidence([best, *(close or others)[:2]]))
+
+
+def _evidence(rivals: Iterable[_Rival]) -> dict[str, int]:
+    return {one.name: one.words - one.odd for one in rivals}
 
 
 def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:

@@ -1,12 +1,12 @@
 """Reads .ods: cell values, the tables of content.xml as rows, and the book."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time, timedelta
 from functools import cached_property
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from runner.engine.reading import errors, number_formats
 from runner.engine.reading.books import (
@@ -41,28 +41,37 @@ _NUMBERED = {  # LibreOffice numbers errors that Excel has no name for
 }
 
 
-def value_of(attributes: dict[str, str], text: str) -> Value:  # one line per type of cell
+def value_of(attributes: dict[str, str], text: str) -> Value:
     """``attributes`` by local name; ``text`` is what the cell shows."""
     if attributes.get("calcext") == "error":
         return _error(text)
     kind = attributes.get("value-type", "")
-    formula = "formula" in attributes
-    if kind in ("float", "percentage", "currency"):
-        if not attributes.get("value"):
-            return text or None
-        number = number_formats.number_from_text(attributes["value"])
-        return number_formats.shown(_showing(text), number) if kind == "float" and type(number) is int else number
-    if kind == "date":
-        return number_formats.iso_value(attributes.get("date-value", "")) or text or None
-    if kind == "time":
-        return _time(attributes.get("time-value", "")) or text or None
-    if kind == "boolean":
-        return attributes.get("boolean-value", text).strip().lower() == "true"
-    if formula and not kind and not text:
-        return NO_CACHED_VALUE
-    if formula and _ERROR.fullmatch(text):
-        return _error(text)
+    if (read := _BY_TYPE.get(kind)) is not None:
+        return read(attributes, text)
+    if "formula" in attributes:
+        if not kind and not text:
+            return NO_CACHED_VALUE
+        if _ERROR.fullmatch(text):
+            return _error(text)
     return attributes.get("string-value") or text or None
+
+
+def _number(attributes: dict[str, str], text: str) -> Value:
+    if not attributes.get("value"):
+        return text or None
+    number = number_formats.number_from_text(attributes["value"])
+    is_whole = attributes["value-type"] == "float" and type(number) is int
+    return number_formats.shown(_showing(text), number) if is_whole else number
+
+
+_BY_TYPE: Final[dict[str, Callable[[dict[str, str], str], Value]]] = {
+    "float": _number,
+    "percentage": _number,
+    "currency": _number,
+    "date": lambda attributes, text: number_formats.iso_value(attributes.get("date-value", "")) or text or None,
+    "time": lambda attributes, text: _time(attributes.get("time-value", "")) or text or None,
+    "boolean": lambda attributes, text: attributes.get("boolean-value", text).strip().lower() == "true",
+}
 
 
 _NUMERAL = re.compile(r"[-+(]?[\d.,' \u00a0\u202f]*\d\)?")

@@ -218,33 +218,44 @@ def _closed_up(runs: Sequence[Run]) -> list[Run]:
 
 
 Read = tuple[str | None, Note | None]  # what stands for the run, None: its own text; and what to note
+_FOOTNOTE: Final[Read] = ("", "footnote")
+_AS_WRITTEN: Final[Read] = (None, None)
 
 
 def _raised(before: str, mark: str, after: str) -> Read:
     """How a raised run is read after this text."""
     if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
         is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
-        return ("", "footnote") if is_mark else (None, None)
+        return _FOOTNOTE if is_mark else _AS_WRITTEN
     if _SIGNS.fullmatch(mark):
-        return "", "footnote"
+        return _FOOTNOTE
     after_number = _NUMBER_END.search(before) is not None
     if _LETTER.fullmatch(mark):
         is_mark = mark not in _ORDINAL if after_number else _WORD_END.search(before) is not None
-        return ("", "footnote") if is_mark else (None, None)
-    digits = mark.lstrip("-+\u2212")
-    if _TEN.search(before) and digits.isdecimal():
+        return _FOOTNOTE if is_mark else _AS_WRITTEN
+    if _TEN.search(before) and _is_exponent(mark):
         return f"^{mark}", "power"
-    if after_number and after.lstrip()[:1] in ("/", "\u2044"):
+    return _raised_after_number(before, mark, after) if after_number else _raised_after_word(before, mark)
+
+
+def _is_exponent(mark: str) -> bool:
+    return mark.lstrip("-+\u2212").isdecimal()
+
+
+def _raised_after_number(before: str, mark: str, after: str) -> Read:
+    if after.lstrip()[:1] in ("/", "\u2044"):
         return f" {mark}", "power"  # 1 ½ written with a raised 1
     if not _NUMBERED.fullmatch(mark):
-        return (f"^{mark}", "power") if after_number and digits.isdecimal() else (None, None)
-    if after_number:
-        if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
-            return f".{mark}", "cents"
-        return "", "footnote"
-    if mark in ("2", "3") and _UNIT_END.search(before):
-        return None, None
-    return ("", "footnote") if _WORD_END.search(before) else (None, None)
+        return (f"^{mark}", "power") if _is_exponent(mark) else _AS_WRITTEN
+    if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
+        return f".{mark}", "cents"
+    return _FOOTNOTE
+
+
+def _raised_after_word(before: str, mark: str) -> Read:
+    is_unit = mark in ("2", "3") and _UNIT_END.search(before) is not None
+    is_mark = _NUMBERED.fullmatch(mark) and not is_unit and _WORD_END.search(before)
+    return _FOOTNOTE if is_mark else _AS_WRITTEN
 
 
 def _small(before: str, mark: str) -> Read:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from runner.engine.common.spelling import distance, joined
 from runner.engine.contract import EndCode
@@ -69,25 +69,35 @@ def check_field(stem: str, file: str, fields: Collection[str]) -> None:
 
 def check_functions(module: Mapping[str, Any], file: str, used: Collection[str], known: Collection[str]) -> None:
     """Raise EngineStop if a function's name is a typo of a rule, or if a rule would never be called."""
-    functions = [f for f in module.values() if isinstance(f, FunctionType) and f.__code__.co_filename == file]
+    functions = [f for f in module.values() if _is_defined_in(f, file)]
     called = {name for f in functions for name in _names(f.__code__)}
     for name, item in module.items():
         if name in used or name in called or name.startswith("_") or not callable(item) or isinstance(item, type):
             continue
-        own = isinstance(item, FunctionType) and item.__code__.co_filename == file
-        line = item.__code__.co_firstlineno if own else 1
-        head, _, rest = name.partition("_")
-        if not own and (name in known or ("detect" in known and name.startswith("detect_"))):
+        if _is_defined_in(item, file):
+            _check_name(item, name, file, known)
+        elif name in known or ("detect" in known and name.startswith("detect_")):
             what = f"{name} in {file} is not a function of this file, so it would never be called"
-            raise _wrong(file, line, what, f"define it here: def {name}(*, …), and call the other one from it")
-        near = None
-        if own and "detect" in known and distance(head, "detect") == 1:
-            near = f"detect_{rest}" if rest else "detect"
-        elif own and not any(name.startswith(rule) for rule in known):
-            near = meant(name, known)
-        if near is not None:
-            what = f"{name} in {file} is not a rule; did you mean {near}?"
-            raise _wrong(file, line, what, f"name it {near}, or start its name with _ if it is a helper")
+            raise _wrong(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
+
+
+def _is_defined_in(item: object, file: str) -> TypeGuard[FunctionType]:
+    """Whether an item of a module is a function that its file defines."""
+    return isinstance(item, FunctionType) and item.__code__.co_filename == file
+
+
+def _check_name(function: FunctionType, name: str, file: str, known: Collection[str]) -> None:
+    """Raise EngineStop if the name of a function that nothing calls is a typo of a rule."""
+    head, _, rest = name.partition("_")
+    near = None
+    if "detect" in known and distance(head, "detect") == 1:
+        near = f"detect_{rest}" if rest else "detect"
+    elif not any(name.startswith(rule) for rule in known):
+        near = meant(name, known)
+    if near is not None:
+        what = f"{name} in {file} is not a rule; did you mean {near}?"
+        remedy = f"name it {near}, or start its name with _ if it is a helper"
+        raise _wrong(file, function.__code__.co_firstlineno, what, remedy)
 
 
 def _with_rules(folder: Path, functions: Collection[str]) -> str | None:

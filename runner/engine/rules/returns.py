@@ -40,13 +40,27 @@ def _ends(body: list[ast.stmt]) -> bool:
     if isinstance(last, ast.With):
         return _ends(last.body)
     if isinstance(last, ast.Try):
-        tried = _ends(last.orelse) if last.orelse else _ends(last.body)
-        return bool(last.finalbody and _ends(last.finalbody)) or (tried and all(_ends(h.body) for h in last.handlers))
+        return _try_ends(last)
     if isinstance(last, ast.Match):
-        case = last.cases[-1]
-        anything = isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
-        return anything and all(_ends(one.body) for one in last.cases)
+        return _is_exhaustive(last) and all(_ends(one.body) for one in last.cases)
     if isinstance(last, ast.While):
-        endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
-        return endless and not any(isinstance(one, ast.Break) for one in _inside(last.body))
+        return _is_endless(last)
     return isinstance(last, ast.Raise)
+
+
+def _try_ends(node: ast.Try) -> bool:
+    if node.finalbody and _ends(node.finalbody):
+        return True
+    return _ends(node.orelse or node.body) and all(_ends(handler.body) for handler in node.handlers)
+
+
+def _is_exhaustive(node: ast.Match) -> bool:
+    """Whether the last case matches anything."""
+    case = node.cases[-1]
+    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
+
+
+def _is_endless(node: ast.While) -> bool:
+    """Whether the condition is always true, and nothing breaks out."""
+    is_always = isinstance(node.test, ast.Constant) and bool(node.test.value)
+    return is_always and not any(isinstance(one, ast.Break) for one in _inside(node.body))

@@ -35,35 +35,43 @@ class Band:
 
 
 def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
-    found: list[Band] = []
-    now: Band | None = None
-    for at, said in enumerate(labels):
-        label = said
-        if label is not Label.HEADER and label not in BODY:
-            if now is None or not now.body or now.body[-1] != at - 1 or not fits(rows, at, now):
-                now = None
-                continue
-            label = Label.DATA
-        if now is not None and now.body and _reorders(rows, at, now):
-            now = Band()
-            found.append(now)
-            label = Label.HEADER
-        if label is Label.HEADER and now is not None and now.body:
-            if _same(rows, at, now):
-                now.again.append(at)
-                continue
-            if not _rising(rows[at]) and fits(rows, at, now):
-                label = Label.DATA
-        if now is None or _starts_anew(rows, at, label, now):
-            now = Band()
-            found.append(now)
-        (now.head if label is Label.HEADER else now.body).append(at)
+    found = _cut(rows, labels)
     for band in found:
         _trim(rows, band, labels)
     found = _joined(rows, [band for band in found if band.all])
     found = [band for band in found if band.body] or found
     headed = [band for band in found if band.head]
     return [band for band in found if band.head or not headed or len(band.body) >= LEAST]
+
+
+def _cut(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
+    """Headers with the rows below them, from top to bottom; some may be empty."""
+    found = [Band()]
+    for at, predicted in enumerate(labels):
+        now, label = found[-1], predicted
+        if label is not Label.HEADER and label not in BODY:
+            if not _goes_on(rows, at, now):
+                found += [Band()] if now.all else []
+                continue
+            label = Label.DATA
+        if now.body and _reorders(rows, at, now):
+            label = Label.HEADER
+        elif now.body and label is Label.HEADER:
+            if _same(rows, at, now):
+                now.again.append(at)
+                continue
+            if not _rising(rows[at]) and fits(rows, at, now):
+                label = Label.DATA
+        if _starts_anew(rows, at, label, now):
+            now = Band()
+            found.append(now)
+        (now.head if label is Label.HEADER else now.body).append(at)
+    return found
+
+
+def _goes_on(rows: Sequence[Row], at: int, band: Band) -> bool:
+    """Whether a row that was labelled as no record is right below a body and like its rows."""
+    return bool(band.body) and band.body[-1] == at - 1 and fits(rows, at, band)
 
 
 def _same(rows: Sequence[Row], at: int, band: Band) -> bool:

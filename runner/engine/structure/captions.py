@@ -7,7 +7,7 @@ no values or only numbers, a text unlike the others, and a pattern of captions a
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -117,19 +117,26 @@ class _Column:
     def points(self) -> dict[int, float]:
         if not self.full:
             return {}
+        texts = {n: self._text(n) for n in self.places}
+        times = Counter(texts.values())
+        known = {n for n, text in texts.items() if self.profile.has(text)}
         pattern = self._pattern()
-        texts = Counter(self._text(n) for n in self.places)
-        like = sum(1 for n in self.places if self.held and self.profile.like(self._text(n)))
-        again = any(self.profile.has(self._text(n)) for n in self.places)
-        mixed = 2.0 if again or like < len(self.places) <= 2 * like else 0.0  # there are records with only a key
-        out = {n: self._own(n) + pattern - mixed - 2.0 * (texts[self._text(n)] > 1) for n in self.places}
+        mixed = 2.0 * (bool(known) or self._has_lone_keys(texts.values()))
+        out = {n: self._own(n) + pattern - mixed - 2.0 * (times[text] > 1) for n, text in texts.items()}
         if any(value >= SURE for value in out.values()):  # if one is sure, others need less evidence
             out = {n: value + 0.5 for n, value in out.items()}
-        remarks = {n for n in self.places if self._is_blank() or _REMARK(self._text(n))}
-        out = {n: max(value, DOUBT) if n in remarks and not self.key else value for n, value in out.items()}
+        out = {n: max(value, DOUBT) if self._may_be_remark(texts[n]) else value for n, value in out.items()}
         if any(value >= DOUBT for value in out.values()):  # and the others that are not values may be captions
-            out = {n: value if self.profile.has(self._text(n)) else max(value, DOUBT) for n, value in out.items()}
+            out = {n: value if n in known else max(value, DOUBT) for n, value in out.items()}
         return out
+
+    def _has_lone_keys(self, texts: Collection[str]) -> bool:
+        """Whether most single texts, but not all, are like the column's values: there are records with only a key."""
+        like = sum(1 for text in texts if self.held and self.profile.like(text))
+        return like < len(texts) <= 2 * like
+
+    def _may_be_remark(self, text: str) -> bool:
+        return not self.key and (self._is_blank() or _REMARK(text) is not None)
 
     def _text(self, n: int) -> str:
         return str(self.rows[n].values[self.column])
@@ -274,6 +281,9 @@ def _all_like(row: Row, form: re.Pattern[str]) -> bool:
     )
 
 
+_ALPHABETS = ("a", "ab", "abc", "а", "аб", "абв")  # noqa: RUF001
+
+
 def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
     """Whether a row counts the columns, (1) (2) (3), 1 2 3 or A B 1 2, and whether that is sure.
 
@@ -282,26 +292,36 @@ def _numbers_columns(row: Row, below: Sequence[Row]) -> tuple[bool, bool]:
     texts = [cell_text(row.values[at]) for at in row.filled]
     if len(texts) < NUMBERED:
         return False, False
-    found = [_BRACKETED.fullmatch(text) for text in texts]
-    marks = [one[1].lower() for one in found if one is not None]
-    if len(marks) == len(found):
-        is_numbering = marks in (
-            [str(n) for n in range(1, len(marks) + 1)],
-            [chr(96 + n) for n in range(1, len(marks) + 1)],
-        )
+    marks = [found[1].lower() for text in texts if (found := _BRACKETED.fullmatch(text)) is not None]
+    if len(marks) == len(texts):
+        is_numbering = marks in (_numbers(len(marks)), [chr(96 + n) for n in range(1, len(marks) + 1)])
         return is_numbering, is_numbering
     letters = next((n for n, text in enumerate(texts) if text.isdecimal()), len(texts))
-    if texts[letters:] != [str(n) for n in range(1, len(texts) - letters + 1)] or len(texts) - letters < 2:
+    if not _counts_from(texts, letters):
         return False, False
-    if letters and "".join(texts[:letters]).casefold() not in ("a", "ab", "abc", "а", "аб", "абв"):  # noqa: RUF001
-        return False, False
-    for at in row.filled[letters:]:
-        kinds = [one.kinds[at] for one in below if at < len(one.kinds) and one.kinds[at]]
-        if len(kinds) > 1 and CellKind.NUMBER not in kinds:
-            return True, True
+    if any(_has_no_numbers(below, at) for at in row.filled[letters:]):
+        return True, True
     counted_on = bool(below) and cell_text(below[0].values[below[0].filled[0]]) == str(len(texts) + 1)
     repeated = any(one.values == row.values for one in below)
     return len(texts) > NUMBERED and not counted_on and not repeated, False
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(n) for n in range(1, count + 1)]
+
+
+def _counts_from(texts: Sequence[str], letters: int) -> bool:
+    """Whether the texts are so many letters of the alphabet, then at least two numbers from 1 on."""
+    count = len(texts) - letters
+    if count < 2 or texts[letters:] != _numbers(count):
+        return False
+    return not letters or "".join(texts[:letters]).casefold() in _ALPHABETS
+
+
+def _has_no_numbers(rows: Sequence[Row], column: int) -> bool:
+    """Whether several rows fill a column, and none with a number."""
+    kinds = [row.kinds[column] for row in rows if column < len(row.kinds) and row.kinds[column]]
+    return len(kinds) > 1 and CellKind.NUMBER not in kinds
 
 
 def _other_headers(body: Sequence[Row], hints: Hints) -> list[int]:

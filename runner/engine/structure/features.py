@@ -214,28 +214,43 @@ _TABLE = _FAMILY + bytes(range(len(_FAMILY), 256))
 
 
 def _own(row: Row) -> list[float]:
+    return [*_extent(row), *_kinds_and_marks(row), *_texts(row), *_repeats(row), _sequence(row)]
+
+
+def _extent(row: Row) -> tuple[float, float, float, float]:
     filled = row.filled
+    if not filled:
+        return float(row.width), log2(row.width + 1), 0.0, 0.0
+    return float(row.width), log2(row.width + 1), float(filled[0]), len(filled) / (filled[-1] - filled[0] + 1)
+
+
+def _kinds_and_marks(row: Row) -> list[float]:
+    """Shares of the kinds and marks among the row's cells, and those of its first and last cell."""
+    filled, kinds, marks = row.filled, row.kinds, row.marks
     n = len(filled) or 1
-    kinds, marks = row.kinds, row.marks
-    texts = [at for at in filled if kinds[at] == _TEXT]
-    lengths = [row.lengths[at] for at in texts] or [0]
-    words = [row.words[at] for at in texts] or [0]
-    first = filled[0] if filled else 0
-    spread = n / (filled[-1] - first + 1) if filled else 0.0
-    out = [float(row.width), log2(row.width + 1), float(first), spread]
-    out += [kinds.count(kind) / n for kind in (1, 2, 3, 4, 5, 6)]
+    out = [kinds.count(kind) / n for kind in (1, 2, 3, 4, 5, 6)]
     every = [marks[at] for at in filled]
     out += [sum(1 for one in every if one & mark) / n for mark in _MARKS]
     head = every[0] if every else 0
     out += [1.0 if head & mark else 0.0 for mark in _FIRST_MARKS]
-    out += [float(kinds[first]) if filled else 0.0, float(kinds[filled[-1]]) if filled else 0.0]
-    out += [sum(lengths) / len(lengths), float(max(lengths)), float(row.lengths[first]) if filled else 0.0]
-    out += [sum(words) / len(words), float(max(words))]
-    values = [row.values[at] for at in filled]
-    distinct = len({str(value) for value in values}) / n
-    repeats = sum(1 for a, b in pairwise(values) if a == b) / n
-    out += [distinct, repeats, _sequence(row)]
+    out += [float(kinds[filled[0]]), float(kinds[filled[-1]])] if filled else [0.0, 0.0]
     return out
+
+
+def _texts(row: Row) -> tuple[float, float, float, float, float]:
+    """How long the row's texts are, in characters and in words."""
+    texts = [at for at in row.filled if row.kinds[at] == _TEXT]
+    lengths = [row.lengths[at] for at in texts] or [0]
+    words = [row.words[at] for at in texts] or [0]
+    first = float(row.lengths[row.filled[0]]) if row.filled else 0.0
+    return sum(lengths) / len(lengths), float(max(lengths)), first, sum(words) / len(words), float(max(words))
+
+
+def _repeats(row: Row) -> tuple[float, float]:
+    """Shares of the row's values: distinct ones, and those equal to their left neighbour."""
+    values = [row.values[at] for at in row.filled]
+    n = len(values) or 1
+    return len({str(value) for value in values}) / n, sum(1 for a, b in pairwise(values) if a == b) / n
 
 
 def _as_number(value: object) -> float | None:
@@ -277,12 +292,30 @@ def _agreement(a: bytes, b: bytes, filled: Sequence[int]) -> tuple[float, float]
 
 
 def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[bytes]) -> list[float]:
+    """How a row compares with the rows right above it, or right below it."""
     if not others:
         return [-1.0] * 11
     cells = sum(len(other.filled) for other in others) or 1
     values = sum(other.count(2) for other in families) / cells
     width = sum(other.width for other in others) / len(others)
-    n = contrast = agree = cover = repeat = 0
+    lone = sum(1 for other in others if other.width == 1) / len(others)
+    low = min([other.filled[0] for other in others if other.filled], default=0)
+    own_first = row.filled[0] if row.filled else 0
+    beyond = sum(1 for other in others if other.last > row.last) / len(others)
+    return [
+        values,
+        row.width / (width or 1),
+        *_columns(row, family, others, families),
+        lone,
+        float(own_first - low),
+        float(_starts_alike(family, others[0], families[0])),
+        beyond,
+    ]
+
+
+def _columns(row: Row, family: bytes, others: Sequence[Row], families: Sequence[bytes]) -> list[float]:
+    """How the cells of a row compare with those of their columns: shares, and the ratio of the texts' lengths."""
+    contrast = agree = cover = repeat = 0
     own_length = length = texts = 0
     for at in row.filled:
         counts = [0, 0, 0, 0]
@@ -293,40 +326,25 @@ def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[b
                     length += others[index].lengths[at]
                     texts += 1
         there = counts[1] + counts[2] + counts[3]
-        n += 1
         if not there:
             continue
         cover += 1
         own = family[at]
         agree += counts[own] * 2 >= there
-        contrast += own == 1 and counts[2] * 2 >= there
         if own == 1:
+            contrast += counts[2] * 2 >= there
             own_length += row.lengths[at]
             value = row.values[at]
             repeat += any(at < len(other.values) and other.values[at] == value for other in others)
-    n = n or 1
+    n = len(row.filled) or 1
     own_texts = family.count(1) or 1
-    ratio = (own_length / own_texts) / (length / texts) if texts and length else -1.0
-    first = others[0].filled[0] if others[0].filled else 0
-    firsts = [other.filled[0] for other in others if other.filled]
-    low = min(firsts, default=0)
-    lone = sum(1 for other in others if other.width == 1) / len(others)
-    own_first = row.filled[0] if row.filled else 0
-    same_first = first < len(family) and family[first] == families[0][first] if others[0].filled else False
-    beyond = sum(1 for other in others if other.last > row.last) / len(others)
-    return [
-        values,
-        row.width / (width or 1),
-        contrast / n,
-        agree / n,
-        cover / n,
-        min(ratio, 20.0),
-        repeat / own_texts,
-        lone,
-        float(own_first - low),
-        float(same_first),
-        beyond,
-    ]
+    ratio = (own_length / own_texts) / (length / texts) if length else -1.0
+    return [contrast / n, agree / n, cover / n, min(ratio, 20.0), repeat / own_texts]
+
+
+def _starts_alike(family: bytes, other: Row, others: bytes) -> bool:
+    """Whether a row has a cell of the same family where the other row has its first one."""
+    return bool(other.filled) and other.filled[0] < len(family) and family[other.filled[0]] == others[other.filled[0]]
 
 
 def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:

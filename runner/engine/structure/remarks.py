@@ -178,18 +178,26 @@ class RecordRows:
         far = row.gap > CLOSE or above is RowVerdict.REMARK
         if fit is Fit.WELL:
             return RowVerdict.DOUBT if opens or far or above is not None else RowVerdict.RECORD
-        if far or (opens and not (fit is Fit.LOOSELY and _is_word(text) and not row.gap)):
+        is_title = fit is Fit.LOOSELY and _is_word(text) and not row.gap
+        if far or (opens and not is_title):
             return RowVerdict.REMARK
-        column = self._column(at)
         if fit is Fit.LOOSELY:
-            signs = opens or bool(row.marks[at] & _ENDING) + column.is_sentence(row, at)
-            if signs > 1:
-                return RowVerdict.REMARK
-            return RowVerdict.DOUBT if signs or row.gap or above is not None else RowVerdict.RECORD
-        if row.kinds[at] != _TEXT or (column.kinds[_TEXT] and not row.gap and _is_capitalised(text)):
-            return RowVerdict.DOUBT  # it may be a long name
+            return self._lone_and_loose(row, at, above, opens=opens)
+        return self._lone_and_unlike(row, at)
+
+    def _lone_and_loose(self, row: Row, at: int, above: RowVerdict | None, *, opens: bool) -> RowVerdict:
+        signs = opens or bool(row.marks[at] & _ENDING) + self._column(at).is_sentence(row, at)
+        if signs > 1:
+            return RowVerdict.REMARK
+        return RowVerdict.DOUBT if signs or row.gap or above is not None else RowVerdict.RECORD
+
+    def _lone_and_unlike(self, row: Row, at: int) -> RowVerdict:
+        column = self._column(at)
+        may_be_name = column.kinds[_TEXT] and not row.gap and _is_capitalised(str(row.values[at]))
+        if row.kinds[at] != _TEXT or may_be_name or at in self._alone:
+            return RowVerdict.DOUBT
         is_prose = column.is_beyond(row, at) or (row.marks[at] & _PROSE and at not in self._keys)
-        return RowVerdict.REMARK if is_prose and at not in self._alone else RowVerdict.DOUBT
+        return RowVerdict.REMARK if is_prose else RowVerdict.DOUBT
 
     def _several(self, row: Row, fits: Sequence[Fit], above: RowVerdict | None) -> RowVerdict:
         first = row.filled[0]
@@ -225,30 +233,46 @@ def settle(draft: Draft, others: Sequence[Draft], hints: Hints) -> None:
     if hints.notes != "keep":
         _judge_last_block(draft, hints)
     records = RecordRows(draft, hints)
-    for at in _above(draft):
-        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
-        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
-    comments = () if hints.notes == "keep" else [at for at in draft.band.body if records.is_comment(draft.rows[at])]
-    inside = {at for at in comments if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
-    if len(inside) < len(draft.band.body):
-        draft.band.body = [at for at in draft.band.body if at not in inside]
+    _leave_out_titles(draft, records)
+    comments = _comments(draft, records, hints)
+    if len(comments) < len(draft.band.body):
+        draft.band.body = [at for at in draft.band.body if at not in comments]
     missed: list[RowVerdict] = []  # on the rows right above that are no records
     for at in (*_between(draft), *_below(draft, others)):
         row = draft.rows[at]
         missed = missed if draft.rows[at - 1].number in draft.left_out else []
         above = missed[-1] if missed and not row.gap else None
-        verdict = RowVerdict.REMARK if at in inside else records.verdict(row, above)
-        is_ruled = row.number in hints.ruled
+        verdict = RowVerdict.REMARK if at in comments else records.verdict(row, above)
         is_record = hints.notes == "keep" or (verdict is RowVerdict.RECORD and len(missed) < ENDS)
-        if is_record and not is_ruled:
+        if is_record and row.number not in hints.ruled:
             draft.labels[at] = Label.DATA
             draft.band.body.append(at)
-            continue
-        is_asked = is_ruled or hints.notes == "drop"
-        proof = Proof.REMARK if verdict is RowVerdict.REMARK else Proof.ASKED if is_asked else None
-        draft.left_out[row.number] = LeftRow(RowKind.NOTE, proof)
-        missed.append(verdict)
+        else:
+            draft.left_out[row.number] = LeftRow(RowKind.NOTE, _proof(verdict, row, hints))
+            missed.append(verdict)
     draft.band.body.sort()
+
+
+def _leave_out_titles(draft: Draft, records: RecordRows) -> None:
+    """Leave out the rows above the header; those that are like records lack the proof."""
+    for at in _above(draft):
+        proof = None if records.fits(draft.rows[at]) else Proof.ABOVE
+        draft.left_out[draft.rows[at].number] = LeftRow(RowKind.TITLE, proof)
+
+
+def _comments(draft: Draft, records: RecordRows, hints: Hints) -> set[int]:
+    """The rows of the body that are remarks among the records."""
+    if hints.notes == "keep":
+        return set()
+    found = [at for at in draft.band.body if records.is_comment(draft.rows[at])]
+    return {at for at in found if draft.rows[at].number not in hints.ruled and not _goes_on(draft, at)}
+
+
+def _proof(verdict: RowVerdict, row: Row, hints: Hints) -> Proof | None:
+    """Why a row that is no record is left out; None if nothing proves it."""
+    if verdict is RowVerdict.REMARK:
+        return Proof.REMARK
+    return Proof.ASKED if row.number in hints.ruled or hints.notes == "drop" else None
 
 
 def _goes_on(draft: Draft, at: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from runner.engine.structure import outlines
 from runner.engine.structure.bands import Draft
@@ -57,46 +58,99 @@ _MOST = re.compile(
 def found(draft: Draft, known: frozenset[int]) -> dict[int, Suspicion]:
     """Rows that may be totals; `known`: rows that are something else."""
     rows = draft.rows
-    body = [at for at in draft.band.body if rows[at].number not in known]
-    clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
-    always = _always_filled(draft, body, clarities)
-    names = [at for at in always if _holds_names(draft, body, at)]
+    records = _Records.of(draft, [at for at in draft.band.body if rows[at].number not in known])
     out: dict[int, Suspicion] = {}
-    sums = set(outlines.running_sums(draft, body))
-    bare = {at: _lacking(rows[at], always) for at in body}
-    under, ending = _under_totals(body, clarities, bare), _ending(body, clarities, bare)
-    for place, at in enumerate(body):
-        row, clarity = rows[at], clarities[at]
-        if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:
-            continue
-        lacks = bare[at]
-        first = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
-        full = _is_full(draft, body, at, names, lacks)
-        why = Suspicion(
-            clarity, lacks=len(lacks), is_last=_is_last(rows, body, place), charge=not full and _is_charge(row),
-            is_part=_PART(first) is not None, tops=not place and len(body) > ADDENDS and _outweighs(draft, body, at),
-            under=at in under, counts=at in ending and _counts_marks(draft, body[:place], row),
-        )  # fmt: skip
-        is_balance = (
-            _BALANCE(first) and row.kinds.count(CellKind.NUMBER) == 1
-        )  # with a column of balances it is an entry
-        if is_balance or (not place and _MOST(first)):
-            out[row.number] = why._replace(clarity=Clarity.PLAINLY)
-        elif clarity > Clarity.NOTHING:
-            named = clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL
-            out[row.number] = why._replace(full=full, named=named)
-        elif (
-            why.tops
-            or why.under
-            or why.counts
-            or (place and (why.is_part or at in sums))
-            or (place > 1 and (why.charge or (lacks and (at in ending or why.is_last or always[0] in lacks))))
-            or (at == body[-1] and place >= ADDENDS and _outweighs(draft, body, at))
-        ):
-            out[row.number] = why
-    plain = [at for at in body if clarities[at] is Clarity.NOTHING and rows[at].number not in out]
-    heads = outlines.heads(draft, plain) if len(plain) == len(body) - sum(c > 0 for c in clarities.values()) else []
+    for place, at in enumerate(records.body):
+        if (why := _suspicion(records, place)) is not None:
+            out[rows[at].number] = why
+    plain = [at for at in records.body if records.clarities[at] is Clarity.NOTHING]
+    is_outline = not any(rows[at].number in out for at in plain)
+    heads = outlines.heads(draft, plain) if is_outline else []
     return {rows[at].number: Suspicion(Clarity.NOTHING, heads=True) for at in heads} | out
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The rows of a body, and what tells its records from its totals; all by index into the draft's rows."""
+
+    draft: Draft
+    body: list[int]
+    clarities: dict[int, Clarity]
+    always: list[int]  # columns that nearly all records fill
+    names: list[int]  # those of them that hold names or dates
+    lacking: dict[int, list[int]]  # the columns of `always` that a row leaves blank
+    sums: set[int]  # rows with a number that sums up the rows above
+    under: set[int]  # rows right below a total that lack all that it lacks
+    ending: set[int]  # rows of the footer
+
+    @classmethod
+    def of(cls, draft: Draft, body: list[int]) -> "_Records":
+        rows = draft.rows
+        clarities = {at: row_clarity(rows[at].values[draft.left : draft.right + 1])[0] for at in body}
+        always = _always_filled(draft, body, clarities)
+        lacking = {at: _lacking(rows[at], always) for at in body}
+        return cls(
+            draft,
+            body,
+            clarities,
+            always,
+            names=[at for at in always if _holds_names(draft, body, at)],
+            lacking=lacking,
+            sums=set(outlines.running_sums(draft, body)),
+            under=_under_totals(body, clarities, lacking),
+            ending=_ending(body, clarities, lacking),
+        )
+
+    def outweighs(self, at: int) -> bool:
+        return _outweighs(self.draft, self.body, at)
+
+
+def _suspicion(records: _Records, place: int) -> Suspicion | None:
+    """Why the row at this place of the body may be a total; None if nothing speaks for it."""
+    draft, body, at = records.draft, records.body, records.body[place]
+    row, clarity, lacks = draft.rows[at], records.clarities[at], records.lacking[at]
+    if CellKind.NUMBER not in row.kinds and clarity is not Clarity.PLAINLY:
+        return None
+    label = next((str(row.values[one]) for one in row.filled if row.kinds[one] == CellKind.TEXT), "")
+    full = _is_full(draft, body, at, records.names, lacks)
+    why = Suspicion(
+        clarity,
+        lacks=len(lacks),
+        is_last=_is_last(draft.rows, body, place),
+        charge=not full and _is_charge(row),
+        is_part=_PART(label) is not None,
+        tops=not place and len(body) > ADDENDS and records.outweighs(at),
+        under=at in records.under,
+        counts=at in records.ending and _counts_marks(draft, body[:place], row),
+    )
+    if _is_balance(row, label) or (not place and _MOST(label)):
+        return why._replace(clarity=Clarity.PLAINLY)
+    if clarity > Clarity.NOTHING:
+        return why._replace(full=full, named=clarity is Clarity.NAMED and _likeliest(draft, at) is Label.TOTAL)
+    return why if _is_placed_as_total(records, place, why) else None
+
+
+def _is_balance(row: Row, label: str) -> bool:
+    """Whether a row states a balance between transactions. With a column of balances it is an entry."""
+    return _BALANCE(label) is not None and row.kinds.count(CellKind.NUMBER) == 1
+
+
+def _is_placed_as_total(records: _Records, place: int, why: Suspicion) -> bool:
+    """Whether a row that nothing names a total has the place and the gaps of a total, or numbers as large as one."""
+    at = records.body[place]
+    if why.tops or why.under or why.counts:
+        return True
+    if place and (why.is_part or at in records.sums):
+        return True
+    if place > 1 and (why.charge or _is_bare_as_total(records, at, why)):
+        return True
+    return at == records.body[-1] and place >= ADDENDS and records.outweighs(at)
+
+
+def _is_bare_as_total(records: _Records, at: int, why: Suspicion) -> bool:
+    """Whether a row lacks what records have, and ends them or lacks the first column, too."""
+    lacks = records.lacking[at]
+    return bool(lacks) and (at in records.ending or why.is_last or records.always[0] in lacks)
 
 
 def _under_totals(body: Sequence[int], clarities: dict[int, Clarity], bare: dict[int, list[int]]) -> set[int]:

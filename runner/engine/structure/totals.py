@@ -300,6 +300,11 @@ class Suspect:
         return self.is_part or (self.adds_up and (self.clarity > Clarity.NOTHING or self._is_beyond_chance))
 
     @property
+    def is_bare_sum(self) -> bool:
+        """Whether it adds up, and no word says that it is a total."""
+        return self.clarity is Clarity.NOTHING and self.adds_up
+
+    @property
     def _is_beyond_chance(self) -> bool:
         """Whether a row that lacks what all records have is the sum of so many that it is nothing else."""
         hits, misses, _, parts = self.match
@@ -326,6 +331,21 @@ class Suspect:
     @property
     def is_doubtful_below_total(self) -> bool:
         return self.why.charge or self.why.lacks > 1
+
+
+def _suspect(number: int, why: Suspicion, values: Sequence[Value], sums: dict[int, Sum]) -> Suspect:
+    """The row of this number with these values, and with what its words say about it."""
+    clarity, sort = row_clarity(values)
+    texts = [value for value in values if isinstance(value, str)]
+    filled = sum(1 for value in values if value is not None and value != "")
+    if why.clarity:
+        why = why._replace(clarity=max(clarity, why.clarity))
+    if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity and filled <= len(sums) + 1:
+        why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
+    if why.lacks and any(_MARKS.fullmatch(text.strip()) for text in texts):
+        why = why._replace(clarity=Clarity.NAMED)  # stars mark a total here, not a record
+    is_carried = any(text.casefold().strip(_EDGES) in CARRIED for text in texts)
+    return Suspect(number, why, sort, sums, only_numbers=filled == len(sums), is_carried=is_carried)
 
 
 class TotalsCheck:
@@ -377,37 +397,27 @@ class TotalsCheck:
             yield start, len(numbers)
 
     def _segment(self, first: int, last: int, columns: Sequence[tuple[int, list[Value]]]) -> None:
+        is_apart = bool(self._last) and first > self._last + 1
+        self._last = last
         if first in self._without:
             self._block = Running()
-            self._last = last
             return
-        if self._last and first > self._last + 1:
+        if is_apart:
             self._block = Running()
-        self._last = last
         count = len(columns[0][1]) if columns else 0
         sums = {at: one for at, column in columns if (one := self._sum(at, column, single=count == 1)) is not None}
         why = self._table.suspected.get(first)
         if why is None:
-            self._add(count, sums)
-            self._parts = []
-            self._loose = (
-                [*self._loose, *range(first, last + 1)][: FOOTER + 1] if count <= FOOTER else [0] * (FOOTER + 1)
-            )
-            self.first_data = self.first_data or first
-            self.last_data = last
-            return
-        values = [column[0] for _, column in columns]
-        clarity, sort = row_clarity(values)
-        filled = sum(1 for value in values if value is not None and value != "")
-        is_mark = any(isinstance(value, str) and _MARKS.fullmatch(value.strip()) for value in values)
-        if why.clarity:
-            why = why._replace(clarity=max(clarity, why.clarity))
-        if sort in (Sort.BOUND, Sort.SPREAD) and why.lacks and why.clarity and filled <= len(sums) + 1:
-            why = why._replace(clarity=Clarity.PLAINLY, full=False)  # Max, and no name
-        if is_mark and why.lacks:
-            why = why._replace(clarity=Clarity.NAMED)  # stars mark a total here, not a record
-        is_carried = any(isinstance(value, str) and value.casefold().strip(_EDGES) in CARRIED for value in values)
-        self._judge(Suspect(first, why, sort, sums, only_numbers=filled == len(sums), is_carried=is_carried))
+            self._add_records(first, last, count, sums)
+        else:
+            self._judge(_suspect(first, why, [column[0] for _, column in columns], sums))
+
+    def _add_records(self, first: int, last: int, count: int, sums: Mapping[int, Sum]) -> None:
+        self._add(count, sums)
+        self._parts = []
+        self._loose = [*self._loose, *range(first, last + 1)][: FOOTER + 1] if count <= FOOTER else [0] * (FOOTER + 1)
+        self.first_data = self.first_data or first
+        self.last_data = last
 
     def _sum(self, at: int, column: list[Value], *, single: bool) -> Sum | None:
         if not single and self._numeric.get(at) is False:
@@ -425,28 +435,39 @@ class TotalsCheck:
                 running.add(count, sums)
 
     def _judge(self, suspect: Suspect) -> None:
+        self._judged.append(suspect)
         if suspect.why.heads or suspect.why.is_part:  # others count it already
-            self._judged.append(suspect)
             return
         if suspect.why.counts or _is_statistic(suspect, self._whole):
             suspect.is_part = True
-            self._judged.append(suspect)
             return
         matches = [compared(suspect, one) for one in (*self._levels, self._block, self._whole)]
-        footer = NOTHING
-        if self._above is not None:  # the last total with the rows since added, or taken off
-            footer = max((compared(suspect, self._above.joined(self._tail, sign)) for sign in (1, -1)), key=_worth)
+        footer = self._footer_match(suspect)
         level = max(range(len(matches)), key=lambda n: _worth(matches[n]))
         suspect.match = max(matches[level], footer, key=_worth)
         self._close(last=False)
-        self._judged.append(suspect)
-        if suspect.is_total or (suspect.clarity is Clarity.NOTHING and suspect.adds_up):
-            if footer.hits and not any(one.hits for one in matches[:LEVELS]):
-                self._beside |= dict.fromkeys(self._few_loose(), False)
-            self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
-            self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS and not suspect.is_carried
-            self._pass(suspect, level if suspect.is_total and level < LEVELS - 1 else 0)
-            return
+        if suspect.is_total or suspect.is_bare_sum:
+            self._end_sums(suspect, matches, footer, level)
+        else:
+            self._add_suspect(suspect)
+
+    def _end_sums(self, suspect: Suspect, matches: Sequence[Match], footer: Match, level: int) -> None:
+        """End the sums that a row adds up; `matches`: with the levels, the block and all rows, `level`: the best."""
+        if footer.hits and not any(one.hits for one in matches[:LEVELS]):
+            self._beside |= dict.fromkeys(self._few_loose(), False)
+        self._settle_parts(is_footer=footer.hits > 0 and len(self._parts) == self._tail.rows)
+        self._is_grand = matches[-1].hits > 0 and self._whole.rows >= ADDENDS and not suspect.is_carried
+        self._pass(suspect, level if suspect.is_total and level < LEVELS - 1 else 0)
+
+    def _footer_match(self, suspect: Suspect) -> Match:
+        """How a row matches the last total with the rows since added to it, or subtracted from it."""
+        above = self._above
+        if above is None:
+            return NOTHING
+        return max((compared(suspect, above.joined(self._tail, sign)) for sign in (1, -1)), key=_worth)
+
+    def _add_suspect(self, suspect: Suspect) -> None:
+        """Count a row that is no sum of those above among the records; it may be the sum of those below."""
         self._parts = [*self._parts, suspect] if suspect.may_be_part else []
         if suspect.sort is Sort.SPREAD:
             return
@@ -488,40 +509,46 @@ class TotalsCheck:
     def settled(self) -> Table:
         """The table without its totals, and with the choices that were close."""
         self._close(last=True)
-        table = self._table
         found: dict[int, Proof | None] = {one.number: Proof.ADDS_UP for one in self._judged if one.is_total}
         found |= dict.fromkeys(self._series(), Proof.ADDS_UP)
         rest = [one for one in self._judged if one.number not in found]
         words = [one.number for one in rest if _is_only_labelled(one)]
         parts = [one.number for one in rest if one.why.is_part]
-        sums = [one.number for one in rest if one.why.heads or (one.clarity is Clarity.NOTHING and one.adds_up)]
-        if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
-            self._beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_below_total}
-        self._beside |= {one.number: False for one in rest if one.why.under and one.number not in self._beside}
-        if self._is_grand:
-            self._beside |= dict.fromkeys(self._few_loose(), False)
-        beside = {number: says for number, says in self._beside.items() if number not in {*found, *words, *sums}}
+        sums = [one.number for one in rest if one.why.heads or one.is_bare_sum]
+        decided = {*found, *words, *sums}
+        beside = {number: says for number, says in self._beside_totals(rest).items() if number not in decided}
         choices = _choices(list(found), words, sums, [n for n, says in beside.items() if not says], parts)
         found |= dict.fromkeys((n for n, says in beside.items() if says), None)
         if self._drop:
             found |= dict.fromkeys((*words, *sums, *beside, *parts), Proof.ASKED)
             choices = [one for one in choices if one.sure]
-        kept = [one.number for one in rest if one.number not in found]
-        edges = [n for n in (self.first_data, self.last_data, *kept) if n]
-        box = table.data_range
-        if box is not None:
-            box = CellRange(min(edges), box.left, max(edges), box.right) if edges else None
-        why = table.why
-        if found:
-            why = (*why, f"{len(found)} total row{'s' * (len(found) > 1)} left out")
+        table, several = self._table, "s" * (len(found) > 1)
         return replace(
             table,
-            data_range=box,
+            data_range=self._data_range([one.number for one in rest if one.number not in found]),
             left_out={**table.left_out, **{n: LeftRow(RowKind.TOTAL, proof) for n, proof in found.items()}},
-            why=why,
+            why=(*table.why, f"{len(found)} total row{several} left out") if found else table.why,
             choices=(*table.choices, *choices),
             suspected={},
         )
+
+    def _beside_totals(self, rest: Sequence[Suspect]) -> dict[int, bool]:
+        """Rows next to totals that may be part of a footer, and whether they say so; `rest`: what is no total."""
+        beside = dict(self._beside)
+        if self._above is not None and len(self._parts) == self._tail.rows:  # the footer goes on below the last total
+            beside |= {one.number: one.why.charge for one in self._parts if one.is_doubtful_below_total}
+        beside |= {one.number: False for one in rest if one.why.under and one.number not in beside}
+        if self._is_grand:
+            beside |= dict.fromkeys(self._few_loose(), False)
+        return beside
+
+    def _data_range(self, records: Sequence[int]) -> CellRange | None:
+        """The range from the first to the last record; `records`: those that could have been totals."""
+        box = self._table.data_range
+        edges = [n for n in (self.first_data, self.last_data, *records) if n]
+        if box is None or not edges:
+            return None
+        return CellRange(min(edges), box.left, max(edges), box.right)
 
     def _series(self) -> list[int]:
         """Unlabelled sums that end each block of the table: one may be so by chance, but not all of them."""

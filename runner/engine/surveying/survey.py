@@ -286,35 +286,46 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
     """Report rows of a text file that have more cells than the header names: their values may have moved."""
-    named = max((c.index for c in table.columns if not c.generated), default=0)
-    if not (named and table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
+    if not (table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
         return
-    held = 0
-    for extent in table.sheet.extents:
-        held |= extent.columns
-    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
-    past = [column for column in range(named + 1, held.bit_length()) if held >> column & 1 and column not in elsewhere]
-    bits = sum(1 << column for column in past)
-    if not bits:
+    wide = _wide_rows(table, table.sheet, _beyond_header(table, table.sheet, tables))
+    if not wide:
         return
-    wide: list[int] = []
-    for block in table.sheet.some_blocks(
-        lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last
-    ):
-        cut = block.within(table.top, table.bottom)
-        beyond = [cut.columns[column - 1] for column in past if column <= len(cut.columns)]
-        wide += [n for n, cells in zip(cut.numbers, zip(*beyond, strict=True), strict=True) if any(cells)]
-    wide = [n for n in wide if n not in table.without]
-    each = wide if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2) else wide[:1]
+    if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2):
+        rows, each, rest = "the row has", wide, 0
+    else:
+        runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
+        more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
+        rows, each, rest = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
     why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
+    message = f"{rows} more cells than the header: {why}"
     for number in each:
-        message = f"the row has more cells than the header: {why}"
-        if len(each) < len(wide):
-            runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
-            more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
-            message = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have more cells than the header: {why}"
-        count = len(wide) - len(each) + 1 if number == each[-1] else 1
-        findings.add("wide_row", "warning", message, place=table.place, row=number, rule="reading", count=count)
+        findings.add("wide_row", "warning", message, place=table.place, row=number, rule="reading", count=1 + rest)
+
+
+def _beyond_header(table: SourceTable, sheet: SpooledSheet, tables: Sequence[SourceTable]) -> list[int]:
+    """The filled columns to the right of the last named one that belong to no other table."""
+    named = max((c.index for c in table.columns if not c.generated), default=0)
+    if not named:
+        return []
+    filled = 0
+    for extent in sheet.extents:
+        filled |= extent.columns
+    elsewhere = {c.index for t in tables if t is not table for c in t.columns}
+    return [at for at in range(named + 1, filled.bit_length()) if filled >> at & 1 and at not in elsewhere]
+
+
+def _wide_rows(table: SourceTable, sheet: SpooledSheet, beyond: Sequence[int]) -> list[int]:
+    """The rows of a table that fill one of the columns beyond its header."""
+    bits = sum(1 << column for column in beyond)
+    if not bits:
+        return []
+    found: list[int] = []
+    for block in sheet.some_blocks(lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last):
+        cut = block.within(table.top, table.bottom)
+        cells = [cut.columns[column - 1] for column in beyond if column <= len(cut.columns)]
+        found += [n for n, some in zip(cut.numbers, zip(*cells, strict=True), strict=True) if any(some)]
+    return [n for n in found if n not in table.without]
 
 
 def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:

@@ -49,8 +49,7 @@ def decide(
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
             table.beside = table.source.texts_beside()
-        others = [w for n, w in enumerate(witnesses) if n != at]
-        elsewhere = _votes([v for w in others for v in w.values()])
+        elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         for field_name, index in table.fields.items():
             field = by_name[field_name]
             if index not in tallies:
@@ -58,16 +57,12 @@ def decide(
             shown = _units(table.source, index)
             table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
             votes = _votes([v for n, v in witnesses[at].items() if n != index])
-            around = Around(
-                point=2 * votes.point or elsewhere.point,
-                comma=2 * votes.comma or elsewhere.comma,
-                day=2 * votes.day or elsewhere.day,
-                month=2 * votes.month or elsewhere.month,
-                dotted=votes.dotted or elsewhere.dotted,
+            header = table.source.columns[index].name
+            around = _outweighing(votes, elsewhere)._replace(
                 delimiter=delimiter if isinstance(delimiter, str) else None,
-                percent_header=_PERCENT.search(table.source.columns[index].name) is not None,
+                percent_header=_PERCENT.search(header) is not None,
                 units=_named(shown),
-                births=field.type in ("date", "datetime") and _is_of_births(table.source.columns[index].name, field),
+                births=field.type in ("date", "datetime") and _is_of_births(header, field),
             )
             convention, choices = override(table, index, *settle(field, tallies[index], around))
             table.conventions[index] = convention
@@ -207,6 +202,17 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
             dotted=dates is not None and bool(dates.dotted.first),
         )
     return shown
+
+
+def _outweighing(here: Around, elsewhere: Around) -> Around:
+    """The evidence of a table's other columns; where it has none, that of the other tables, at half the weight."""
+    return Around(
+        point=2 * here.point or elsewhere.point,
+        comma=2 * here.comma or elsewhere.comma,
+        day=2 * here.day or elsewhere.day,
+        month=2 * here.month or elsewhere.month,
+        dotted=here.dotted or elsewhere.dotted,
+    )
 
 
 def _votes(shown: Sequence[Around]) -> Around:

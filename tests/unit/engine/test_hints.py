@@ -25,7 +25,8 @@ def column(kind: str, values: list[Any], **field: Any) -> tuple[list[list[Any]],
     return rows, [{"name": "name"}, {"name": "x", "type": kind, **field}]
 
 
-GROUPS = [["name", "x"], ["North", None], ["ann", 1], ["bob", 2], ["South", None], ["cid", 3], ["dan", 4]]
+CAPTIONS = [["name", "x"], ["North", None], ["ann", 1], ["bob", 2], ["South", None], ["cid", 3], ["dan", 4]]
+GROUPS = [[f"Region: {row[0]}", None] if row[1] is None else row for row in CAPTIONS]
 TOTALS = [["name", "x"], ["ann", 1], ["bob", 2], ["cid", 4], ["Total", 7]]
 PLAIN = [{"name": "name"}, {"name": "x", "type": "integer"}]
 CASES: dict[str, tuple[list[list[Any]], list[dict[str, Any]]]] = {
@@ -35,6 +36,7 @@ CASES: dict[str, tuple[list[list[Any]], list[dict[str, Any]]]] = {
     "unit_assumed": column("percent", ["45", "12", "0.5"]),
     "currency_mixed": column("money", ["$5.00", "€6.00", "£7.00"]),
     "rows_group": (GROUPS, PLAIN),
+    "rows_doubtful": (CAPTIONS, PLAIN),
     "rows_total": (TOTALS, PLAIN),
     "field_unmapped": ([["name", "Betrg"], ["ann", 1], ["bob", 2]], [{"name": "name"}, {"name": "amount"}]),
     "total_assumed": (
