@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
 
 import anyio.to_thread
 from starlette.applications import Starlette
@@ -211,6 +212,9 @@ class Bounds:
         problem = None
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > _LARGEST_URL:
             problem = ProblemError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the URL is over {_LARGEST_URL} bytes; shorten it")
+        elif not _is_utf8(unquote_to_bytes(scope.get("raw_path", b""))):
+            # Decoded all the same, two names would become one key, and the second file would replace the first.
+            problem = ProblemError(HTTPStatus.BAD_REQUEST, "the URL is not UTF-8; encode its names as UTF-8")
         elif declared > self._bodies.largest:
             problem = too_large(self._bodies.largest)
         if problem is not None:
@@ -230,6 +234,14 @@ class Bounds:
             await self._app(scope, body.receive, sending)
         finally:
             body.close()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _bare(problem: ProblemError) -> Response:

@@ -17,7 +17,7 @@ from console.facade import log_text
 from console.job_facts import job_shape, newer_shape
 from core.errors import AdeError, KeyRefused, StoreUnavailable
 from core.jobs import Job
-from core.keys import INBOX, check_key, is_decision, job_folder, place
+from core.keys import INBOX, check_key, is_decision, is_ignored, job_folder, place
 from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery, ObjectInfo
 
@@ -145,9 +145,12 @@ def uploads(call: Call) -> Answer:
 
 
 def _upload_key(key: str) -> str:
-    """A key of the inbox for a file; a decision has its own endpoint, which records who decides."""
-    if is_decision(place(check_key(key)).name):
+    """A key of the inbox for a file that is read; a decision has its own endpoint, which records who decides."""
+    name = place(check_key(key)).name
+    if is_decision(name):
         raise KeyRefused(f"{key[:200]} is a decision on a review; answer with POST /jobs/{{job_id}}/decide")
+    if is_ignored(name):
+        raise KeyRefused(f"{key[:200]} would never be read: its name is that of a hidden or unfinished file; rename it")
     return key
 
 

@@ -22,6 +22,7 @@ from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine.pages import drawing
 
 STATIC = "/static/"
+_TEXTS = re.compile("(<textarea[^>]*>[^<]*)|(?:^|>)[^<]*")
 _MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")
 _KINDS = {
     State.SUCCEEDED: "good",
@@ -150,7 +151,9 @@ def _environment() -> Environment:
 
 
 def fragment(template: str, **facts: Any) -> str:
-    return _environment().get_template(template).render(**facts)
+    """A template with what senders called things. Attributes and what is edited are sent back, and stay as they are."""
+    html = _environment().get_template(template).render(**facts)
+    return _TEXTS.sub(lambda found: found[1] or drawing.without_hidden(found[0]), html)
 
 
 def page(call: Call, template: str, *, status: int = 200, **facts: Any) -> HTMLResponse:

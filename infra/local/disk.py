@@ -40,6 +40,11 @@ def make_private_file(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o600))
 
 
+def _signed(number: int) -> int:
+    """A number as the database can hold it: a sender may date a file in any century, and some inodes fill 64 bits."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 class FileFacts(NamedTuple):
     """What the kernel knows of a file: while none of it changes, nor does its content."""
 
@@ -50,7 +55,7 @@ class FileFacts(NamedTuple):
 
     @classmethod
     def of(cls, stat: os.stat_result) -> "FileFacts":
-        return cls(stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        return cls(_signed(stat.st_ino), stat.st_size, _signed(stat.st_mtime_ns), stat.st_ctime_ns)
 
     @property
     def modified(self) -> float:

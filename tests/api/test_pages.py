@@ -85,6 +85,12 @@ def test_hostile_text_stays_text_on_every_page(rig: ApiRig, hostile: list[str]):
     assert shown > 50  # it was there, as text
 
 
+def test_no_text_on_a_page_turns_its_direction(rig: ApiRig, hostile: list[str]):
+    for path in hostile:
+        texts = re.sub("<textarea.*?</textarea>|<[^>]*>", "", rig.client.get(path, headers=HTML).text, flags=re.DOTALL)
+        assert "\u202e" not in texts, path
+
+
 @pytest.mark.parametrize(
     "path", ["/jobs?text={}", "/jobs?state={}", "/jobs/{}", "/drop?from={}", "/login?next={}", "/{}"]
 )

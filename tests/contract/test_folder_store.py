@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import KeyRefused, ObjectMissing, ObjectRefused
-from infra.local import folder
+from infra.local import disk, folder
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
 
@@ -299,6 +299,20 @@ class TestHashesDoNotLie:
         assert first is not None
         assert second is not None
         assert first.version != second.version
+
+    @pytest.mark.parametrize("year", [1938, 2096, 2300, 2440])
+    def test_whatever_century_a_sender_dates_it_in(self, store: FolderStore, monkeypatch, year: int):
+        monkeypatch.setattr(disk, "_RACY_SECONDS", -1.0)
+        path = store.root / "inbox/acme/a.csv"
+        path.write_bytes(b"one")
+        dated = (year - 1970) * 31_556_952
+        os.utime(path, (dated, dated))
+        heads = [store.head("inbox/acme/a.csv") for _ in range(2)]
+        assert heads[0] == heads[1]
+        assert [head.ref.key for head in store.objects("inbox/")] == ["inbox/acme/a.csv"]
+        path.write_bytes(b"two")
+        os.utime(path, (dated + 1, dated + 1))
+        assert store.head("inbox/acme/a.csv") != heads[0]
 
     def test_when_the_cache_is_lost(self, store: FolderStore, tmp_path: Path):
         put = store.put("inbox/acme/a.csv", b"one")

@@ -455,7 +455,7 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
     if isinstance(scores, (int, float)):
         scores = {rule.file.rpartition("/")[2].removesuffix(".py"): scores}
     if not isinstance(scores, dict):
-        raise RuleFailed(rule, f"returned {type(answer).__name__}", None, remedy)
+        raise RuleFailed(rule, f"returned {rule.class_of(answer)}", None, remedy)
     for name, delta in scores.items():
         if name not in names:
             raise RuleFailed(

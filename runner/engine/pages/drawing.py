@@ -63,13 +63,16 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
+def without_hidden(text: str) -> str:
+    """Text without marks that nobody sees, such as those that turn its direction and so show another text."""
+    return text if text.isprintable() else _HIDDEN.sub("\ufffd", text)
+
+
 def escape(text: str) -> str:
     """Text for a page; the standard library's own function loads a table of two thousand entities."""
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1] + "…"
-    if not text.isprintable():
-        text = _HIDDEN.sub("\ufffd", text)
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = without_hidden(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;").replace("'", "&#x27;")
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
@@ -193,7 +194,7 @@ class Rule:
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
-            kind, line = _named(error), _line_in(error.__traceback__, self.file)
+            kind, line = _named(self.class_of(error)), _line_in(error.__traceback__, self.file)
             self._log(error, line, given)
         # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
@@ -217,10 +218,17 @@ class Rule:
         """A rule's message if it is a literal in its source; one built at run time may contain data."""
         return text if isinstance(text, str) and text in self.literals else None
 
+    def class_of(self, value: Any) -> str:
+        """Its nearest class that is written down somewhere; one made at run time may be named after a cell."""
+        for kind in type(value).__mro__:
+            home = sys.modules.get(str(kind.__module__))
+            if self.literal(kind.__name__) or getattr(home, kind.__name__, None) is kind:
+                return kind.__name__
+        return "object"
 
-def _named(error: BaseException) -> str:
+
+def _named(kind: str) -> str:
     """The exception's name; one that looks like a missing network says how to ask for it."""
-    kind = type(error).__name__
     if kind not in _NETWORK:
         return kind
     return (

@@ -141,7 +141,7 @@ class Cells:
         if not isinstance(given, (list, tuple)):
             raise _wrong(
                 rule,
-                f"returned {type(given).__name__}",
+                f"returned {rule.class_of(given)}",
                 'return {"values": [...]}, one value per value given',
             )
         if len(given) != size:
@@ -173,7 +173,7 @@ class Cells:
         if issues is None:
             return
         if not isinstance(issues, (list, tuple)):
-            what = f"returned {type(given).__name__}"
+            what = f"returned {rule.class_of(given)}"
             raise _wrong(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
         for issue in issues:
             self._issue(rule, issue, size, at, "error")
@@ -216,7 +216,7 @@ def plain_value(rule: Rule, value: Any) -> Any:
     for kind in (int, float, str):
         if isinstance(value, kind):
             return plain_value(rule, kind(value))
-    what = f"returned a value of type {type(value).__name__}"
+    what = f"returned a value of type {rule.class_of(value)}"
     raise _wrong(rule, what, "return text, a number, a boolean, a date, a time or None")
 
 

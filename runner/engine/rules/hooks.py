@@ -33,7 +33,7 @@ class Hooks:
             try:
                 answer = rule.call(**self.shared, **given)
                 if answer is not None and not isinstance(answer, dict):
-                    what = f"returned {type(answer).__name__}"
+                    what = f"returned {rule.class_of(answer)}"
                     raise RuleFailed(rule, what, None, "a hook returns None or a dict")
             except RuleFailed as failure:
                 self.failed(failure)
@@ -185,7 +185,7 @@ def _checked_scores(rule: Rule, label: str, answer: Any) -> dict[str, float]:
         return {}
     scores = answer.get("scores") if isinstance(answer, dict) else {label: answer}
     if not isinstance(scores, dict):
-        raise RuleFailed(rule, f"returned {type(answer).__name__}", None, remedy)
+        raise RuleFailed(rule, f"returned {rule.class_of(answer)}", None, remedy)
     for name, delta in scores.items():
         if name not in ROW_LABELS or isinstance(delta, bool) or not isinstance(delta, (int, float)):
             raise RuleFailed(rule, "returned a score of a wrong label or type", None, remedy)

@@ -149,6 +149,34 @@ def test_an_exception_of_a_rule_is_reported_by_its_kind_and_place_alone(on_error
     assert "keyerror" in said(done) or "valueerror" in said(done)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise type(value, (KeyError,), {})(value)",
+        "E = type('E', (KeyError,), {})\n    E.__name__ = value\n    raise E",
+        "return type(value, (), {})()",
+    ],
+)
+def test_a_class_that_is_named_after_a_value_goes_by_the_name_of_one_that_is_not(body, tmp_path):
+    done = run_job(
+        tmp_path,
+        [["c0", "n"], [MARK, 1], [MARK, 2]],
+        fields=[{"name": "c0"}],
+        rules={"columns/c0.py": f"def transform(*, value):\n    {body}\n"},
+    )
+    check(done)
+    assert "raised keyerror" in said(done) or "of type object" in said(done)
+
+
+def test_a_rules_own_exception_is_reported_by_its_name(tmp_path):
+    source = "class NoSuchPlan(Exception):\n    pass\ndef transform(*, value):\n    raise NoSuchPlan(value)\n"
+    done = run_job(
+        tmp_path, [["c0", "n"], [MARK, 1], [MARK, 2]], fields=[{"name": "c0"}], rules={"columns/c0.py": source}
+    )
+    check(done)
+    assert "raised nosuchplan" in said(done)
+
+
 def test_a_module_that_fails_to_load_is_reported_by_its_kind_and_place(tmp_path):
     source = f"X = {{}}\nX['{MARK}']\ndef transform(*, value):\n    return value\n"
     done = run_job(
