@@ -23,6 +23,7 @@ from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
 from tests.support.clients import CLIENTS
 from tests.support.keeper import VENVS, run_folder
+from tests.support.minio_gateway import MINIO
 
 TESTS = Path(__file__).parent
 # In the order in which they start: the longest, which mostly waits, then those that are most often broken.
@@ -74,7 +75,12 @@ def run(name: str, folders: tuple[str, ...], options: list[str], report: Path, *
 
 def fetch_servers() -> None:
     """Install what the later stages need while the first ones run; what cannot be had is theirs to report."""
-    for name, requirements in {"ministack": MINISTACK, "seaweedfs": SEAWEEDFS, "clients": CLIENTS}.items():
+    for name, requirements in {
+        "ministack": MINISTACK,
+        "seaweedfs": SEAWEEDFS,
+        "minio": MINIO,
+        "clients": CLIENTS,
+    }.items():
         with contextlib.suppress(StoreUnavailable):
             install(VENVS, name, requirements)
 

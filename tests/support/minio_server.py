@@ -1,6 +1,6 @@
 """The few answers of a MinIO server that notifications need, over real HTTP: its own header, admin info, and XML.
 
-No MinIO server can be installed where this is developed. What it answers follows MinIO's published API: `sqsARN` of
+The real one of minio_gateway.py has no admin API. What it answers follows MinIO's published API: `sqsARN` of
 the admin information, and S3's notification document, which is kept as it was put.
 """
 
