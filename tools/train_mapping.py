@@ -15,8 +15,7 @@ from pathlib import Path
 
 from runner.engine.mapping import evidence
 from runner.engine.mapping.evidence import NAMES, Weigher
-from runner.engine.mapping.profile import NAMES as SEEN
-from runner.engine.mapping.profile import profile
+from runner.engine.mapping.profile import LOOKS, looks_of
 from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
@@ -43,7 +42,7 @@ def columns(seed, count):
         for _ in range(count):
             made = values(kind, rng)
             texts = [str(v) for v in made if v is not None]
-            if len(texts) >= 3 and (vector := profile(texts, 1 - len(texts) / len(made))) is not None:
+            if len(texts) >= 3 and (vector := looks_of(texts, 1 - len(texts) / len(made))) is not None:
                 out.append((kind, vector))
     rng.shuffle(out)
     return kinds, out
@@ -51,7 +50,7 @@ def columns(seed, count):
 
 def fit_values(seed=1, rounds=25, rate=0.4, decay=2e-5):
     kinds, rows = columns(seed, COLUMNS)
-    weights = {kind: [0.0] * (len(SEEN) + 1) for kind in kinds}
+    weights = {kind: [0.0] * (len(LOOKS) + 1) for kind in kinds}
     sparse = [(kind, [(0, 1.0)] + [(n + 1, x) for n, x in enumerate(v) if x]) for kind, v in rows]
     rng = random.Random(seed)
     for turn in range(rounds):

@@ -21,8 +21,7 @@ from runner.engine.document_types import Contributor
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified
 from runner.engine.mapping.headers import UNLIKE, FieldNames
-from runner.engine.mapping.profile import NAMES as LOOKS
-from runner.engine.mapping.profile import TRUTHS, by_number, chances, profile
+from runner.engine.mapping.profile import LOOKS, TRUTHS, by_number, chances, looks_of
 from runner.engine.memory.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
 
@@ -112,7 +111,7 @@ class Sample:
 
     def _profiled(self) -> list[float] | None:
         if self._profile is None:
-            self._profile = profile(self.texts, self.blank)
+            self._profile = looks_of(self.texts, self.blank)
         return self._profile
 
     def _fit(self, field: Field) -> float | None:

@@ -48,7 +48,7 @@ _OF_NUMBERS: Final = (
 TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
 )
-NAMES: Final = (
+LOOKS: Final = (
     "integer", "decimal", "date", "clock", "email", "url", "phone", "hex", "money", "number_letter", "code", "postcode",
     "truth", "words_only", "signs", "one_word", "two_words", "many_words", "upper", "title", "short", "middle", "long",
     "same_length", "few", "distinct", "all_distinct", "five_digits", "up_to_20", "up_to_200", "up_to_9999", "large",
@@ -57,8 +57,11 @@ NAMES: Final = (
 )  # fmt: skip
 
 
-def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
-    """A number from 0 to 1 for each of NAMES; None where there is nothing to see."""
+def looks_of(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
+    """How much a column looks like each of LOOKS, from 0 to 1; None if all values are blank.
+
+    Up to SAMPLED values are classified, evenly spaced. `blank`: the share of blank cells.
+    """
     step = max(1, len(values) // SAMPLED)
     texts = [t for v in values[::step][:SAMPLED] if v is not None and (t := text_of(v).strip())]
     if not texts:
@@ -67,7 +70,7 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
     told: dict[str, tuple[list[str], float | None]] = {text: _classify(text) for text in dict.fromkeys(texts)}
     seen = Counter(chain.from_iterable([told[text][0] for text in texts]))
     numbers = [number for text in texts if (number := told[text][1]) is not None]
-    out = dict.fromkeys(NAMES, 0.0) | {name: count / size for name, count in seen.items()}
+    out = dict.fromkeys(LOOKS, 0.0) | {name: count / size for name, count in seen.items()}
     lengths = {len(t) for t in texts}
     different = len(set(texts))
     out["same_length"] = float(len(lengths) == 1)
@@ -80,7 +83,7 @@ def profile(values: Sequence[Any], blank: float = 0.0) -> list[float] | None:
         out["counts_up"] = float(min(steps) > 0)
         out["one_up"] = float(steps == {1.0})
     out["blank"] = blank
-    return list(map(out.__getitem__, NAMES))
+    return list(map(out.__getitem__, LOOKS))
 
 
 def _classify(text: str) -> tuple[list[str], float | None]:
@@ -98,15 +101,19 @@ def _classify(text: str) -> tuple[list[str], float | None]:
         if _DECIMAL.fullmatch(text):
             seen.append("decimal")
             return _fraction(text, seen)
-    return _classify_words(text, seen, digits=digits), None
+    _add_looks(text, seen, digits=digits)
+    return seen, None
 
 
-def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
+def _add_looks(text: str, seen: list[str], *, digits: bool) -> None:
+    """Add the looks of a text that is no plain number: an address, a date, an amount, words."""
     first, plain = text[0], text.isascii()
     if first in "hHwW" and _URL.fullmatch(text):
-        return [*seen, "url"]
+        seen.append("url")
+        return
     if "@" in text and _EMAIL.fullmatch(text):
-        return [*seen, "email"]
+        seen.append("email")
+        return
     if digits:
         seen += _with_digits(text, first)
     folded = text.casefold()
@@ -114,7 +121,7 @@ def _classify_words(text: str, seen: list[str], *, digits: bool) -> list[str]:
     _add_letters(text, seen, digits=digits)
     words = folded.replace(",", " ").replace(".", " ").split() if plain else folded_words(text)
     seen.append("one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words")
-    return [*seen, *_vocabularies(folded, words)]
+    seen += _vocabularies(folded, words)
 
 
 def _add_forms(text: str, folded: str, seen: list[str]) -> None:
@@ -143,10 +150,11 @@ def _add_letters(text: str, seen: list[str], *, digits: bool) -> None:
         seen.append("title")
 
 
-def _vocabularies(text: str, words: Sequence[str]) -> set[str]:
+def _vocabularies(folded: str, words: Sequence[str]) -> set[str]:
+    """The vocabularies that a casefolded text or one of its words is in."""
     known = _known()
     hits = {name for word in words if word in known for name in known[word]}
-    if text in vocabulary("region"):
+    if folded in vocabulary("region"):
         hits.add("vocabulary_region")
     if words and words[-1].endswith(_STREETS):
         hits.add("vocabulary_street")

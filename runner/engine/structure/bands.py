@@ -38,7 +38,7 @@ def bands(rows: Sequence[Row], labels: Sequence[Label]) -> list[Band]:
     found = _cut(rows, labels)
     for band in found:
         _trim(rows, band, labels)
-    found = _joined(rows, [band for band in found if band.all])
+    found = _join_continued(rows, [band for band in found if band.all])
     found = [band for band in found if band.body] or found
     headed = [band for band in found if band.head]
     return [band for band in found if band.head or not headed or len(band.body) >= LEAST]
@@ -126,8 +126,11 @@ def fits(rows: Sequence[Row], at: int, band: Band) -> bool:
     return True
 
 
-def _joined(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
-    """Join a body without a header to a similar one above it: only a note was between them."""
+def _join_continued(rows: Sequence[Row], found: Sequence[Band]) -> list[Band]:
+    """Extend bands by the bodies without a header right below that continue them; returns the bands that are left.
+
+    Such a body is near, about as wide, and of like kinds: a note or a blank row was between them.
+    """
     out: list[Band] = []
     for band in found:
         last = out[-1] if out else None
