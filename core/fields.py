@@ -5,11 +5,11 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from enum import StrEnum
 from re import _constants, _parser  # type: ignore[attr-defined] # the parser behind re.compile has no other name
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from core.wording import shown, wrong
+from core.wording import OF_SOURCE, keys_of, nearest, shown, wrong
 
 MAX_EXPRESSION = 1000  # characters
 FIELD_NAME = r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$"
@@ -80,8 +80,61 @@ class Lookup(Strict):
     column: Annotated[str, Field(min_length=1)]
 
 
+class FromLabel(Strict):
+    """The value right of a label, or below it, above or below the table."""
+
+    label: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class FromCaption(Strict):
+    """The caption above the rows."""
+
+    caption: Literal[True]
+
+
+class FromFile(Strict):
+    """The name of the input."""
+
+    file: Literal[True]
+
+
+class FromSheet(Strict):
+    """The name of the sheet."""
+
+    sheet: Literal[True]
+
+
+class FromRow(Strict):
+    """The number of the row in its sheet."""
+
+    row: Literal[True]
+
+
+# Where a field's values come from instead of a column of its own. A kind of source is a class in this union, known by
+# its first key.
+Source = (
+    Annotated[FromLabel, Tag(f"{OF_SOURCE}label")]
+    | Annotated[FromCaption, Tag(f"{OF_SOURCE}caption")]
+    | Annotated[FromFile, Tag(f"{OF_SOURCE}file")]
+    | Annotated[FromSheet, Tag(f"{OF_SOURCE}sheet")]
+    | Annotated[FromRow, Tag(f"{OF_SOURCE}row")]
+)
+SOURCES: Final[dict[str, type[Strict]]] = {
+    keys_of(kind)[0]: kind for kind in (get_args(one)[0] for one in get_args(Source))
+}
+
+
+def _source_kind(source: Any) -> str | None:
+    """The tag of a source in the union."""
+    known = keys_of(type(source)) if isinstance(source, Strict) else source
+    kind = next((name for name in SOURCES if name in known), None)
+    return None if kind is None else OF_SOURCE + kind
+
+
 class FieldSpec(Strict):
     """One column of the normalized table."""
+
+    model_config = ConfigDict(serialize_by_alias=True)  # `from` is a word of Python's
 
     name: Annotated[str, Field(pattern=FIELD_NAME)]
     label: str | None = None
@@ -103,6 +156,7 @@ class FieldSpec(Strict):
     allowed: Lookup | tuple[str | int | float | bool, ...] | None = None
     default: str | int | float | bool | None = None
     constant: str | int | float | bool | None = None
+    source: Annotated[Source, Discriminator(_source_kind)] | None = Field(default=None, alias="from")
     merged: Literal["fill"] | None = None
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
@@ -129,6 +183,24 @@ class FieldSpec(Strict):
         if not allowed:
             raise wrong("is an empty list: no value would ever pass", what)
         return tuple(allowed)
+
+    @field_validator("source", mode="before")
+    @classmethod
+    def _known_source(cls, source: Any) -> Any:
+        if source is None or isinstance(source, Strict):
+            return source
+        what = f"an object with one of {', '.join(SOURCES)}"
+        if not isinstance(source, dict):
+            raise wrong(f"is {shown(source)}", what)
+        kinds = [name for name in SOURCES if name in source]
+        if len(kinds) != 1:
+            guess = "" if kinds else nearest(next(iter(source), ""), SOURCES)
+            raise wrong(f"is {shown(source)}{guess}", what)
+        known = keys_of(SOURCES[kinds[0]])
+        for key in source:
+            if key not in known:
+                raise wrong(f"is not a known key{nearest(key, known)}", f"known keys here: {', '.join(known)}", key)
+        return source
 
     @field_validator("formats")
     @classmethod
@@ -157,6 +229,8 @@ class FieldSpec(Strict):
             raise wrong("is set together with required", "required or optional, not both", "optional")
         if self.constant is not None and self.default is not None:
             raise wrong("is set together with constant", "constant or default, not both", "default")
+        if self.constant is not None and self.source is not None:
+            raise wrong("is set together with constant", "constant or from, not both", "from")
         for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:

@@ -15,6 +15,7 @@ from core.errors import Problem
 
 _SHOWN: Final = 60
 _OURS: Final = "ade"
+OF_SOURCE: Final = "from:"  # begins the tags by which pydantic tells the kinds of a field's source apart
 # Patterns in words.
 _PATTERNS: Final = {
     r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
@@ -118,8 +119,8 @@ def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
         return _unknown(path, str(loc[-1]), _keys(model, loc[:-1]))
     problem = f"is {shown(error['input'])}"
     if kind in ("literal_error", "enum"):
-        expected = str(context.get("expected", "")).replace("'", "")
-        return Problem(path, problem + _guess(error["input"], expected.replace(" or ", ", ").split(", ")), expected)
+        expected = str(context.get("expected", "")).replace("'", "").replace("True", "true")
+        return Problem(path, problem + nearest(error["input"], expected.replace(" or ", ", ").split(", ")), expected)
     if kind == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         return Problem(path, problem, _PATTERNS.get(pattern, pattern))
@@ -132,10 +133,11 @@ def problem_of(error: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def _unknown(path: str, key: str, known: list[str]) -> Problem:
-    return Problem(path, "is not a known key" + _guess(key, known), f"known keys here: {', '.join(known)}")
+    return Problem(path, "is not a known key" + nearest(key, known), f"known keys here: {', '.join(known)}")
 
 
-def _guess(key: object, known: Iterable[str]) -> str:
+def nearest(key: object, known: Iterable[str]) -> str:
+    """Words that name the known key, type or operator that was probably meant; empty if none is close."""
     if len(str(key)) > _SHOWN:
         return ""
     known, word = list(known), str(key).strip().casefold()
@@ -146,7 +148,7 @@ def _guess(key: object, known: Iterable[str]) -> str:
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
     """The path without the type names that pydantic inserts."""
-    return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[")))]
+    return [p for p in loc if not (isinstance(p, str) and p.startswith(("tuple[", "function-", "list[", OF_SOURCE)))]
 
 
 def _path(loc: Iterable[int | str]) -> str:
@@ -162,7 +164,12 @@ def _keys(model: type[BaseModel], loc: Iterable[int | str]) -> list[str]:
                 return []
             here = here.model_fields[part].annotation
         here = _model_in(here)
-    return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+    return keys_of(here) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a model as a manifest spells them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _model_in(annotation: Any) -> Any:

@@ -3,11 +3,18 @@
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 NUMERIC: Final = frozenset({"integer", "decimal", "money", "percent"})
 TEMPORAL: Final = frozenset({"date", "datetime", "time"})
 ANY: Final = "any"  # a field that only columns/<name>.py defines: its values stay as they are
+
+
+class FieldSource(NamedTuple):
+    """Where a field's values come from instead of a column of its own: `from` in the manifest."""
+
+    kind: str  # its first key: label, caption, file, sheet, row
+    options: Mapping[str, Any]  # the whole of it
 
 
 class Field:
@@ -16,7 +23,7 @@ class Field:
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
         "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern", "required",
-        "severity", "synonyms", "type", "unique", "unit",
+        "severity", "source", "synonyms", "type", "unique", "unit",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -49,9 +56,16 @@ class Field:
             self.allowed = tuple(allowed)
         self.default: Any = bound(self.type, spec.get("default"))
         self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is mapped to it
+        source = spec.get("from")
+        self.source = FieldSource(next(iter(source)), source) if source else None
         self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
+
+    @property
+    def takes_column(self) -> bool:
+        """Whether a column of the source may be mapped to it."""
+        return self.constant is None and self.source is None
 
     @property
     def names(self) -> tuple[tuple[str, str], ...]:

@@ -134,7 +134,7 @@ class _Chooser:
             at: {n: exp(min(_CEILING, total)) for n, total in mine.items()} for at, mine in self._totals.items()
         }
         self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
-        self._given = {n for n, f in enumerate(fields) if f.constant is not None}  # every row has its value already
+        self._given = {n for n, f in enumerate(fields) if not f.takes_column}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
@@ -452,7 +452,8 @@ class _Chooser:
         """Why a column does not get the field that its header names."""
         name, count = self._fields[field].name, len(column.sample.values)
         if field in self._given:
-            told = f"the header is the field {name}, which has a constant; the column was not used for it"
+            other = "a constant" if self._fields[field].source is None else "another source"
+            told = f"the header is the field {name}, which has {other}; the column was not used for it"
             return told, Doubt("constant_field", told, name, {"constant": 1, "column": count}, "")
         owner = self._columns[self._owner[field]]
         told = f"the header names the field {name}, which column {owner.letters} was taken for; this column is unmapped"
