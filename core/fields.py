@@ -160,6 +160,8 @@ class FieldSpec(Strict):
     merged: Literal["fill"] | None = None
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
+    description: Annotated[str, Field(max_length=2000)] | None = None  # for people; the engine uses neither
+    examples: Annotated[tuple[str | int | float | bool, ...], Field(max_length=20)] = ()
 
     @field_validator("pattern")
     @classmethod

@@ -272,6 +272,7 @@ class Manifest(Strict):
     runtime_network_access: bool = False
     priority: Annotated[int, Field(ge=-10, le=10)] = 0
     description: Annotated[str, Field(max_length=2000)] | None = None
+    schema_uri: Annotated[str | None, Field(alias="$schema", max_length=500)] = None  # for editors
 
     @field_validator("data_time", "not_before")
     @classmethod
@@ -401,8 +402,10 @@ def _bounded(raw: dict[str, object]) -> list[Problem]:
 
 
 def manifest_schema() -> dict[str, object]:
-    """The JSON Schema of manifest v1, for editors; exported to docs/."""
-    schema = Manifest.model_json_schema()
+    """The JSON Schema of manifest v1, with a description of every key, for editors; exported to docs/."""
+    from core.manifest_keys import described  # noqa: PLC0415  # only for whoever asks for the schema
+
+    schema = described(Manifest.model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

@@ -58,9 +58,9 @@ _BOUNDS: Final = {
 
 # What other systems call a type, an operator or a key.
 _ELSEWHERE: Final = {
-    **dict.fromkeys(("string", "str", "varchar", "char", "any", "object"), ("text",)),
+    **dict.fromkeys(("string", "str", "varchar", "nvarchar", "char", "any", "object"), ("text",)),
     **dict.fromkeys(("number", "numeric", "float", "double", "real", "num"), ("decimal",)),
-    **dict.fromkeys(("int", "int64", "long", "bigint", "whole"), ("integer",)),
+    **dict.fromkeys(("int", "int64", "long", "bigint", "smallint", "serial", "whole"), ("integer",)),
     **dict.fromkeys(("currency", "amount", "price"), ("money",)),
     **dict.fromkeys(("bool", "flag", "yes/no", "logical"), ("boolean",)),
     **dict.fromkeys(("timestamp", "date-time", "date_time"), ("datetime",)),
@@ -141,6 +141,7 @@ def nearest(key: object, known: Iterable[str]) -> str:
     if len(str(key)) > _SHOWN:
         return ""
     known, word = list(known), str(key).strip().casefold()
+    word = word.partition("(")[0].rstrip() or word  # varchar(20)
     meant = [name for name in _ELSEWHERE.get(word, ()) if name in known]
     near = meant or get_close_matches(word, known, n=1, cutoff=0.66)
     return f"; did you mean {near[0]}?" if near else ""

@@ -63,7 +63,7 @@ class Field:
         self.number_format: str | None = spec.get("number_format")
 
     @property
-    def takes_column(self) -> bool:
+    def needs_column(self) -> bool:
         """Whether a column of the source may be mapped to it."""
         return self.constant is None and self.source is None
 

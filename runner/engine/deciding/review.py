@@ -213,7 +213,7 @@ class Answers:
 
     def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
         """Give a table's columns the fields that were decided."""
-        wanted = self._wanted(table, {f.name for f in fields if f.takes_column})
+        wanted = self._wanted(table, {f.name for f in fields if f.needs_column})
         if wanted:
             fields_decided = {field for field in wanted.values() if field is not None}
             self._decided |= {(table.source.id, position) for position in wanted}

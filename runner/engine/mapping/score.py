@@ -134,7 +134,7 @@ class _Chooser:
             at: {n: exp(min(_CEILING, total)) for n, total in mine.items()} for at, mine in self._totals.items()
         }
         self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
-        self._given = {n for n, f in enumerate(fields) if not f.takes_column}  # every row has its value already
+        self._given = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen

@@ -198,7 +198,7 @@ class MappedTable:
         shape = self.source.table.shape
         if shape is None or not shape.fields or not self.source.table.generated_header:
             return
-        names = {f.name for f in fields if f.takes_column}
+        names = {f.name for f in fields if f.needs_column}
         known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
         wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
         given = [name for name in wanted.values() if name in names]
@@ -387,7 +387,7 @@ def map_table(
     _without_hash(columns)
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
-        choices = _remapped(source, choices, hooks, {f.name for f in fields if f.takes_column})
+        choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
     return MappedTable(source, choices, samples, filled)
 
 
@@ -517,7 +517,7 @@ _NO_HEADER: Final = (
 
 def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -> bool:
     """Whether a field can get its values from nowhere but a column."""
-    return any(f.takes_column and f.name not in computed for f in fields)
+    return any(f.needs_column and f.name not in computed for f in fields)
 
 
 def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:

@@ -39,6 +39,7 @@ BAD = {
     "fields that are no list": (top(fields={"a": 1}), "$.fields", "is {", "a list"),
     "an unknown key of a field": (field(requird=True), "$.fields[0].requird", "did you mean required?", "known keys here: name, label"),
     "an unknown type": (field(type="dat"), "$.fields[0].type", "did you mean date?", "text, integer, decimal"),
+    "a type of a database": (field(type="NVARCHAR(20)"), "$.fields[0].type", "did you mean text?", "text, integer, decimal"),
     "a bad field name": (top(fields=[{"name": "1!"}]), "$.fields[0].name", '"1!"', "a letter or _ first"),
     "a field twice": (top(fields=[{"name": "a"}, {"name": "A"}]), "$.fields[1].name", "a again", "differ"),
     "a flag that is no flag": (field(required="maybe"), "$.fields[0].required", '"maybe"', "true or false"),
@@ -103,6 +104,29 @@ def test_a_bad_manifest_says_where_what_and_what_instead(what):
     assert found.path == path
     assert problem in found.problem
     assert allowed in found.allowed
+
+
+def test_keys_for_editors_and_people_change_nothing_else():
+    plain = parse_manifest(top())
+    body = top(
+        fields=[{"name": "a", "description": "what it means", "examples": ["x", 1, 1.5, True]}],
+        **{"$schema": "https://ade-drop.dev/manifest.schema.json"},
+    )
+    made = parse_manifest(body)
+    assert made.fields[0].examples == ("x", 1, 1.5, True)
+    assert made.model_copy(update={"schema_uri": None, "fields": plain.fields}) == plain
+
+
+def test_the_schema_describes_every_key():
+    schema = manifest_schema()
+    models = {"Manifest": schema, **schema["$defs"]}
+    bare = [
+        f"{name}.{key}"
+        for name, model in models.items()
+        for key, facts in model.get("properties", {}).items()
+        if "description" not in facts
+    ]
+    assert bare == [], "these keys lack a sentence in core/manifest_keys.py"
 
 
 def test_there_are_more_than_thirty_kinds():
