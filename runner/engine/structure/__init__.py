@@ -2,6 +2,6 @@
 
 from runner.engine.common.a1 import CellRange
 from runner.engine.structure.detection import TableDetector, find_tables
-from runner.engine.structure.tables import Choice, Column, Label, RowScores, Table
+from runner.engine.structure.tables import Choice, Column, Label, Partition, RowScores, Table
 
-__all__ = ["CellRange", "Choice", "Column", "Label", "RowScores", "Table", "TableDetector", "find_tables"]
+__all__ = ["CellRange", "Choice", "Column", "Label", "Partition", "RowScores", "Table", "TableDetector", "find_tables"]

@@ -136,6 +136,18 @@ class RememberedShape(NamedTuple):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A way to cut a part of a sheet into tables."""
+
+    ranges: tuple[CellRange, ...]  # from top to bottom and left to right
+    probability: float  # that the tables of this part are exactly these
+
+    def as_dict(self) -> dict[str, object]:
+        """The form of `ade scan` and the artifact."""
+        return {"ranges": [one.a1 for one in self.ranges], "probability": round(self.probability, 3)}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """One table of a sheet.
@@ -154,6 +166,9 @@ class Table:
     choices: tuple[Choice, ...] = ()  # readings of this table that were close
     suspected: Mapping[int, Suspicion] = field(default_factory=dict)  # until totals are checked: rows that may be some
     shape: RememberedShape | None = None  # what a memory said about it
+    # The tables that would be here in the second best partition of the sheet, if that is close. Every table that is
+    # not among them has the same alternative; a table of both partitions has none.
+    alternative: Partition | None = None
 
     @property
     def generated_header(self) -> bool:
@@ -201,4 +216,5 @@ class Table:
             "confidence": round(self.confidence, 3),
             "why": list(self.why),
             **({"shape": self.shape.as_dict()} if self.shape is not None else {}),
+            **({"alternative": self.alternative.as_dict()} if self.alternative is not None else {}),
         }
