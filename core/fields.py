@@ -160,6 +160,7 @@ class FieldSpec(Strict):
     merged: Literal["fill"] | None = None
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
+    scale: Annotated[int, Field(ge=0, le=9)] | None = None  # digits behind the point in csv, jsonl and parquet
     description: Annotated[str, Field(max_length=2000)] | None = None  # for people; the engine uses neither
     examples: Annotated[tuple[str | int | float | bool, ...], Field(max_length=20)] = ()
 
@@ -222,6 +223,7 @@ class FieldSpec(Strict):
             "formats": TEMPORAL,
             "day_first": {FieldType.DATE, FieldType.DATETIME},
             "decimal": NUMERIC,
+            "scale": {FieldType.DECIMAL, FieldType.MONEY, FieldType.PERCENT},
             "unit": {FieldType.PERCENT},
         }
         for name, kinds in only_for.items():

@@ -38,6 +38,7 @@ _MANIFEST: Final[Words] = {
 }
 _FIELD: Final[Words] = {
     "name": "The column's name in the output.",
+    "scale": "Digits behind the point in csv, jsonl and parquet; of money 4 unless set.",
     "from": "Where the values come from, if not from a column of the table.",
     "label": "What people call the column; its header may say so too.",
     "type": "The type of its cells; text if absent. A cell of another type keeps its value and gets a finding.",
@@ -125,12 +126,21 @@ _KEYS: Final[Mapping[str, Words]] = {
         "header": "Whether the columns are headed by the fields' names or labels.",
         "provenance": "True: source_file, source_sheet and source_row at the end of every row.",
         "rejects": "True: rows with errors go to rejects.xlsx, for the sender to correct.",
+        "formats": "Which files hold the rows: xlsx, csv, jsonl, parquet.",
+        "csv": "How normalized.csv is written.",
+        "on_type_error": "A cell of the workbook that is not of its column's type: keep what it held, or leave it blank (null).",
+        "rescued": "True: a column with what csv, jsonl and parquet left blank because it is not of its column's type.",
     },
     "FromLabel": {"label": "The words of a label above or below the table; its value is right of it or below it."},
     "FromCaption": {"caption": "True: the caption above the rows."},
     "FromFile": {"file": "True: the name of the input."},
     "FromSheet": {"sheet": "True: the name of the sheet."},
     "FromRow": {"row": "True: the number of the row in its sheet."},
+    "CsvOutput": {
+        "delimiter": "What separates the cells.",
+        "decimal": "The decimal sign.",
+        "bom": "True: a byte-order mark first, by which Excel recognizes UTF-8.",
+    },
     "Notify": {
         "to": "A URL, or the ARN of a topic or bus.",
         "on": "Which ends are reported.",

@@ -157,12 +157,41 @@ class Reading(Strict):
         return self
 
 
+class CsvOutput(Strict):
+    """How normalized.csv is written."""
+
+    delimiter: Literal[",", ";", "\t", "|"] = ","
+    decimal: Literal[".", ","] = "."
+    bom: bool = False  # a byte-order mark, by which Excel recognizes UTF-8
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.delimiter == self.decimal:
+            raise wrong("is the delimiter too", 'another one, such as "delimiter": ";"', "decimal")
+        return self
+
+
 class Output(Strict):
     sheet: Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[^\[\]:*?/\\]+$")] = "Normalized"
     findings_sheet: bool = False
     header: Literal["name", "label"] = "name"
     provenance: bool = False
     rejects: bool = False  # write rejects.xlsx, the sender's own rows with errors
+    formats: Annotated[tuple[Literal["xlsx", "csv", "jsonl", "parquet"], ...], Field(min_length=1, max_length=4)] = (
+        "xlsx",
+    )
+    csv: CsvOutput = CsvOutput()
+    on_type_error: Literal["keep", "null"] = "keep"  # in the workbook; the other formats hold typed values only
+    rescued: bool = False  # a column with the values that the other formats left blank
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if len(set(self.formats)) != len(self.formats):
+            raise wrong("names a format twice", "each of xlsx, csv, jsonl and parquet at most once", "formats")
+        if self.rescued and self.formats == ("xlsx",):
+            remedy = 'another format too, such as "formats": ["xlsx", "parquet"]; the workbook holds all values'
+            raise wrong("is true, but formats has only xlsx", remedy, "rescued")
+        return self
 
 
 class DriftPolicy(Strict):

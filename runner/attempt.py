@@ -33,6 +33,7 @@ from infra.telemetry import Telemetry
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Killed, OnEvent, Sandbox, Verification, ignore_event
 from runner.bundles import BUNDLE, InHand, is_bundled, pack
 from runner.engine.contract import (
+    DATA_FILES,
     EXPLAINED,
     PRIMARY,
     TIMED_PASSES,
@@ -552,7 +553,7 @@ def _expected(verdict: Verdict) -> tuple[tuple[OutputName, ...], OutputName]:
     if verdict is Verdict.NEEDS_REVIEW:
         return (OutputName.REVIEW,), OutputName.REVIEW_PAGE
     audit = (OutputName.ARTIFACT, OutputName.REJECTED_ROWS)
-    return (audit if verdict in EXPLAINED else (*audit, OutputName.WORKBOOK)), OutputName.REPORT
+    return (audit if verdict in EXPLAINED else (*audit, *DATA_FILES)), OutputName.REPORT
 
 
 def asked(claim: Json) -> Json:
@@ -621,6 +622,7 @@ def verification_order(job: Order) -> VerifyOrder:
         answer_to=job.answer_to,
         memories=tuple(one.facts() for one in job.memories),
         why=options.why,
+        data=options.data,
     )
 
 

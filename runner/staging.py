@@ -41,6 +41,7 @@ from runner.engine.contract import (
     Order,
     OutputName,
     StagedFile,
+    data_files,
 )
 from runner.engine.memory.confirmed import ConfirmedHeaders
 
@@ -64,7 +65,8 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
     """The files that a box may write."""
-    return (*ENGINE_FILES, OutputName.REJECTED_ROWS) if manifest.output.rejects else ENGINE_FILES
+    named = (*data_files(manifest.output.formats), *ENGINE_FILES)
+    return (*named, OutputName.REJECTED_ROWS) if manifest.output.rejects else named
 
 
 class StagingFailed(Exception):

@@ -29,6 +29,10 @@ class OutputName(StrEnum):
     """Every file that a job writes, by the name that it has in the box, while staged and where it is published."""
 
     WORKBOOK = "normalized.xlsx"
+    CSV = "normalized.csv"
+    JSONL = "normalized.jsonl"
+    PARQUET = "normalized.parquet"
+    SCHEMA = "schema.json"  # of the three before it
     ARTIFACT = "artifact.json"
     REPORT = "report.html"
     REJECTED_ROWS = "rejects.jsonl"  # the box's description of REJECTS
@@ -41,11 +45,18 @@ class OutputName(StrEnum):
 
 
 # What the engine may write, what is written where its outputs are verified, and what a job's folder may hold.
-ENGINE_FILES: Final = (OutputName.WORKBOOK, OutputName.ARTIFACT, OutputName.REVIEW)
+ENGINE_FILES: Final = (OutputName.ARTIFACT, OutputName.REVIEW)
+DATA_FORMATS: Final = {
+    "xlsx": OutputName.WORKBOOK,
+    "csv": OutputName.CSV,
+    "jsonl": OutputName.JSONL,
+    "parquet": OutputName.PARQUET,
+}
+DATA_FILES: Final = frozenset({*DATA_FORMATS.values(), OutputName.SCHEMA})
 VERIFIED_FILES: Final = (OutputName.REPORT, OutputName.REVIEW_PAGE, OutputName.PROFILE)
 REVIEW_FILES: Final = (OutputName.REVIEW, OutputName.REVIEW_PAGE)
 AUDIT_FILES: Final = (OutputName.ARTIFACT, OutputName.REPORT, OutputName.REJECTS)
-PUBLISHED_FILES: Final = frozenset({OutputName.WORKBOOK, OutputName.LOG, *AUDIT_FILES, *REVIEW_FILES})
+PUBLISHED_FILES: Final = frozenset({*DATA_FILES, OutputName.LOG, *AUDIT_FILES, *REVIEW_FILES})
 _CORRECTED: Final = re.compile(r"corrected(-[0-9]{1,6})?(\.[a-z0-9]{1,10})?")  # a copy of an input (core/keys.py)
 
 
@@ -98,14 +109,20 @@ def check_published(names: Iterable[str], *, succeeded: bool) -> None:
     """Check the names of files that are to be published; raises ContractBroken.
 
     Before they are staged, when the attempt is committed, and again when they are copied: no other name may ever reach
-    a job's folder, and only a success has a workbook.
+    a job's folder, and only a success has files with data.
     """
     listed = list(names)
     for name in listed:
         known = name in PUBLISHED_FILES or _CORRECTED.fullmatch(name)
         require(known, "a file that no job publishes")
     require(len(set(listed)) == len(listed), "a file twice")
-    require(succeeded or OutputName.WORKBOOK not in listed, "a workbook of a job that did not succeed")
+    require(succeeded or DATA_FILES.isdisjoint(listed), "data of a job that did not succeed")
+
+
+def data_files(formats: Iterable[str]) -> tuple[OutputName, ...]:
+    """The files that these formats give; whatever is not a workbook comes with its schema."""
+    named = tuple(DATA_FORMATS[one] for one in formats)
+    return named if set(named) <= {OutputName.WORKBOOK} else (*named, OutputName.SCHEMA)
 
 
 class _Object:
@@ -389,6 +406,32 @@ class SandboxFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataTypes:
+    """What the data files of a job must look like: the manifest's `output`, and the type and scale of each field."""
+
+    output: Mapping[str, object]
+    types: Mapping[str, tuple[str, int | None]]
+
+    def encode(self) -> Json:
+        return {
+            "output": dict(self.output),
+            "types": {name: {"type": kind, "scale": scale} for name, (kind, scale) in self.types.items()},
+        }
+
+    @classmethod
+    def decode(cls, read: _Object) -> Self:
+        types = _Object(read.object("types"), "data.types")
+        fields = {name: _Object(facts, "a type") for name, facts in types.raw.items()}
+        return cls(
+            output=read.object("output"),
+            types={
+                name: (one.text("type"), one.count("scale") if one.raw.get("scale") is not None else None)
+                for name, one in fields.items()
+            },
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifyOrder:
     """An order to verify outputs: what the runner knows about the job itself, and where the outputs are."""
 
@@ -402,6 +445,7 @@ class VerifyOrder:
     answer_to: str | None = None
     memories: tuple[Mapping[str, str], ...] = ()
     why: str = "never"  # why the job may ask a person
+    data: DataTypes | None = None  # None: the workbook is the only file with data
     audit: bool = False  # there is no workbook, and the artifact explains why
     review: bool = False  # the job asks
     written: Mapping[str, Place] = field(default_factory=dict)  # the outputs to verify
@@ -436,6 +480,7 @@ class VerifyOrder:
                 "why": self.why,
                 "audit": self.audit,
                 "review": self.review,
+                **({"data": self.data.encode()} if self.data is not None else {}),
             },
             "inputs": [{"name": name, "path": _written(place)} for name, place in self.written.items()],
             "outputs": {name: _written(place) for name, place in self.outputs.items()},
@@ -447,7 +492,7 @@ class VerifyOrder:
         read = _Object(raw)
         _version(read)
         verify = _Object(read.object("verify", needed=True), "verify")
-        decision = verify.child("decision")
+        decision, data = verify.child("decision"), verify.child("data")
         config = read.child("config")
         return cls(
             job=JobFacts.decode(read.object("job")),
@@ -460,6 +505,7 @@ class VerifyOrder:
             answer_to=verify.optional("answer_to"),
             memories=tuple(_texts(one, ("key", "version", "sha256")) for one in verify.children("memories")),
             why=verify.text("why", "never"),
+            data=None if data is None else DataTypes.decode(data),
             audit=verify.flag("audit"),
             review=verify.flag("review"),
             written={one.text("name"): one.place() for one in read.children("inputs")},

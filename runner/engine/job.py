@@ -4,7 +4,7 @@ import gc
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -64,6 +64,7 @@ from runner.engine.transforming import conventions, scales
 from runner.engine.transforming.stream import Pipeline, TableStream, Times
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
+from runner.engine.writing.data_files import DataFiles
 
 REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70
@@ -559,10 +560,12 @@ class EngineJob:
         )
         for table in tables:
             table.source.split = self.options.splits
-        with self._opened(OutputName.WORKBOOK) as file, self._opened(OutputName.REJECTED_ROWS) as described:
+        with ExitStack() as files:
+            file, described = self._opened(OutputName.WORKBOOK, files), self._opened(OutputName.REJECTED_ROWS, files)
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
-            line = self._pipeline(artifact.columns, package, hooks, workbook.main, errors)
+            data = self._data_files(artifact.columns, files)
+            line = self._pipeline(artifact.columns, package, hooks, sheet=workbook.main, data=data, errors=errors)
             spelled = {
                 name: values
                 for name, check in line.checks.items()
@@ -587,6 +590,8 @@ class EngineJob:
                 stream.report_unmapped({name for table in tables for name in table.fields})
             self._note_split(workbook)
             workbook.finish(hooks.sheets(), self.findings if self.output.findings_sheet else None)
+            if data is not None:
+                data.close()
         artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
         self.times |= line.times
         self.times["read"] = reading
@@ -603,21 +608,29 @@ class EngineJob:
                 rule="write",
             )  # fmt: skip
 
-    @contextmanager
-    def _opened(self, name: OutputName) -> Iterator[IO[bytes] | None]:
+    def _opened(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
+        """Open an output until `files` is closed; None if the order does not ask for it."""
         file = open_output(self.order, name)
-        try:
-            yield file
-        finally:
-            if file is not None:
-                file.close()
+        return None if file is None else files.enter_context(file)
+
+    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> DataFiles | None:
+        """The files beside the workbook; None if nobody asks for typed columns."""
+        options = self.output.data
+        wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
+        opened: dict[OutputName, IO[bytes]] = {}
+        for name in wanted:
+            if (file := self._opened(name, files)) is not None:
+                opened[name] = file
+        return DataFiles(opened, columns, options) if opened or self.output.blanks_errors else None
 
     def _pipeline(
         self,
         columns: list[OutColumn],
         package: RulePackage,
         hooks: Hooks,
+        *,
         sheet: SheetWriter | None,
+        data: DataFiles | None,
         errors: RowErrors,
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
@@ -629,6 +642,8 @@ class EngineJob:
             hooks=hooks,
             findings=self.findings,
             sheet=sheet,
+            data=data,
+            blanks_errors=self.output.blanks_errors,
             strict=self.options.stops_on_rule_error,
             errors=errors,
             split=self.options.splits,

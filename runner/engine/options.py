@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from runner.engine.common.fields import Field
+from runner.engine.contract import DataTypes, OutputName, data_files
 
 THRESHOLD: Final = 0.7  # confidence from which a column is mapped
 UNSURE: Final = (0.3, 0.85)  # confidences between which a person is asked
@@ -72,17 +73,48 @@ class MappingOptions(NamedTuple):
         )
 
 
+class DataOptions(NamedTuple):
+    """How the files beside the workbook are written: normalized.csv, .jsonl and .parquet."""
+
+    formats: tuple[str, ...] = ("xlsx",)
+    rescued: bool = False  # a column for the values that do not fit their columns
+    delimiter: str = ","
+    decimal: str = "."
+    bom: bool = False  # a byte-order mark at the start of the CSV file
+
+    @property
+    def names(self) -> tuple[OutputName, ...]:
+        """The files that hold data."""
+        return data_files(self.formats)
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """Parse the manifest's `output`."""
+        csv = raw.get("csv") or {}
+        return cls(
+            formats=tuple(raw.get("formats") or cls._field_defaults["formats"]),
+            rescued=bool(raw.get("rescued")),
+            delimiter=csv.get("delimiter") or ",",
+            decimal=csv.get("decimal") or ".",
+            bom=bool(csv.get("bom")),
+        )
+
+
 class OutputOptions(NamedTuple):
-    """What the workbook looks like."""
+    """What the outputs look like."""
 
     sheet: str = SHEET
     findings_sheet: bool = False
     use_labels: bool = False  # as headers, instead of names
     provenance: bool = False
+    blanks_errors: bool = False  # a value that does not fit its column's type is left blank in the workbook too
+    data: DataOptions = DataOptions()
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
+            blanks_errors=raw.get("on_type_error") == "null",
+            data=DataOptions.parse(raw),
             sheet=raw.get("sheet") or SHEET,
             findings_sheet=bool(raw.get("findings_sheet")),
             use_labels=raw.get("header") == "label",
@@ -170,13 +202,17 @@ class VerifiedOptions(NamedTuple):
     title: str
     formats: tuple[str, ...]  # number formats
     why: str  # why the job may ask a person; "never": it may not
+    data: DataTypes | None = None  # of the files beside the workbook; None: there are none
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         fields: Sequence[Mapping[str, Any]] = raw.get("fields") or ()
         formats = {field.get("number_format") for field in fields}
         review = MappingOptions.parse(raw.get("mapping") or {}).review
+        data = DataOptions.parse(raw.get("output") or {})
+        types = {field["name"]: (field.get("type") or "text", field.get("scale")) for field in fields}
         return cls(
+            data=None if data.formats == ("xlsx",) else DataTypes(output=raw["output"], types=types),
             title=str(raw.get("name") or ""),
             formats=tuple(sorted(f for f in formats if f)),
             why=why_asked(review, _drift(raw)),

@@ -23,7 +23,7 @@ class Field:
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
         "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern", "required",
-        "severity", "source", "synonyms", "type", "unique", "unit",
+        "scale", "severity", "source", "synonyms", "type", "unique", "unit",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -61,6 +61,7 @@ class Field:
         self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
+        self.scale: int | None = spec.get("scale")  # digits behind the point in data files
 
     @property
     def needs_column(self) -> bool:

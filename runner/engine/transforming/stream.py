@@ -22,6 +22,7 @@ from runner.engine.tables.sources import Rows
 from runner.engine.values.checking import FieldChecks, Origin, RowCheck
 from runner.engine.values.convert import REMARKS, Converted, Converter
 from runner.engine.writing import SheetWriter
+from runner.engine.writing.data_files import NOTHING_UNFIT, DataFiles
 from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
 _NAMED: Final = 20  # columns listed in a finding
@@ -47,6 +48,8 @@ class Pipeline:
     hooks: Hooks
     findings: Findings
     sheet: SheetWriter | None
+    data: DataFiles | None  # the files beside the workbook
+    blanks_errors: bool  # the workbook holds no value that does not fit its column
     strict: bool
     errors: RowErrors
     split: bool  # rows with errors are not written
@@ -121,14 +124,28 @@ class TableStream:
                 out, count = [[values[i] for i in good] for values in out], len(good)
                 origin = Origin(line.findings, origin.place, [origin.rows[i] for i in good])
         clock = line.times.spend("validate", clock)
-        if line.sheet is not None and count:
-            before = line.sheet.odd()
-            line.sheet.write(out, count)
-            for n, odd in enumerate(line.sheet.odd()):
-                if odd != before[n]:
-                    self._odd(n, out[n], origin)
+        if count:
+            self._write(out, origin, count)
             line.times.spend("write", clock)
         self.rows += count
+
+    def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
+        line = self._line
+        unfit = line.data.write(out, count) if line.data is not None else NOTHING_UNFIT
+        for n, cells in unfit.items():
+            # A text or an error where a number or a date belongs is reported as such already.
+            large = [i for i in cells if not isinstance(out[n][i], str)]
+            what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
+            self._flag(n, origin, large, "value_unfit", severity="warning", what=what, rule="write")
+        if line.sheet is None:
+            return
+        if line.blanks_errors:
+            out = [_without(values, unfit.get(n, ())) for n, values in enumerate(out)]
+        before = line.sheet.odd()
+        line.sheet.write(out, count)
+        for n, odd in enumerate(line.sheet.odd()):
+            if odd != before[n]:
+                self._odd(n, out[n], origin)
 
     def report_left_out(self) -> None:
         """Report columns with values that are not in the output."""
@@ -387,6 +404,11 @@ class TableStream:
 def _good(origin: Origin, count: int) -> list[int]:
     """The indexes of rows without errors."""
     return [i for i in range(count) if i not in origin.errors]
+
+
+def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:
+    """The values of a column without those at these indexes."""
+    return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values
 
 
 def _default_of(field: Field | None) -> Any:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import IO, Final
 
 from runner.engine.common.rowsets import RowSet
-from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder
+from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder, data_files
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.memory.drift import layout
+from runner.engine.options import DataOptions
 from runner.engine.pages.report import report
 from runner.engine.pages.review_page import review_page
 from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.verifying.balance import balance
+from runner.engine.verifying.data_check import check_data_files
 from runner.engine.verifying.document import MAX_BYTES, read_artifact, read_review
 from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
@@ -126,7 +128,8 @@ def _write_profile(order: VerifyOrder, artifact: ArtifactDocument) -> None:
 def verify(order: VerifyOrder) -> ArtifactDocument:
     """Verify the outputs and return the artifact. Raises BadOutput."""
     written = order.written
-    for name in (OutputName.ARTIFACT,) if order.audit else (OutputName.ARTIFACT, OutputName.WORKBOOK):
+    formats = ("xlsx",) if order.data is None else DataOptions.parse(order.data.output).formats
+    for name in (OutputName.ARTIFACT,) if order.audit else (OutputName.ARTIFACT, *data_files(formats)):
         if name not in written:
             raise BadOutput(f"the box did not write {name}")
     artifact = read_artifact(_read(written[OutputName.ARTIFACT], MAX_BYTES))
@@ -141,8 +144,11 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
             raise BadOutput("artifact.json counts rows of a workbook that was not written")
         return artifact
-    with open(written[OutputName.WORKBOOK], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
-        _same_rows(order, artifact["output"], file)
+    if "xlsx" in formats:
+        with open(written[OutputName.WORKBOOK], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
+            _same_rows(order, artifact["output"], file)
+    if order.data is not None:
+        check_data_files({OutputName(name): place for name, place in written.items()}, order.data, artifact["output"])
     return artifact
 
 

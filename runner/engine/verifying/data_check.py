@@ -1,0 +1,199 @@
+"""Checks the data files: the columns that the manifest asks for, the artifact's rows, and values of their types only.
+
+As with the workbook there is no list of what is dangerous: each type is a small language (`_language`), and a file is
+accepted only if all of it is in the language of its columns.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import TextIOWrapper
+from itertools import islice
+from typing import IO, Final
+
+from runner.engine.contract import DataTypes, OutputName, Place
+from runner.engine.document_types import OutputPart
+from runner.engine.options import DataOptions
+from runner.engine.protocol import BadOutput
+from runner.engine.verifying.parquet_check import parquet_rows
+from runner.engine.writing.data_files import schema_text
+from runner.engine.writing.delimited_file import BOM, guarded, is_formula
+from runner.engine.writing.typed import PRECISION, RESCUED, ColumnType, TypedColumn, column_type
+
+MAX_SCHEMA: Final = 16 * 1024 * 1024
+MAX_LINE: Final = 64 * 1024 * 1024  # characters of one row: 16,384 cells rarely have as many
+_ROWS_AT_ONCE: Final = 2048
+_BYTES_AT_ONCE: Final = 1024 * 1024
+_STARTS: Final = frozenset("=@+-\t\r")
+
+_LEAP_YEAR: Final = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+_DAY: Final = (
+    r"(?!0000)(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|02-(?:0[1-9]|1[0-9]|2[0-8]))|" + _LEAP_YEAR + r"-02-29)"
+)
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{6})?"
+_DIGITS: Final = r"-?(?:0|[1-9][0-9]{0,%d})"
+_JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+
+
+def check_data_files(written: Mapping[OutputName, Place], known: DataTypes, output: OutputPart) -> None:
+    """Check every data file but the workbook; raises BadOutput."""
+    options = DataOptions.parse(known.output)
+    columns = _columns(_read_schema(written), known, output, options)
+    for name in options.names:
+        if name in _COUNT_ROWS:
+            with _opened(written, name) as file:
+                rows = _COUNT_ROWS[name](file, columns, options)
+            if rows != output["rows"]:
+                raise BadOutput(f"artifact.json counts {output['rows']} rows, {name} has {rows}")
+
+
+def _opened(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
+    if name not in written:
+        raise BadOutput(f"the box did not write {name}")
+    place = written[name]
+    file = open(place, "rb", closefd=not isinstance(place, int))  # noqa: SIM115 - by a path or by a descriptor
+    file.seek(0)
+    return file
+
+
+def _read_schema(written: Mapping[OutputName, Place]) -> bytes:
+    with _opened(written, OutputName.SCHEMA) as file:
+        return file.read(MAX_SCHEMA + 1)
+
+
+def _columns(raw: bytes, known: DataTypes, output: OutputPart, options: DataOptions) -> list[TypedColumn]:
+    """The columns of schema.json, which must be those of the artifact with the manifest's types, and nothing else."""
+    names = _column_names(raw)
+    if len(names) != len(output["columns"]) + options.rescued:
+        raise BadOutput("artifact.json and schema.json have different columns")
+    columns = [
+        TypedColumn(name, *column_type(*known.types.get(described["field"] or "", (None, None))))
+        for name, described in zip(names, output["columns"], strict=False)
+    ]
+    if options.rescued:
+        columns.append(TypedColumn(names[-1], ColumnType.TEXT))
+    if schema_text(columns, options) != raw or (options.rescued and not names[-1].endswith(RESCUED)):
+        raise BadOutput("schema.json is not the schema that the manifest asks for")
+    if any(described["header"] not in (None, name) for described, name in zip(output["columns"], names, strict=False)):
+        raise BadOutput("artifact.json and schema.json name a column differently")
+    return columns
+
+
+def _column_names(raw: bytes) -> list[str]:
+    try:
+        names = [field["name"] for field in json.loads(raw)["fields"]] if len(raw) <= MAX_SCHEMA else []
+    except (ValueError, RecursionError, LookupError, TypeError):
+        names = []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise BadOutput("schema.json is not a schema")
+    return names
+
+
+def _language(column: TypedColumn) -> str:
+    """A regular expression of the values of a column that does not hold texts."""
+    match column.type:
+        case ColumnType.INTEGER:
+            return _DIGITS % PRECISION
+        case ColumnType.DECIMAL:
+            fraction = rf"(?:\.[0-9]{{1,{column.scale}}})?" if column.scale else ""
+            return _DIGITS % (PRECISION - 1) + fraction
+        case ColumnType.NUMBER:
+            return _DIGITS % 350 + r"(?:\.[0-9]{1,40})?(?:e[-+][0-9]{1,3})?"
+        case ColumnType.BOOLEAN:
+            return "(?:true|false)"
+        case ColumnType.DATE:
+            return _DAY
+        case ColumnType.DATETIME:
+            return _DAY + "T" + _CLOCK
+        case _:
+            return _CLOCK
+
+
+def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions) -> int:
+    """The number of rows of a CSV file in which every cell has its column's type and none is a formula."""
+    if (file.read(len(BOM)) == BOM) != options.bom:
+        raise BadOutput("normalized.csv has not the byte-order mark that the manifest asks for, or one too many")
+    file.seek(len(BOM) if options.bom else 0)
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    records = csv.reader(_bounded(text), delimiter=options.delimiter, strict=True)
+    checks = [_csv_check(column, options.decimal) for column in columns]
+    rows = 0
+    try:
+        if next(records, None) != [guarded(column.name) for column in columns]:
+            raise BadOutput("normalized.csv and schema.json have different columns")
+        while batch := list(islice(records, _ROWS_AT_ONCE)):
+            rows += len(batch)
+            if any(len(record) != len(columns) for record in batch):
+                raise BadOutput("normalized.csv has a row with more or fewer cells than columns")
+            if not all(check(cells) for check, cells in zip(checks, zip(*batch, strict=True), strict=True)):
+                raise BadOutput("normalized.csv has a cell that is not of its column's type, or a formula")
+    except (csv.Error, UnicodeDecodeError):
+        raise BadOutput("normalized.csv is not a CSV file in UTF-8") from None
+    finally:
+        text.detach()
+    return rows
+
+
+def _bounded(text: Iterable[str]) -> Iterator[str]:
+    for line in text:
+        if len(line) > MAX_LINE or "\0" in line:
+            raise BadOutput("normalized.csv has a line that the engine does not write")
+        yield line
+
+
+def _csv_check(column: TypedColumn, point: str) -> Callable[[tuple[str, ...]], bool]:
+    """Whether all cells of a batch have a column's type."""
+    if column.type is ColumnType.TEXT:
+        return lambda cells: not any(cell and cell[0] in _STARTS and is_formula(cell) for cell in cells)
+    value = _language(column).replace(r"\.", re.escape(point)) if _is_fraction(column) else _language(column)
+    batch = re.compile(rf"(?:(?:{value})?\n)*+")
+    return lambda cells: batch.fullmatch("\n".join(cells) + "\n") is not None
+
+
+def _is_fraction(column: TypedColumn) -> bool:
+    return column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
+
+
+def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions) -> int:
+    """The number of lines; each is an object of the columns in their order, with values of their types."""
+    members = [_json_name(column.name) + ": (?:null|" + _json_language(column) + ")" for column in columns]
+    lines = re.compile(r"(?:\{" + ", ".join(members) + r"\}\n)*+")
+    rows = 0
+    for block in _blocks(file):
+        try:
+            text = block.decode()
+        except UnicodeDecodeError:
+            raise BadOutput("normalized.jsonl is not UTF-8") from None
+        if lines.fullmatch(text) is None:
+            raise BadOutput(
+                "normalized.jsonl has a line that is not an object of the columns with values of their types"
+            )
+        rows += block.count(b"\n")
+    return rows
+
+
+def _json_name(name: str) -> str:
+    return re.escape(json.dumps(name, ensure_ascii=False))
+
+
+def _json_language(column: TypedColumn) -> str:
+    if column.type is ColumnType.TEXT:
+        return _JSON_TEXT
+    quoted = column.type in (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIME)
+    return f'"{_language(column)}"' if quoted else _language(column)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """The file in blocks of whole lines."""
+    while block := file.read(_BYTES_AT_ONCE):
+        rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE)
+        yield block + rest
+
+
+_COUNT_ROWS: Final[dict[OutputName, Callable[[IO[bytes], list[TypedColumn], DataOptions], int]]] = {
+    OutputName.CSV: _csv_rows,
+    OutputName.JSONL: _json_rows,
+    OutputName.PARQUET: parquet_rows,
+}

@@ -1,0 +1,159 @@
+"""Checks that normalized.parquet is exactly what our own writer writes.
+
+Pages are read one after the other from the first byte, each is unpacked within bounds and its values are counted; then
+the metadata is made again from the columns and the pages, and has to be identical. So there is no second reading: no
+bytes between pages, no other codec, encoding or nesting, and no column that is not in the schema.
+"""
+
+import re
+import struct
+from collections.abc import Callable
+from typing import IO, Any, Final, NamedTuple
+
+from isal import isal_zlib
+
+from runner.engine.options import DataOptions
+from runner.engine.protocol import BadOutput
+from runner.engine.writing.parquet import MAGIC, PAGE_HEADER_PARTS, PHYSICAL, PageFacts, metadata
+from runner.engine.writing.typed import ColumnType, TypedColumn
+
+MAX_METADATA: Final = 64 * 1024 * 1024
+MAX_PAGE: Final = 1024 * 1024 * 1024  # uncompressed: the box's own memory limit is lower
+_VARINT: Final = rb"([\x80-\xff]{0,4}+[\x00-\x7f])"
+_HEADER: Final = re.compile(_VARINT.join(map(re.escape, PAGE_HEADER_PARTS)), re.DOTALL)
+_LONGEST_HEADER: Final = 64
+_GZIP_HEADER: Final = 31
+_LENGTH: Final = struct.Struct("<I")
+_NOT_OURS: Final = "normalized.parquet was not written by the engine's writer"
+_UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call its error an instance
+
+
+class _Page(NamedTuple):
+    facts: PageFacts
+    body: bytes
+
+
+def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions) -> int:
+    """The number of rows; raises BadOutput."""
+    end, described = _described(file)
+    groups: list[list[PageFacts]] = []
+    at = len(MAGIC)
+    while at < end:
+        group: list[PageFacts] = []
+        for column in columns:
+            page = _read_page(file, at, end)
+            _check_values(column, page)
+            group.append(page.facts)
+            at += page.facts.packed
+        if len({facts.values for facts in group}) != 1 or not group[0].values:
+            raise BadOutput("normalized.parquet has columns of different lengths")
+        groups.append(group)
+    if at != end or metadata(columns, groups) != described:
+        raise BadOutput(_NOT_OURS)
+    return sum(group[0].values for group in groups)
+
+
+def _described(file: IO[bytes]) -> tuple[int, bytes]:
+    """Where the metadata begins, and its bytes."""
+    size = file.seek(0, 2)
+    tail = _LENGTH.size + len(MAGIC)
+    if size < len(MAGIC) + tail:
+        raise BadOutput(_NOT_OURS)
+    file.seek(0)
+    head = file.read(len(MAGIC))
+    file.seek(size - tail)
+    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+    end = size - tail - length
+    if head != MAGIC or file.read() != MAGIC or end < len(MAGIC) or length > MAX_METADATA:
+        raise BadOutput(_NOT_OURS)
+    file.seek(end)
+    return end, file.read(length)
+
+
+def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
+    file.seek(at)
+    found = _HEADER.match(file.read(_LONGEST_HEADER))
+    if found is None:
+        raise BadOutput(_NOT_OURS)
+    size, packed, values = (_number(part) for part in found.groups())
+    head = found.end()
+    if size > MAX_PAGE or at + head + packed > end:
+        raise BadOutput(_NOT_OURS)
+    file.seek(at + head)
+    body = _unpacked(file.read(packed), size)
+    return _Page(PageFacts(at, values, head + size, head + packed), body)
+
+
+def _unpacked(raw: bytes, size: int) -> bytes:
+    unpack = isal_zlib.decompressobj(_GZIP_HEADER)
+    try:
+        body = unpack.decompress(raw, size + 1)
+    except _UNPACKING_FAILED:
+        raise BadOutput("normalized.parquet has a page that cannot be decompressed") from None
+    if len(body) != size or not unpack.eof or unpack.unused_data:
+        raise BadOutput("normalized.parquet has a page that differs from its header")
+    return body
+
+
+def _number(raw: bytes) -> int:
+    """A zigzag varint that is not negative."""
+    number = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(raw))
+    if number & 1:
+        raise BadOutput(_NOT_OURS)
+    return number >> 1
+
+
+def _check_values(column: TypedColumn, page: _Page) -> None:
+    """Check that a page has as many values as its levels say, each of its column's type."""
+    body, values = page.body, page.facts.values
+    if len(body) < _LENGTH.size:
+        raise BadOutput(_NOT_OURS)
+    (length,) = _LENGTH.unpack_from(body)
+    levels, stored = body[_LENGTH.size : _LENGTH.size + length], body[_LENGTH.size + length :]
+    present = _present(levels, values)
+    fits = _FITS.get(column.type)
+    width = PHYSICAL[column.type].width
+    if not (len(stored) == present * width if fits is None else fits(stored, present)):
+        raise BadOutput("normalized.parquet has a page with other values than its column's type")
+
+
+def _present(levels: bytes, values: int) -> int:
+    """How many of the rows have a value: a run of ones, or a bit for each row."""
+    head = re.match(_VARINT, levels, re.DOTALL)
+    if head is None:
+        raise BadOutput(_NOT_OURS)
+    number = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(head.group()))
+    rest = levels[head.end() :]
+    if not number & 1:
+        if number >> 1 != values or rest != b"\1":
+            raise BadOutput(_NOT_OURS)
+        return values
+    flags = int.from_bytes(rest, "little")
+    if number >> 1 != len(rest) or len(rest) != (values + 7) // 8 or flags >> values:
+        raise BadOutput(_NOT_OURS)
+    return flags.bit_count()
+
+
+def _texts_fit(stored: bytes, present: int) -> bool:
+    at, end = 0, len(stored)
+    for _ in range(present):
+        if at + _LENGTH.size > end:
+            return False
+        (length,) = _LENGTH.unpack_from(stored, at)
+        at += _LENGTH.size
+        try:
+            stored[at : at + length].decode()
+        except UnicodeDecodeError:
+            return False
+        at += length
+    return at == end
+
+
+def _bits_fit(stored: bytes, present: int) -> bool:
+    return len(stored) == (present + 7) // 8 and int.from_bytes(stored, "little") >> present == 0
+
+
+_FITS: Final[dict[ColumnType, Callable[[bytes, int], bool]]] = {
+    ColumnType.TEXT: _texts_fit,
+    ColumnType.BOOLEAN: _bits_fit,
+}

@@ -1,0 +1,99 @@
+"""The data files beside the workbook: normalized.csv, .jsonl and .parquet, and schema.json that describes them.
+
+All of them are written in the same pass as the workbook, from the same chunks, and hold the same cells.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Final, Protocol
+
+from runner.engine.contract import Json, OutputName
+from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.options import DataOptions
+from runner.engine.writing.delimited_file import CsvDialect, DelimitedFile
+from runner.engine.writing.json_lines import JsonLines
+from runner.engine.writing.parquet import ParquetFile
+from runner.engine.writing.typed import ColumnType, TypedColumn, fit, rescued_texts, typed_columns
+
+SCHEMA_VERSION: Final = 1
+
+
+class DataFile(Protocol):
+    """A file that grows by chunks of fitted columns."""
+
+    def write(self, columns: Sequence[list[Any]]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Unfit = Mapping[int, Sequence[int]]  # the cells of a chunk that do not fit their columns: indexes of rows, by column
+NOTHING_UNFIT: Final[Unfit] = {}
+
+
+class DataFiles:
+    """Writes every data file that a job is asked for."""
+
+    def __init__(
+        self, files: Mapping[OutputName, IO[bytes]], columns: Sequence[OutColumn], options: DataOptions
+    ) -> None:
+        self._columns = typed_columns(columns, rescued=options.rescued)
+        self._has_rescued = options.rescued
+        self._schema_file = files.get(OutputName.SCHEMA)
+        self._options = options
+        self._writers = [_open(name, file, self._columns, options) for name, file in files.items() if name in _WRITERS]
+
+    def write(self, columns: list[list[Any]], count: int) -> Unfit:
+        """Append `count` rows, given as one list per output column; returns what does not fit and is left blank."""
+        fitted = [fit(column, values) for column, values in zip(self._columns, columns, strict=False)]
+        values, unfit = [f.values for f in fitted], [f.unfit for f in fitted]
+        if self._has_rescued:
+            values.append(rescued_texts(self._columns, columns, unfit, count))
+        for writer in self._writers:
+            writer.write(values)
+        return {n: cells for n, cells in enumerate(unfit) if cells}
+
+    def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        if self._schema_file is not None:
+            self._schema_file.write(schema_text(self._columns, self._options))
+            self._schema_file.flush()
+
+
+_WRITERS: Final = (OutputName.CSV, OutputName.JSONL, OutputName.PARQUET)
+
+
+def _open(name: OutputName, file: IO[bytes], columns: Sequence[TypedColumn], options: DataOptions) -> DataFile:
+    if name is OutputName.CSV:
+        return DelimitedFile(file, columns, dialect_of(options))
+    return JsonLines(file, columns) if name is OutputName.JSONL else ParquetFile(file, columns)
+
+
+def dialect_of(options: DataOptions) -> CsvDialect:
+    return CsvDialect(options.delimiter, options.decimal, options.bom)
+
+
+def schema_text(columns: Sequence[TypedColumn], options: DataOptions) -> bytes:
+    """schema.json: a Frictionless Table Schema, with what it has no words for under `ade`."""
+    csv: Json = {
+        "delimiter": options.delimiter,
+        "decimal": options.decimal,
+        "bom": options.bom,
+        "formulas": "apostrophe",
+    }
+    schema: Json = {
+        "fields": [_described(column, options) for column in columns],
+        "missingValues": [""],
+        "ade": {"schema_version": SCHEMA_VERSION, "csv": csv},
+    }
+    return json.dumps(schema, ensure_ascii=False, indent=1).encode(errors="replace") + b"\n"
+
+
+def _described(column: TypedColumn, options: DataOptions) -> Json:
+    numeric = column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
+    return {
+        "name": column.name,
+        "type": "number" if column.type is ColumnType.DECIMAL else str(column.type),
+        **({"scale": column.scale} if column.type is ColumnType.DECIMAL else {}),
+        **({"decimalChar": options.decimal} if numeric and options.decimal != "." else {}),
+    }

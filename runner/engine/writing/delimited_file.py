@@ -1,0 +1,89 @@
+"""normalized.csv: RFC 4180, one header line, values as schema.json types them.
+
+A text that a spreadsheet would run as a formula gets an apostrophe in front (`is_formula`). The rule can be undone: a
+text of apostrophes followed by such a beginning gets one more, so whoever reads it takes exactly one away.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time
+from io import StringIO
+from typing import IO, Any, Final, NamedTuple
+
+from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text
+
+BOM: Final = b"\xef\xbb\xbf"
+LINE_END: Final = "\r\n"
+# A sign before digits and what stands between them is a number or a phone number; before anything else, a formula.
+_FORMULA: Final = re.compile(r"'*+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*+\Z))")
+_STARTS: Final = frozenset("=@+-'\t\r")
+
+
+class CsvDialect(NamedTuple):
+    delimiter: str = ","
+    decimal: str = "."
+    bom: bool = False
+
+
+class DelimitedFile:
+    """Writes normalized.csv chunk by chunk."""
+
+    def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn], dialect: CsvDialect) -> None:
+        self._file = file
+        self._delimiter = dialect.delimiter
+        self._formatters = [_formatter(column, dialect.decimal) for column in columns]
+        self._file.write(BOM if dialect.bom else b"")
+        self._append([tuple(map(guarded, (column.name for column in columns)))])
+
+    def write(self, columns: Sequence[list[Any]]) -> None:
+        """Append rows, given as one list of fitted values per column."""
+        texts = [formatted(values) for formatted, values in zip(self._formatters, columns, strict=True)]
+        self._append(zip(*texts, strict=True))
+
+    def _append(self, rows: Iterable[Sequence[str | None]]) -> None:
+        text = StringIO(newline="")
+        csv.writer(text, delimiter=self._delimiter, lineterminator=LINE_END).writerows(rows)
+        self._file.write(text.getvalue().encode(errors="replace"))
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would take a text of a CSV file for a formula."""
+    return text[:1] in _STARTS and _FORMULA.match(text) is not None
+
+
+def guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if is_formula(text) else text
+
+
+def _guarded_texts(values: list[str | None]) -> list[str | None]:
+    if any(v and v[0] in _STARTS for v in values):
+        return [guarded(v) if v else v for v in values]
+    return values
+
+
+def _formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], Iterable[str | None]]:
+    """What makes texts of a column's values; a blank stays None, which is written as nothing."""
+    if column.type is ColumnType.TEXT:
+        return _guarded_texts
+    text = _text_of(column, point)
+    return lambda values: [None if v is None else text(v) for v in values]
+
+
+def _text_of(column: TypedColumn, point: str) -> Callable[[Any], str]:
+    kind, scale = column.type, column.scale
+    if kind is ColumnType.DECIMAL:
+        return lambda v: decimal_text(v, scale).replace(".", point)
+    if kind is ColumnType.NUMBER:
+        return lambda v: repr(v).removesuffix(".0").replace(".", point)
+    if kind is ColumnType.BOOLEAN:
+        return lambda v: "true" if v else "false"
+    return str if kind is ColumnType.INTEGER else iso
+
+
+def iso(moment: date | datetime | time) -> str:
+    return moment.isoformat()

@@ -1,0 +1,47 @@
+"""normalized.jsonl: one JSON object per row, with every column in it; a blank is null."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from json.encoder import encode_basestring
+from typing import IO, Any, Final
+
+from runner.engine.writing.delimited_file import iso
+from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text
+
+_NULL: Final = "null"
+
+
+class JsonLines:
+    """Writes normalized.jsonl chunk by chunk."""
+
+    def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn]) -> None:
+        self._file = file
+        self._formatters = [_formatter(column) for column in columns]
+        keys = [f"{encode_basestring(column.name)}: " for column in columns]
+        self._before = [repeat(f"{', ' if n else '{'}{key}") for n, key in enumerate(keys)]
+
+    def write(self, columns: Sequence[list[Any]]) -> None:
+        """Append rows, given as one list of fitted values per column."""
+        texts = [formatted(values) for formatted, values in zip(self._formatters, columns, strict=True)]
+        pieces = [piece for pair in zip(self._before, texts, strict=True) for piece in pair]
+        rows = zip(*pieces, repeat("}\n"), strict=False)
+        self._file.write("".join(chain.from_iterable(rows)).encode(errors="replace"))
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+def _formatter(column: TypedColumn) -> Callable[[list[Any]], Iterable[str]]:
+    text = _text_of(column)
+    return lambda values: [_NULL if v is None else text(v) for v in values]
+
+
+def _text_of(column: TypedColumn) -> Callable[[Any], str]:
+    kind, scale = column.type, column.scale
+    if kind is ColumnType.TEXT:
+        return encode_basestring
+    if kind is ColumnType.DECIMAL:
+        return lambda v: decimal_text(v, scale)
+    if kind is ColumnType.BOOLEAN:
+        return lambda v: "true" if v else "false"
+    return repr if kind in (ColumnType.INTEGER, ColumnType.NUMBER) else (lambda v: f'"{iso(v)}"')

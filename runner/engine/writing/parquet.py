@@ -1,0 +1,269 @@
+"""normalized.parquet: row groups of one page per column, plain values, gzip.
+
+A layout this simple needs no library, can be streamed, and can be verified completely: `verifying/parquet_check.py`
+reads exactly this layout and nothing else. The metadata is Thrift's compact protocol, of which a few lines are needed.
+
+    PAR1 | row group: a page for each column | … | metadata | its length | PAR1
+    page: header | gzip of: definition levels (which rows have a value) | the values
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import chain
+from typing import IO, Any, Final, NamedTuple
+
+from isal import isal_zlib
+
+from runner.engine.writing.typed import PRECISION, ColumnType, TypedColumn
+
+MAGIC: Final = b"PAR1"
+CREATED_BY: Final = "ade-drop"
+GROUP_ROWS: Final = 65_536
+GROUP_BYTES: Final = 16 * 1024 * 1024  # of texts in a row group: memory does not grow with long ones
+_LEVEL: Final = 1
+_GZIP_HEADER: Final = 31  # window bits that ask zlib for gzip's own header
+_LENGTH: Final = struct.Struct("<I")
+_UNIX_DAY: Final = date(1970, 1, 1).toordinal()
+_UNIX_START: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the engine's times have no zone
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+# Thrift's compact protocol: types of fields and elements.
+_I32, _I64, _BINARY, _LIST, _STRUCT, _TRUE, _FALSE = 5, 6, 8, 9, 12, 1, 2
+# Enumerations of the format: physical types, codecs, encodings, converted types.
+BOOLEAN, INT32, INT64, DOUBLE, BYTE_ARRAY = 0, 1, 2, 5, 6
+_OPTIONAL, _PLAIN, _RLE, _GZIP = 1, 0, 3, 2
+_UTF8, _DECIMAL, _DATE = 0, 5, 6
+
+
+class Physical(NamedTuple):
+    """How a type is stored."""
+
+    type: int
+    width: int  # bytes of a value; 0: as many as it takes; a boolean takes a bit
+    encode: Callable[[list[Any]], bytes]
+
+
+def _encode_texts(values: list[str]) -> bytes:
+    encoded = [value.encode(errors="replace") for value in values]
+    return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, encoded)), encoded, strict=True)))
+
+
+def _encode_numbers(code: str) -> Callable[[list[Any]], bytes]:
+    return lambda values: array(code, values).tobytes()
+
+
+def _encode_days(values: list[date]) -> bytes:
+    return array("i", [day.toordinal() - _UNIX_DAY for day in values]).tobytes()
+
+
+def _encode_moments(values: list[datetime]) -> bytes:
+    return array("q", [(moment - _UNIX_START) // _MICROSECOND for moment in values]).tobytes()
+
+
+def _encode_times(values: list[time]) -> bytes:
+    return array(
+        "q", [((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond for t in values]
+    ).tobytes()
+
+
+def bits(flags: Sequence[bool]) -> bytes:
+    """One bit for each flag, the first one lowest, in whole bytes."""
+    digits = "".join("1" if flag else "0" for flag in reversed(flags))
+    return int(digits or "0", 2).to_bytes((len(flags) + 7) // 8, "little")
+
+
+PHYSICAL: Final = {
+    ColumnType.TEXT: Physical(BYTE_ARRAY, 0, _encode_texts),
+    ColumnType.INTEGER: Physical(INT64, 8, _encode_numbers("q")),
+    ColumnType.NUMBER: Physical(DOUBLE, 8, _encode_numbers("d")),
+    ColumnType.DECIMAL: Physical(INT64, 8, _encode_numbers("q")),
+    ColumnType.BOOLEAN: Physical(BOOLEAN, 0, bits),
+    ColumnType.DATE: Physical(INT32, 4, _encode_days),
+    ColumnType.DATETIME: Physical(INT64, 8, _encode_moments),
+    ColumnType.TIME: Physical(INT64, 8, _encode_times),
+}
+
+
+class PageFacts(NamedTuple):
+    """A page of one column in one row group, as the metadata lists it."""
+
+    at: int
+    values: int  # blanks included
+    size: int  # before compression, header included
+    packed: int  # in the file, header included
+
+
+class ParquetFile:
+    """Writes normalized.parquet chunk by chunk; holds the rows of one row group."""
+
+    def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn]) -> None:
+        self._file = file
+        self._columns = columns
+        self._held: list[list[Any]] = [[] for _ in columns]
+        self._held_bytes = 0
+        self._groups: list[list[PageFacts]] = []
+        self._texts = [n for n, column in enumerate(columns) if column.type is ColumnType.TEXT]
+        file.write(MAGIC)
+
+    def write(self, columns: Sequence[list[Any]]) -> None:
+        """Append rows, given as one list of fitted values per column."""
+        for held, values in zip(self._held, columns, strict=True):
+            held.extend(values)
+        self._held_bytes += sum(sum(map(len, filter(None, columns[n]))) for n in self._texts)
+        if self._columns and (len(self._held[0]) >= GROUP_ROWS or self._held_bytes >= GROUP_BYTES):
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._columns and self._held[0]:
+            pages = zip(self._columns, self._held, strict=True)
+            self._groups.append([self._write_page(column, values) for column, values in pages])
+        self._held = [[] for _ in self._columns]
+        self._held_bytes = 0
+
+    def _write_page(self, column: TypedColumn, values: list[Any]) -> PageFacts:
+        body = page_body(column, values)
+        pack = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_HEADER)
+        packed = pack.compress(body) + pack.flush()
+        head = page_header(len(body), len(packed), len(values))
+        at = self._file.tell()
+        self._file.write(head + packed)
+        return PageFacts(at, len(values), len(head) + len(body), len(head) + len(packed))
+
+    def close(self) -> None:
+        self._flush()
+        described = metadata(self._columns, self._groups)
+        self._file.write(described + _LENGTH.pack(len(described)) + MAGIC)
+        self._file.flush()
+
+
+def page_body(column: TypedColumn, values: list[Any]) -> bytes:
+    """Which rows have a value, then the values."""
+    present = [value for value in values if value is not None]
+    count = len(values)
+    if len(present) == count:
+        levels = varint(count << 1) + b"\1"  # a run of ones
+    else:
+        packed = bits([value is not None for value in values])
+        levels = varint(len(packed) << 1 | 1) + packed
+    return _LENGTH.pack(len(levels)) + levels + PHYSICAL[column.type].encode(present)
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def zigzag(number: int) -> bytes:
+    return varint(number << 1 if number >= 0 else (-number << 1) - 1)
+
+
+def _struct(fields: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """A struct from its fields: number, type and encoded value, in the order of their numbers."""
+    out, last = b"", 0
+    for number, kind, value in fields:
+        out += bytes([number - last << 4 | kind]) + value
+        last = number
+    return out + b"\0"
+
+
+def _list(kind: int, elements: Sequence[bytes]) -> bytes:
+    count = len(elements)
+    head = bytes([count << 4 | kind]) if count < 15 else bytes([0xF0 | kind]) + varint(count)
+    return head + b"".join(elements)
+
+
+def _text(text: str) -> bytes:
+    raw = text.encode(errors="replace")
+    return varint(len(raw)) + raw
+
+
+PAGE_HEADER_PARTS: Final = (b"\x15\x00\x15", b"\x15", b"\x2c\x15", b"\x15\x00\x15\x06\x15\x06\x00\x00")
+
+
+def page_header(size: int, packed: int, values: int) -> bytes:
+    """Type 0 (a data page), both sizes, the number of values; plain values, run-length levels."""
+    first, second, third, last = PAGE_HEADER_PARTS
+    return first + zigzag(size) + second + zigzag(packed) + third + zigzag(values) + last
+
+
+def _logical_type(column: TypedColumn) -> tuple[int | None, bytes]:
+    """The converted type (None: there is none) and the logical type (empty: there is none) of a column."""
+    empty = _struct(())
+    # Times are not adjusted to UTC, and count microseconds.
+    local = _struct([(1, _FALSE, b""), (2, _STRUCT, _struct([(2, _STRUCT, empty)]))])
+    match column.type:
+        case ColumnType.TEXT:
+            return _UTF8, _struct([(1, _STRUCT, empty)])
+        case ColumnType.DECIMAL:
+            digits = _struct([(1, _I32, zigzag(column.scale)), (2, _I32, zigzag(PRECISION))])
+            return _DECIMAL, _struct([(5, _STRUCT, digits)])
+        case ColumnType.DATE:
+            return _DATE, _struct([(6, _STRUCT, empty)])
+        case ColumnType.TIME:
+            return None, _struct([(7, _STRUCT, local)])
+        case ColumnType.DATETIME:
+            return None, _struct([(8, _STRUCT, local)])
+        case _:
+            return None, b""
+
+
+def _schema_element(column: TypedColumn) -> bytes:
+    converted, logical = _logical_type(column)
+    is_decimal = column.type is ColumnType.DECIMAL
+    return _struct(
+        [
+            (1, _I32, zigzag(PHYSICAL[column.type].type)),
+            (3, _I32, zigzag(_OPTIONAL)),
+            (4, _BINARY, _text(column.name)),
+            *([(6, _I32, zigzag(converted))] if converted is not None else []),
+            *([(7, _I32, zigzag(column.scale)), (8, _I32, zigzag(PRECISION))] if is_decimal else []),
+            *([(10, _STRUCT, logical)] if logical else []),
+        ]
+    )
+
+
+def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
+    facts = _struct(
+        [
+            (1, _I32, zigzag(PHYSICAL[column.type].type)),
+            (2, _LIST, _list(_I32, [zigzag(_PLAIN), zigzag(_RLE)])),
+            (3, _LIST, _list(_BINARY, [_text(column.name)])),
+            (4, _I32, zigzag(_GZIP)),
+            (5, _I64, zigzag(page.values)),
+            (6, _I64, zigzag(page.size)),
+            (7, _I64, zigzag(page.packed)),
+            (9, _I64, zigzag(page.at)),
+        ]
+    )
+    return _struct([(2, _I64, zigzag(page.at)), (3, _STRUCT, facts)])
+
+
+def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> bytes:
+    chunks = [_column_chunk(column, page) for column, page in zip(columns, pages, strict=True)]
+    return _struct(
+        [
+            (1, _LIST, _list(_STRUCT, chunks)),
+            (2, _I64, zigzag(sum(page.size for page in pages))),
+            (3, _I64, zigzag(pages[0].values)),
+        ]
+    )
+
+
+def metadata(columns: Sequence[TypedColumn], groups: Sequence[Sequence[PageFacts]]) -> bytes:
+    """The description at the end of the file; a function of the columns and the pages, so it can be made again."""
+    root = _struct([(4, _BINARY, _text("schema")), (5, _I32, zigzag(len(columns)))])
+    return _struct(
+        [
+            (1, _I32, zigzag(1)),
+            (2, _LIST, _list(_STRUCT, [root, *map(_schema_element, columns)])),
+            (3, _I64, zigzag(sum(pages[0].values for pages in groups))),
+            (4, _LIST, _list(_STRUCT, [_row_group(columns, pages) for pages in groups])),
+            (6, _BINARY, _text(CREATED_BY)),
+        ]
+    )

@@ -1,0 +1,208 @@
+"""Typed columns of the data files: what type each output column has, and which values fit it.
+
+A column of a data file holds values of one type and blanks, nothing else: a value that does not fit is left blank
+there, and goes to the column `_rescued` if the manifest asks for it.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.values.convert import text_of
+from runner.engine.writing.parts import spelled
+
+RESCUED: Final = "_rescued"
+MONEY_SCALE: Final = 4  # decimals of money, unless the field has a scale of its own: rates and unit prices have four
+PRECISION: Final = 18  # decimal digits that a 64-bit number holds
+_LARGEST: Final = 2**63 - 1
+_EXACT_FLOAT: Final = 2**53  # whole numbers up to here are exact as floats
+_LARGEST_UNSCALED: Final = 10**PRECISION - 1
+
+
+class ColumnType(StrEnum):
+    TEXT = "string"
+    INTEGER = "integer"
+    NUMBER = "number"  # a double
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATETIME = "datetime"
+    TIME = "time"
+
+
+_TYPE_OF_FIELD: Final = {
+    "integer": ColumnType.INTEGER,
+    "decimal": ColumnType.NUMBER,
+    "percent": ColumnType.NUMBER,
+    "money": ColumnType.DECIMAL,
+    "boolean": ColumnType.BOOLEAN,
+    "date": ColumnType.DATE,
+    "datetime": ColumnType.DATETIME,
+    "time": ColumnType.TIME,
+}
+_NUMBERS: Final = frozenset({int, float, Decimal})
+
+
+class TypedColumn(NamedTuple):
+    """A column of the data files."""
+
+    name: str
+    type: ColumnType
+    scale: int = 0  # decimals of a DECIMAL
+
+
+class Fitted(NamedTuple):
+    """A chunk of a typed column: a blank (None) for each value that does not fit."""
+
+    values: list[Any]
+    unfit: list[int]  # the indexes of those values
+
+
+def typed_columns(columns: Sequence[OutColumn], *, rescued: bool) -> list[TypedColumn]:
+    """The columns of the data files for those of the output."""
+    typed = [_typed_column(column) for column in columns]
+    return [*typed, TypedColumn(_free_name({c.name for c in typed}), ColumnType.TEXT)] if rescued else typed
+
+
+def column_type(field_type: str | None, scale: int | None) -> tuple[ColumnType, int]:
+    """The type, and the scale of a decimal, of a column whose field has this type; None: of an unmapped column."""
+    kind = _TYPE_OF_FIELD.get(field_type or "", ColumnType.TEXT)
+    if kind is ColumnType.DECIMAL or (kind is ColumnType.NUMBER and scale is not None):
+        return ColumnType.DECIMAL, MONEY_SCALE if scale is None else scale
+    return kind, 0
+
+
+def _typed_column(column: OutColumn) -> TypedColumn:
+    field = column.field
+    kind, scale = column_type(field.type, field.scale) if field is not None else (ColumnType.TEXT, 0)
+    return TypedColumn(column.header, kind, scale)
+
+
+def _free_name(names: set[str]) -> str:
+    name = RESCUED
+    while name in names:
+        name = f"_{name}"
+    return name
+
+
+def fit(column: TypedColumn, values: list[Any]) -> Fitted:
+    """The values of a column that fit its type. Texts and whole columns of the right type are the fast path."""
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    return _FITTERS[column.type](column, values, kinds)
+
+
+def _fit_text(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    if kinds <= {str}:
+        return Fitted(values, [])
+    unfit = [i for i, value in enumerate(values) if type(value) is CellError]
+    return Fitted([_as_text(value) for value in values], unfit)
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or type(value) in (CellError, NoCachedValue):
+        return None
+    text = text_of(value)
+    return text if type(text) is str else spelled(text)
+
+
+def _fit_instances(kind: type) -> Callable[[TypedColumn, list[Any], set[type]], Fitted]:
+    """A fitter for a column of values of exactly one Python type."""
+
+    def fitter(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+        return Fitted(values, []) if kinds <= {kind} else _only(values, lambda value: type(value) is kind)
+
+    return fitter
+
+
+def _only(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
+    """Blank the values that do not fit; a formula without a result is a blank already."""
+    unfit = [i for i, v in enumerate(values) if v is not None and not fits(v)]
+    if not unfit:
+        return Fitted(values, [])
+    kept = values.copy()
+    for i in unfit:
+        kept[i] = None
+    return Fitted(kept, [i for i in unfit if type(values[i]) is not NoCachedValue])
+
+
+def _fit_integer(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    if kinds <= {int} and all(v is None or -_LARGEST <= v <= _LARGEST for v in values):
+        return Fitted(values, [])
+    return _only(values, lambda v: type(v) is int and -_LARGEST <= v <= _LARGEST)
+
+
+def _fit_number(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    if not (kinds <= {float} and all(v is None or isfinite(v) for v in values)):
+        fitted = _only(values, _is_double)
+        return Fitted([float(v) if type(v) is int else v for v in fitted.values], fitted.unfit)
+    return Fitted(values, [])
+
+
+def _is_double(value: Any) -> bool:
+    if type(value) is int:
+        return -_EXACT_FLOAT <= value <= _EXACT_FLOAT
+    return type(value) is float and isfinite(value)
+
+
+def _fit_decimal(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Fits a decimal if its digits behind the point are exactly those of a number of the column's scale."""
+    fitted = values if kinds <= _NUMBERS else _only(values, lambda v: type(v) in _NUMBERS).values
+    made = [None if v is None else unscaled(v, column.scale) for v in fitted]
+    unfit = [
+        i for i, v in enumerate(made) if v is None and values[i] is not None and type(values[i]) is not NoCachedValue
+    ]
+    return Fitted(made, unfit)
+
+
+def unscaled(value: float | Decimal, scale: int) -> int | None:
+    """The whole number that stands for a number of this scale; None if it needs more digits, or is too large."""
+    power = 10**scale
+    if type(value) is float:
+        if not isfinite(value):
+            return None
+        number = round(value * power)
+        exact = number / power == value
+    else:
+        scaled = Decimal(value).scaleb(scale) if Decimal(value).is_finite() else Decimal("0.5")
+        exact = scaled == scaled.to_integral_value()
+        number = int(scaled) if exact else 0
+    return number if exact and abs(number) <= _LARGEST_UNSCALED else None
+
+
+_FITTERS: Final[dict[ColumnType, Callable[[TypedColumn, list[Any], set[type]], Fitted]]] = {
+    ColumnType.TEXT: _fit_text,
+    ColumnType.INTEGER: _fit_integer,
+    ColumnType.NUMBER: _fit_number,
+    ColumnType.DECIMAL: _fit_decimal,
+    ColumnType.BOOLEAN: _fit_instances(bool),
+    ColumnType.DATE: _fit_instances(date),
+    ColumnType.DATETIME: _fit_instances(datetime),
+    ColumnType.TIME: _fit_instances(time),
+}
+
+
+def decimal_text(number: int, scale: int) -> str:
+    """The shortest digits of a decimal: 199000 of scale 4 is 19.9."""
+    if not scale:
+        return str(number)
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if number < 0 else text
+
+
+def rescued_texts(
+    columns: Sequence[TypedColumn], raw: Sequence[list[Any]], unfit: Sequence[list[int]], count: int
+) -> list[str | None]:
+    """For each row a JSON object of the values that did not fit, by column; None where all did."""
+    by_row: dict[int, dict[str, str]] = {}
+    for column, values, indexes in zip(columns, raw, unfit, strict=False):
+        for i in indexes:
+            by_row.setdefault(i, {})[column.name] = spelled(values[i])
+    return [json.dumps(by_row[i], ensure_ascii=False) if i in by_row else None for i in range(count)]
