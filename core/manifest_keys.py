@@ -128,7 +128,7 @@ _KEYS: Final[Mapping[str, Words]] = {
         "rejects": "True: rows with errors go to rejects.xlsx, for the sender to correct.",
         "formats": "Which files hold the rows: xlsx, csv, jsonl, parquet.",
         "csv": "How normalized.csv is written.",
-        "on_type_error": "A cell of the workbook that is not of its column's type: keep what it held, or leave it blank (null).",
+        "on_type_error": "Cells of the workbook that are not of their column's type: keep what they held, or null.",
         "rescued": "True: a column with what csv, jsonl and parquet left blank because it is not of its column's type.",
     },
     "FromLabel": {"label": "The words of a label above or below the table; its value is right of it or below it."},

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import MINISTACK, SEAWEEDFS, install
-from tests.support.clients import CLIENTS
+from tests.support.clients import CLIENTS, READERS
 from tests.support.keeper import VENVS, run_folder
 from tests.support.minio_gateway import MINIO
 
@@ -80,6 +80,7 @@ def fetch_servers() -> None:
         "seaweedfs": SEAWEEDFS,
         "minio": MINIO,
         "clients": CLIENTS,
+        "readers": READERS,
     }.items():
         with contextlib.suppress(StoreUnavailable):
             install(VENVS, name, requirements)

@@ -29,9 +29,10 @@ def manifest_of(case: Case) -> dict[str, Any]:
     return {"manifest": 1, "name": "truth", "fields": case.fields, **case.manifest}
 
 
-def run_case(case: Case, folder: Path) -> Outcome:
+def run_case(case: Case, folder: Path, outputs: tuple[str, ...] = OUTPUTS) -> Outcome:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in OUTPUTS:
+    wanted = {*OUTPUTS, *outputs}
+    for name in wanted:
         (folder / name).unlink(missing_ok=True)
     (folder / case.name).write_bytes(case.body)
     checked = parse_manifest(json.dumps(manifest_of(case)).encode())
@@ -44,7 +45,7 @@ def run_case(case: Case, folder: Path) -> Outcome:
             {"role": "primary", "name": case.name, "path": case.name, "size": len(case.body), "sha256": "0" * 64}
         ],
         "config": {"path": None, "digest": "0" * 8},
-        "outputs": {name: name for name in OUTPUTS},
+        "outputs": {name: name for name in sorted(wanted)},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
     }
     channel = io.StringIO()

@@ -1,6 +1,6 @@
 """Checks the data files: the columns that the manifest asks for, the artifact's rows, and values of their types only.
 
-As with the workbook there is no list of what is dangerous: each type is a small language (`_language`), and a file is
+As with the workbook, nothing lists what is dangerous: each type is a small language (`_language`), and a file is
 accepted only if all of it is in the language of its columns.
 """
 

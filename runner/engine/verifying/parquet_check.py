@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
-from runner.engine.writing.parquet import MAGIC, PAGE_HEADER_PARTS, PHYSICAL, PageFacts, metadata
+from runner.engine.writing.parquet import GZIP_HEAD, MAGIC, PAGE_HEADER_PARTS, PHYSICAL, PageFacts, metadata
 from runner.engine.writing.typed import ColumnType, TypedColumn
 
 MAX_METADATA: Final = 64 * 1024 * 1024
@@ -22,7 +22,7 @@ MAX_PAGE: Final = 1024 * 1024 * 1024  # uncompressed: the box's own memory limit
 _VARINT: Final = rb"([\x80-\xff]{0,4}+[\x00-\x7f])"
 _HEADER: Final = re.compile(_VARINT.join(map(re.escape, PAGE_HEADER_PARTS)), re.DOTALL)
 _LONGEST_HEADER: Final = 64
-_GZIP_HEADER: Final = 31
+_GZIP_WINDOW: Final = 31
 _LENGTH: Final = struct.Struct("<I")
 _NOT_OURS: Final = "normalized.parquet was not written by the engine's writer"
 _UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call its error an instance
@@ -85,12 +85,12 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
 
 
 def _unpacked(raw: bytes, size: int) -> bytes:
-    unpack = isal_zlib.decompressobj(_GZIP_HEADER)
+    unpack = isal_zlib.decompressobj(_GZIP_WINDOW)
     try:
         body = unpack.decompress(raw, size + 1)
     except _UNPACKING_FAILED:
         raise BadOutput("normalized.parquet has a page that cannot be decompressed") from None
-    if len(body) != size or not unpack.eof or unpack.unused_data:
+    if len(body) != size or not unpack.eof or unpack.unused_data or not raw.startswith(GZIP_HEAD):
         raise BadOutput("normalized.parquet has a page that differs from its header")
     return body
 

@@ -23,7 +23,7 @@ CREATED_BY: Final = "ade-drop"
 GROUP_ROWS: Final = 65_536
 GROUP_BYTES: Final = 16 * 1024 * 1024  # of texts in a row group: memory does not grow with long ones
 _LEVEL: Final = 1
-_GZIP_HEADER: Final = 31  # window bits that ask zlib for gzip's own header
+_GZIP_WINDOW: Final = 31  # window bits that ask zlib for gzip's header and checksum
 _LENGTH: Final = struct.Struct("<I")
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 _UNIX_START: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the engine's times have no zone
@@ -124,8 +124,7 @@ class ParquetFile:
 
     def _write_page(self, column: TypedColumn, values: list[Any]) -> PageFacts:
         body = page_body(column, values)
-        pack = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_HEADER)
-        packed = pack.compress(body) + pack.flush()
+        packed = gzipped(body)
         head = page_header(len(body), len(packed), len(values))
         at = self._file.tell()
         self._file.write(head + packed)
@@ -136,6 +135,15 @@ class ParquetFile:
         described = metadata(self._columns, self._groups)
         self._file.write(described + _LENGTH.pack(len(described)) + MAGIC)
         self._file.flush()
+
+
+def gzipped(body: bytes) -> bytes:
+    pack = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
+    packed: bytes = pack.compress(body) + pack.flush()
+    return packed
+
+
+GZIP_HEAD: Final = gzipped(b"")[:10]  # the header without options, the same for every page
 
 
 def page_body(column: TypedColumn, values: list[Any]) -> bytes:

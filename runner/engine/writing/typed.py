@@ -126,10 +126,10 @@ def _only(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
     unfit = [i for i, v in enumerate(values) if v is not None and not fits(v)]
     if not unfit:
         return Fitted(values, [])
-    kept = values.copy()
+    blanked = values.copy()
     for i in unfit:
-        kept[i] = None
-    return Fitted(kept, [i for i in unfit if type(values[i]) is not NoCachedValue])
+        blanked[i] = None
+    return Fitted(blanked, [i for i in unfit if type(values[i]) is not NoCachedValue])
 
 
 def _fit_integer(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:

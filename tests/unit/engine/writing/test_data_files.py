@@ -1,0 +1,252 @@
+"""normalized.csv, .jsonl and .parquet: what they hold, and what of theirs is refused."""
+
+import csv
+import io
+import json
+import random
+import struct
+from datetime import date, datetime, time
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import ManifestInvalid
+from core.manifests import parse_manifest
+from runner.engine.common.fields import Field
+from runner.engine.contract import DataTypes, OutputName, check_published, data_files
+from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.options import DataOptions
+from runner.engine.protocol import BadOutput
+from runner.engine.verifying.data_check import check_data_files
+from runner.engine.writing import parquet
+from runner.engine.writing.data_files import DataFiles
+from runner.engine.writing.delimited_file import guarded, is_formula
+from runner.engine.writing.typed import ColumnType, TypedColumn, decimal_text, fit, unscaled
+from tests.support.effort import examples
+
+FIELDS = [
+    {"name": "text"},
+    {"name": "count", "type": "integer"},
+    {"name": "share", "type": "decimal"},
+    {"name": "pay", "type": "money"},
+    {"name": "rate", "type": "decimal", "scale": 2},
+    {"name": "paid", "type": "boolean"},
+    {"name": "day", "type": "date"},
+    {"name": "at", "type": "datetime"},
+    {"name": "clock", "type": "time"},
+]
+TYPES = {one["name"]: (one.get("type", "text"), one.get("scale")) for one in FIELDS}
+COLUMNS = [OutColumn(one["name"], Field(one)) for one in FIELDS] + [OutColumn("Left over", None)]
+ALL = ["csv", "jsonl", "parquet"]
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12) | st.sampled_from(
+    ["=1+1", "+49 30 1234", "-x", "@a", "'=x", "a,b", 'q"q', "a\nb", "a\r\nb", "\t1", "ß;|", " "]
+)
+VALUES = [
+    TEXTS,
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.decimals(-(10**13), 10**13, places=4, allow_nan=False).map(float),
+    st.integers(-(10**15), 10**15).map(lambda n: n / 100),
+    st.booleans(),
+    st.dates(),
+    st.datetimes(),
+    st.times(),
+    TEXTS,
+]
+ROWS = st.lists(st.tuples(*(st.none() | one for one in VALUES)), min_size=1, max_size=30)
+
+
+def written(rows, **output):
+    """The data files of some rows, by name."""
+    options = DataOptions.parse({"formats": ALL, **output})
+    files = {name: io.BytesIO() for name in options.names if name is not OutputName.WORKBOOK}
+    made = DataFiles(files, COLUMNS, options)
+    for at in range(0, len(rows), 7):
+        made.write([list(column) for column in zip(*rows[at : at + 7], strict=True)], len(rows[at : at + 7]))
+    made.close()
+    return {name: file.getvalue() for name, file in files.items()}
+
+
+def checked(tmp_path, bodies, rows, **output):
+    """Have bodies verified as the outputs of a job with so many rows."""
+    places = {}
+    for name, body in bodies.items():
+        places[name] = tmp_path / name
+        places[name].write_bytes(body)
+    columns = [{"field": c.field.name if c.field else None, "header": c.header} for c in COLUMNS]
+    known = DataTypes(output={"formats": ALL, **output}, types=TYPES)
+    check_data_files(places, known, {"rows": rows, "columns": columns})
+
+
+def shown(values):
+    """A row as JSON has it."""
+    return [v.isoformat() if isinstance(v, date | datetime | time) else v for v in values]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rows=ROWS)
+def test_each_format_holds_the_same_values_and_is_accepted(tmp_path_factory, rows):
+    bodies = written(rows)
+    checked(tmp_path_factory.mktemp("files"), bodies, len(rows))
+    fitted = [fit(TypedColumn("pay", ColumnType.DECIMAL, 4), [row[3]]).values[0] for row in rows]
+    as_json = [list(json.loads(line).values()) for line in bodies[OutputName.JSONL].decode().split("\n")[:-1]]
+    for row, got, pay in zip(rows, as_json, fitted, strict=True):
+        want = shown(row)
+        want[3] = None if pay is None else pay / 10**4
+        assert got == want
+    text = io.StringIO(bodies[OutputName.CSV].decode(), newline="")
+    cells = list(csv.reader(text))[1:]
+    for row, got in zip(rows, cells, strict=True):
+        assert got[0] == ("" if row[0] is None else guarded(row[0]))
+        assert got[1] == ("" if row[1] is None else str(row[1]))
+        assert got[6] == ("" if row[6] is None else row[6].isoformat())
+
+
+def test_a_value_of_another_type_is_blank_and_rescued():
+    row = [None] * len(COLUMNS)
+    row[1], row[3], row[6] = "many", Decimal("1.00001"), "soon"
+    bodies = written([tuple(row)], rescued=True)
+    line = json.loads(bodies[OutputName.JSONL])
+    assert (line["count"], line["pay"], line["day"]) == (None, None, None)
+    assert json.loads(line["_rescued"]) == {"count": "many", "pay": "1.00001", "day": "soon"}
+
+
+def test_the_column_of_rescued_values_gives_way_to_a_column_of_that_name():
+    options = DataOptions.parse({"formats": ["jsonl"], "rescued": True})
+    files = {OutputName.JSONL: io.BytesIO()}
+    DataFiles(files, [OutColumn("_rescued", None)], options).write([["x"]], 1)
+    assert json.loads(files[OutputName.JSONL].getvalue()) == {"_rescued": "x", "__rescued": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "number"),
+    [
+        (19.9, 2, 1990), (0.1 + 0.2, 4, None), (1, 0, 1), (-0.05, 2, -5), (Decimal("12.345"), 2, None), (1e300, 4, None),
+        (Decimal("12345678901234.5678"), 4, 123456789012345678), (10**18, 0, None), (float("inf"), 2, None),
+    ],
+)  # fmt: skip
+def test_a_decimal_fits_its_scale_exactly_or_not_at_all(value, scale, number):
+    assert unscaled(value, scale) == number
+
+
+@given(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 9))
+def test_the_digits_of_a_decimal_are_its_value(number, scale):
+    assert Decimal(decimal_text(number, scale)) == Decimal(number).scaleb(-scale)
+
+
+@pytest.mark.parametrize("text", ["=1", "+a1", "-2+cmd", "@sum", "\t=1", "'=1", "''@x", "-e5"])
+def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text):
+    assert is_formula(text)
+    assert guarded(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["+49 (30) 12-34", "-12.5", "a=1", "'quoted'", "", "--"])
+def test_numbers_phones_and_other_texts_stay_as_they_are(text):
+    assert guarded(text) == text
+
+
+ROW = ("a", 1, 0.5, 12.5, 1.25, True, date(2024, 2, 29), datetime(2024, 1, 2, 3), time(4, 5), "x")
+
+
+def forged(name, old, new):
+    def forge(bodies):
+        assert old in bodies[name]
+        return {**bodies, name: bodies[name].replace(old, new, 1)}
+
+    return forge
+
+
+def packed_again(bodies, change):
+    """The Parquet file with another body of its first page, under a header that fits."""
+    body = bodies[OutputName.PARQUET]
+    head = len(parquet.MAGIC)
+    page = change(parquet.page_body(TypedColumn("text", ColumnType.TEXT), ["a"]))
+    packed = parquet.gzipped(page)
+    old = body.index(b"\x1f\x8b")
+    end = body.index(parquet.PAGE_HEADER_PARTS[0], old)
+    return {
+        **bodies,
+        OutputName.PARQUET: body[:head] + parquet.page_header(len(page), len(packed), 1) + packed + body[end:],
+    }
+
+
+FORGERIES = {
+    "a formula in the csv": forged(OutputName.CSV, b"\r\na,", b"\r\n=a,"),
+    "a text in a column of numbers": forged(OutputName.CSV, b",0.5,", b",half,"),
+    "a day that is none": forged(OutputName.CSV, b"2024-02-29", b"2023-02-29"),
+    "a cell too many": forged(OutputName.CSV, b"\r\na,", b"\r\na,a,"),
+    "another header": forged(OutputName.CSV, b"text,", b"test,"),
+    "another key": forged(OutputName.JSONL, b'"text": "a"', b'"test": "a"'),
+    "a key twice": forged(OutputName.JSONL, b'"text": "a"', b'"text": "b", "text": "a"'),
+    "a text for a number": forged(OutputName.JSONL, b'"count": 1', b'"count": "1"'),
+    "not a number": forged(OutputName.JSONL, b'"share": 0.5', b'"share": NaN'),
+    "more decimals than the scale": forged(OutputName.JSONL, b'"rate": 1.25', b'"rate": 1.255'),
+    "half a line": lambda bodies: {**bodies, OutputName.JSONL: bodies[OutputName.JSONL][:-3]},
+    "another schema": forged(OutputName.SCHEMA, b'"integer"', b'"string"'),
+    "no schema": lambda bodies: {**bodies, OutputName.SCHEMA: b"[]"},
+    "an empty parquet": lambda bodies: {**bodies, OutputName.PARQUET: b""},
+    "bytes after the parquet": lambda bodies: {**bodies, OutputName.PARQUET: bodies[OutputName.PARQUET] + b"PAR1"},
+    "another parquet column": forged(OutputName.PARQUET, b"count", b"kount"),
+    "a parquet text that is not utf-8": lambda b: packed_again(b, lambda body: body[:-1] + b"\xff"),
+    "a parquet text beyond its page": lambda b: packed_again(b, lambda body: body[:-5] + struct.pack("<I", 99) + b"a"),
+    "parquet levels of more rows": lambda b: packed_again(b, lambda body: body[:4] + b"\x04" + body[5:]),
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+def test_what_our_writers_do_not_write_is_refused(tmp_path, forge):
+    bodies = written([ROW])
+    checked(tmp_path, bodies, 1)
+    with pytest.raises(BadOutput):
+        checked(tmp_path, forge(bodies), 1)
+
+
+def test_a_parquet_file_with_any_other_byte_is_refused(tmp_path):
+    bodies = written([ROW] * 5)
+    good, draw = bodies[OutputName.PARQUET], random.Random(3)
+    for at in draw.sample(range(len(good)), 60):
+        body = bytearray(good)
+        body[at] ^= 1 << draw.randrange(8)
+        with pytest.raises(BadOutput):
+            checked(tmp_path, {**bodies, OutputName.PARQUET: bytes(body)}, 5)
+
+
+def test_rows_are_counted_in_each_format(tmp_path):
+    bodies = written([ROW] * 3)
+    for name in (OutputName.CSV, OutputName.JSONL, OutputName.PARQUET):
+        with pytest.raises(BadOutput, match=name):
+            checked(tmp_path, {**bodies, name: written([ROW] * 2)[name]}, 3)
+
+
+def test_a_german_spreadsheet_reads_the_csv(tmp_path):
+    bodies = written([ROW], csv={"delimiter": ";", "decimal": ",", "bom": True})
+    assert bodies[OutputName.CSV].startswith(b"\xef\xbb\xbftext;count;")
+    assert b";0,5;12,5;1,25;" in bodies[OutputName.CSV]
+    checked(tmp_path, bodies, 1, csv={"delimiter": ";", "decimal": ",", "bom": True})
+
+
+def test_only_a_success_publishes_data():
+    for name in data_files(["xlsx", "csv", "jsonl", "parquet"]):
+        check_published([name], succeeded=True)
+        with pytest.raises(Exception, match="did not succeed"):
+            check_published([name], succeeded=False)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({"formats": ["pdf"]}, "formats"),
+        ({"formats": ["csv", "csv"]}, "twice"),
+        ({"formats": []}, "formats"),
+        ({"rescued": True}, "only xlsx"),
+        ({"csv": {"decimal": ","}}, "delimiter"),
+    ],
+)
+def test_wrong_options_are_named(output, said):
+    raw = {"manifest": 1, "name": "m", "fields": [{"name": "a"}], "output": output}
+    with pytest.raises(ManifestInvalid) as refused:
+        parse_manifest(json.dumps(raw).encode())
+    assert said in str(refused.value.problems)
