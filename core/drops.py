@@ -26,8 +26,11 @@ from core.keys import (
     LONGEST_OUTPUT,
     MAX_KEY_BYTES,
     SHARED,
+    SHARED_TENANT,
     check_key,
     is_literal,
+    is_private,
+    is_set_aside,
     matches,
     output_folder,
     place,
@@ -46,13 +49,26 @@ UNPACKED = "awaiting:"  # config digest of a job whose package has not arrived
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A valid manifest at a place in the bucket."""
+    """A valid manifest at a place in the bucket.
+
+    One in configs/_shared/ belongs to no tenant: `for_tenant` makes it the workflow of one that it serves.
+    """
 
     manifest: Manifest
     info: ObjectInfo
     tenant: str
     folder: str  # of the manifest, with its trailing slash
     standing: bool
+
+    @property
+    def shared(self) -> bool:
+        return self.folder.startswith(SHARED)
+
+    def for_tenant(self, tenant: str) -> "Workflow | None":
+        """This workflow as a tenant's; None if it does not serve that tenant."""
+        if not self.shared:
+            return self if self.tenant == tenant else None
+        return replace(self, tenant=tenant) if self.manifest.serves(tenant) else None
 
     @property
     def base(self) -> str:
@@ -118,7 +134,7 @@ class Workflow:
             return True
         if not at.endswith("/"):
             return key == at
-        if not key.startswith(at):
+        if not key.startswith(at) or is_private(key):
             return False
         inside = key.removeprefix(at)
         if at == self.folder:
@@ -152,9 +168,9 @@ class Workflow:
 
 
 def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
-    """Check what depends on where the manifest is: its tenant, standing or not. Raises ManifestInvalid."""
-    standing = info.key.startswith(CONFIGS)
-    tenant = place(info.key, CONFIGS if standing else INBOX).tenant
+    """Check what depends on where the manifest is: its tenant, standing or not, shared. Raises ManifestInvalid."""
+    standing, shared = info.key.startswith(CONFIGS), info.key.startswith(SHARED)
+    tenant = SHARED_TENANT if shared else place(info.key, CONFIGS if standing else INBOX).tenant
     folder = info.key[: info.key.rfind("/") + 1]
     workflow = Workflow(manifest, info, tenant, folder, standing)
     problems = []
@@ -166,20 +182,36 @@ def make_workflow(manifest: Manifest, info: ObjectInfo) -> Workflow:
         problems.append(
             Problem("$.subscribe", "is for standing manifests", f"put the manifest under {CONFIGS}{tenant}/<name>/")
         )
-    own = (f"{INBOX}{tenant}/", f"{CONFIGS}{tenant}/", SHARED)
-    for n, aux in enumerate(manifest.inputs.auxiliary):
-        key = workflow.auxiliary_key(aux.path)
-        try:
-            check_key(key)
-        except KeyRefused as error:
-            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", str(error), f"a key below {own[0]}"))
-            continue
-        if not key.startswith(own):
-            problem = f"{aux.path} is outside tenant {tenant}"
-            problems.append(Problem(f"$.inputs.auxiliary[{n}].path", problem, f"keys below {', '.join(own)}"))
+    if shared and not manifest.tenants:
+        allowed = 'the tenants that it serves, such as ["acme", "north-*"], or ["*"] for all'
+        problems.append(Problem("$.tenants", f"is missing in a manifest under {SHARED}", allowed))
+    if not shared and manifest.tenants:
+        problems.append(Problem("$.tenants", f"is for manifests under {SHARED}", "no tenants here: it serves its own"))
+    problems += _foreign_keys(workflow)
     if problems:
         raise ManifestInvalid(problems)
     return workflow
+
+
+def _foreign_keys(workflow: Workflow) -> list[Problem]:
+    """What a manifest names that it may not read: keys of other tenants, and those of the operator alone."""
+    tenant, problems = workflow.tenant, list[Problem]()
+    own = (SHARED,) if workflow.shared else (f"{INBOX}{tenant}/", f"{CONFIGS}{tenant}/", SHARED)
+    for n, aux in enumerate(workflow.manifest.inputs.auxiliary):
+        key, at = workflow.auxiliary_key(aux.path), f"$.inputs.auxiliary[{n}].path"
+        try:
+            check_key(key)
+        except KeyRefused as error:
+            problems.append(Problem(at, str(error), f"a key below {own[0]}"))
+            continue
+        if not key.startswith(own):
+            outside = SHARED if workflow.shared else f"tenant {tenant}"
+            problems.append(Problem(at, f"{aux.path} is outside {outside}", f"keys below {', '.join(own)}"))
+        elif is_private(key):
+            problems.append(Problem(at, f"{aux.path} is not for tenants to read", "a lookup table"))
+    if is_set_aside(f"/{workflow.config_place}"):
+        problems.append(Problem("$.config", f"is in {workflow.config_place}", "a package that is in use"))
+    return problems
 
 
 @dataclass(frozen=True, slots=True)

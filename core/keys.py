@@ -11,7 +11,10 @@ from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
+SHARED_TENANT = "_shared"  # in place of a tenant's name, which cannot begin with an underscore
 DECISION = ".decision.json"
+# Folders of configs/ that no drop uses: versions of workflows that ran, and one that is being written.
+VERSIONS, DRAFT = ".versions/", ".draft/"
 ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
@@ -111,6 +114,16 @@ def is_manifest(name: str) -> bool:
     return name == "manifest.json" or name.endswith(".manifest.json")
 
 
+def is_set_aside(key: str) -> bool:
+    """Whether a key of configs/ is a kept version or a draft of a workflow: no drop is processed with it."""
+    return f"/{VERSIONS}" in key or f"/{DRAFT}" in key
+
+
+def is_private(key: str) -> bool:
+    """Whether a key of configs/_shared/ is of the operator alone: what it says may hold a receiver's secret."""
+    return key.startswith(SHARED) and (is_manifest(basename(key)) or is_set_aside(key))
+
+
 def is_spreadsheet(name: str) -> bool:
     return name.lower().endswith(SPREADSHEETS) and not is_unfinished(name)
 
@@ -191,6 +204,9 @@ def line_folder(tenant: str, subject: str, workflow: str) -> str:
 
 def rejected_key(manifest_key: str) -> str:
     """Where the rejections of the manifests in one folder are written: beside where outputs would go."""
+    if manifest_key.startswith(SHARED):
+        path = manifest_key.removeprefix(SHARED)
+        return f"{OUTPUTS}{SHARED_TENANT}/{path[: path.rfind('/') + 1]}rejected.json"
     if manifest_key.startswith(CONFIGS):
         at = place(manifest_key, CONFIGS)
         return f"{OUTPUTS}{at.tenant}/_configs/{at.folder}rejected.json"

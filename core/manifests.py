@@ -1,8 +1,10 @@
 """Manifest v1: which spreadsheets to process, and how."""
 
 import codecs
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from typing import Annotated, Any, Literal, Self
@@ -27,6 +29,7 @@ MAX_FIELDS = 2000
 MAX_RULES = 2000
 MAX_PATTERNS = 100
 MAX_AUXILIARY = 100
+MAX_TENANTS = 2000
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 BUDGET = Budget(bytes=MAX_MANIFEST_BYTES, values=MAX_VALUES)
@@ -277,6 +280,7 @@ class Manifest(Strict):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     inputs: Inputs = Inputs()
     subscribe: Annotated[tuple[Pattern, ...], Field(max_length=MAX_PATTERNS)] = ()
+    tenants: Annotated[tuple[Pattern, ...], Field(max_length=MAX_TENANTS)] = ()  # of a shared workflow
     config: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     fields: Annotated[tuple[FieldSpec, ...], Field(max_length=MAX_FIELDS)] = ()
     rules: Annotated[tuple[RowRule, ...], Field(max_length=MAX_RULES)] = ()
@@ -312,6 +316,14 @@ class Manifest(Strict):
     @classmethod
     def _subscribe_inside(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_inside(pattern, n) for n, pattern in enumerate(patterns))
+
+    @field_validator("tenants")
+    @classmethod
+    def _tenant_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for n, pattern in enumerate(patterns):
+            if not re.fullmatch(r"[A-Za-z0-9._ *?-]{1,63}", pattern) or count_stars(pattern) > MAX_STARS:
+                raise wrong(f"is {shown(pattern)}", "names of tenants, such as acme, north-* or *", n)
+        return patterns
 
     @field_validator("config")
     @classmethod
@@ -386,6 +398,11 @@ class Manifest(Strict):
                     if wanted:
                         what = f"is {shown(constant)}, but {side.field} is {known[side.field]}"
                         raise wrong(what, wanted, "rules", n, word, "value")
+
+    def serves(self, tenant: str) -> bool:
+        """Whether a shared workflow is one for a tenant; names of tenants differ by case."""
+        wild = (p for p in self.tenants if "*" in p or "?" in p)
+        return tenant in self.tenants or any(fnmatchcase(tenant, p) for p in wild)
 
     @property
     def combinations(self) -> int:

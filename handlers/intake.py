@@ -10,6 +10,7 @@ reported to its sender (handlers/rejections.py).
 """
 
 import contextlib
+import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -23,9 +24,12 @@ from core.keys import (
     INBOX,
     MAX_KEY_BYTES,
     SHARED,
+    SHARED_TENANT,
     is_decision,
     is_ignored,
+    is_literal,
     is_manifest,
+    is_set_aside,
     is_spreadsheet,
     place,
     refusal,
@@ -45,7 +49,16 @@ from handlers.rejections import (
     report_marks,
     unread_line,
 )
-from handlers.workflows import BucketView, ListedView, LiveView, Packages, Workflows, folder_of, manifests_at
+from handlers.workflows import (
+    BucketView,
+    ListedView,
+    LiveView,
+    Packages,
+    Workflows,
+    folder_of,
+    manifests_at,
+    standing_places,
+)
 from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Telemetry
@@ -95,7 +108,7 @@ class Intake:
             table,
             self._workflows,
             packages,
-            lambda view, folder: decisions.problems(view, folder, self._selecting),
+            lambda view, folder: decisions.problems(view, folder, self.selecting),
         )
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
@@ -156,7 +169,7 @@ class Intake:
     def _generations(self, folder: str) -> Generations:
         """What a scan of a folder asks for."""
         parts = folder.split("/")
-        return Generations(self._table, [parts[1], *report_marks(folder)] if len(parts) > 2 else [])
+        return Generations(self._table, [parts[1], SHARED_TENANT, *report_marks(folder)] if len(parts) > 2 else [])
 
     @contextlib.contextmanager
     def _measured(self, report: Report) -> Iterator[None]:
@@ -185,7 +198,8 @@ class Intake:
         return report
 
     def _sweep(self, report: Report) -> None:
-        shared = list(self._store.objects(SHARED))
+        shared = [info for info in self._store.objects(SHARED) if not is_set_aside(info.key)]
+        named = self._sweep_shared(shared, report)
         top = self._store.level(INBOX)
         for key in (*top.keys, *top.refused_keys):
             if not is_ignored(basename(key)):
@@ -194,6 +208,7 @@ class Intake:
         emptied = {f"{INBOX}{place(folder + 'x').tenant}/" for folder in self._rejections.reported(INBOX)}
         # A workflow may expect a drop of a tenant whose inbox is empty.
         expecting = {folder.replace(CONFIGS, INBOX, 1) for folder in self._store.level(CONFIGS).folders} - {_SHARED}
+        expecting |= {f"{INBOX}{tenant}/" for tenant in named}
         tenants = [prefix.removeprefix(INBOX).rstrip("/") for prefix in sorted({*top.folders} | emptied | expecting)]
         jobs, present = list(self._waiting()), set[str]()
         needed = {key for job in jobs for key in _needs(job)}
@@ -223,6 +238,18 @@ class Intake:
                 steps.throw(_Stopped())
         if not self._stopped.is_set():
             self._forget_vanished(jobs, report, present)
+
+    def _sweep_shared(self, shared: list[ObjectInfo], report: Report) -> set[str]:
+        """Report what is wrong with shared manifests; returns the tenants by name that one of them expects drops of."""
+        view, generations = ListedView(shared), Generations(self._table, all_report_marks(SHARED_TENANT))
+        manifests = manifests_at(view, SHARED)
+        folders = {folder_of(info.key) for info in manifests} | {*self._rejections.reported(SHARED)}
+        for folder in sorted(folders):
+            with self._guarded(report, folder):
+                self._rejections.report(view, folder, (), generations, cached=True)
+        self._rejections.all_checked(SHARED_TENANT, generations)
+        expecting = [w for w in self._workflows.valid(manifests, report.rejected) if w.manifest.expect is not None]
+        return {name for w in expecting for name in w.manifest.tenants if is_literal(name)}
 
     def _has_more(self, steps: Iterator[None]) -> bool:
         """Go on with a tenant's sweep for one turn; False: it is done."""
@@ -258,8 +285,8 @@ class Intake:
     def _scan_tenant(self, scan: Scan, tenant: str) -> Iterator[None]:
         inbox = scan.view.below(f"{INBOX}{tenant}/")
         local = [o for o in inbox if is_manifest(basename(o.key))]
-        manifests = [*local, *manifests_at(scan.view, f"{CONFIGS}{tenant}/")]
-        workflows = self._workflows.valid(manifests, scan.report.rejected)
+        manifests = [*local, *(info for at in standing_places(tenant) for info in manifests_at(scan.view, at))]
+        workflows = self._workflows.of_tenant(manifests, tenant, scan.report.rejected)
         claimed: set[str] = set()
         planned: set[str] = set()
         for workflow in workflows:
@@ -347,8 +374,10 @@ class Intake:
         doubtful = [key for key in scan.view.names(folder) if is_unread(key, ()) or len(key) > _LONG]
         if doubtful:
             at, rejected = place(f"{folder}x"), list[str]()
-            places = [*ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
-            workflows = self._workflows.above(scan.view, places, lambda _: True, generation=None, rejected=rejected)
+            places = [*ancestors(at.tenant, at.folder), *standing_places(at.tenant)]
+            workflows = self._workflows.above(
+                scan.view, places, at.tenant, lambda _: True, generations=None, rejected=rejected
+            )
             # Without a workflow, a manifest may still be on its way; the sweep reports these files if none comes.
             if workflows and not rejected:
                 unread += [key for key in doubtful if is_unread(key, workflows)]
@@ -356,12 +385,14 @@ class Intake:
         scan.report.refused += [unread_line(key) for key in unread if key in keys]
 
     def _scan_config(self, scan: Scan, key: str) -> None:
+        if is_set_aside(key):
+            return
+        if key.startswith(SHARED):
+            self._scan_shared(scan, key)
+            return
         if is_memory(key):
             self._table.advance(place(key, CONFIGS).tenant)
             return  # a new memory runs nothing again
-        if key.startswith(SHARED):
-            self._replan_awaiting(scan)
-            return
         at = place(key, CONFIGS)
         self._table.advance(at.tenant)
         manifests = manifests_at(scan.view, f"{CONFIGS}{at.tenant}/")
@@ -371,6 +402,21 @@ class Intake:
         scan.folders |= {w.folder for w in self._workflows.valid(manifests, []) if key.startswith(w.folder)}
         if is_manifest(at.name):
             scan.folders.add(folder_of(key))
+
+    def _scan_shared(self, scan: Scan, key: str) -> None:
+        """Let waiting files find a shared workflow, and waiting jobs a shared package. The sweep does the rest.
+
+        Listing the inbox of every tenant that a workflow serves is a sweep, which serves the tenants in turns.
+        """
+        self._table.advance(SHARED_TENANT)
+        if is_memory(key):
+            return
+        manifests = manifests_at(scan.view, SHARED)
+        found = [w for w in self._workflows.valid(manifests, scan.report.rejected) if key.startswith(w.folder)]
+        if is_manifest(basename(key)):
+            scan.folders.add(folder_of(key))
+        scan.folders |= {w.folder for w in found}
+        self._replan_awaiting(scan, found)
 
     def _scan_key(self, scan: Scan, key: str) -> None:
         at, info = place(key), scan.view.head(key)
@@ -399,11 +445,18 @@ class Intake:
             if (info := scan.view.head(about)) is not None:
                 self._scan_file(scan, about, info)
 
-    def _selecting(self, view: BucketView, key: str) -> list[Workflow]:
-        """The workflows that select a key."""
+    def selecting(self, view: BucketView, key: str) -> list[Workflow]:
+        """The workflows that select a key, which need not be in the bucket."""
         at = place(key)
-        places = [*ancestors(at.tenant, at.folder), f"{CONFIGS}{at.tenant}/"]
-        return self._workflows.above(view, places, lambda w: w.selects(key), generation=None, rejected=[])
+        places = [*ancestors(at.tenant, at.folder), *standing_places(at.tenant)]
+        return self._workflows.above(view, places, at.tenant, lambda w: w.selects(key), generations=None, rejected=[])
+
+    def standing(self, tenant: str) -> list[Workflow]:
+        """The workflows that serve a tenant's whole inbox: its own, and the shared ones."""
+        view = LiveView(self._store)
+        return self._workflows.above(
+            view, standing_places(tenant), tenant, lambda _: True, generations=None, rejected=[]
+        )
 
     def expected(self, keys: Iterable[str], most: int, *, manifest: Workflow | None = None) -> int:
         """How many jobs a scan of these keys would record; counting ends above `most`.
@@ -431,24 +484,24 @@ class Intake:
                 for workflow in self._workflows.valid([info] if info else [], []):
                     yield from ((one.key, workflow) for one in self._planner.inputs(view, workflow))
             else:
-                yield from ((key, workflow) for workflow in self._selecting(view, key))
+                yield from ((key, workflow) for workflow in self.selecting(view, key))
 
     def _scan_file(self, scan: Scan, key: str, info: ObjectInfo | None) -> None:
         at = place(key)
         own, *above = ancestors(at.tenant, at.folder)
-        above.append(f"{CONFIGS}{at.tenant}/")
+        above += standing_places(at.tenant)
 
         def concerned(workflow: Workflow) -> bool:
             return workflow.uses(key) or (info is not None and workflow.selects(key))
 
-        def workflows(generation: int | None) -> list[Workflow]:
-            rejected = scan.report.rejected
-            beside = self._workflows.above(scan.view, [own], concerned, generation=None, rejected=rejected)
-            return beside + self._workflows.above(scan.view, above, concerned, generation=generation, rejected=rejected)
+        def workflows(generations: Generations | None) -> list[Workflow]:
+            find, rejected = functools.partial(self._workflows.above, scan.view), scan.report.rejected
+            beside = find([own], at.tenant, concerned, generations=None, rejected=rejected)
+            return beside + find(above, at.tenant, concerned, generations=generations, rejected=rejected)
 
         # A file that may belong to a config package concerns manifests that did not change, so no cache is used.
         plain = is_spreadsheet(at.name) and "/config/" not in f"/{at.folder}"
-        readers = workflows(scan.generations.of(at.tenant) if plain else None)
+        readers = workflows(scan.generations if plain else None)
         if not readers and info is not None and plain:
             readers = workflows(None)
         for workflow in readers:
@@ -467,12 +520,26 @@ class Intake:
             with self._guarded(scan.report, f"{INBOX}{placeholder.tenant}/{placeholder.subject}"):
                 self._planner.place(scan, placeholder, planned_from)
 
-    def _replan_awaiting(self, scan: Scan) -> None:
-        """Plan every waiting workflow again: the shared package that changed may complete it."""
+    def _replan_awaiting(self, scan: Scan, changed: list[Workflow]) -> None:
+        """Plan every waiting job again: the shared package that changed may complete it.
+
+        `changed`: shared workflows that may select files which wait for a manifest.
+        """
         for job in self._jobs(frozenset({State.AWAITING})):
-            info = scan.view.head(job.manifest.key) if job.manifest else None
-            for workflow in self._workflows.valid([info] if info else [], scan.report.rejected):
-                self._planner.plan_workflow(scan, workflow)
+            with self._guarded(scan.report, job.job_id):
+                if job.workflow == NO_WORKFLOW:
+                    self._find_manifest(scan, job, changed)
+                    continue
+                info = scan.view.head(job.manifest.key) if job.manifest else None
+                for workflow in self._workflows.of_tenant([info] if info else [], job.tenant, scan.report.rejected):
+                    self._planner.plan_workflow(scan, workflow)
+
+    def _find_manifest(self, scan: Scan, job: Job, changed: list[Workflow]) -> None:
+        """Plan a file that waits for a manifest, if one of these workflows selects it."""
+        own = [w for one in changed if (w := one.for_tenant(job.tenant)) is not None]
+        for item in job.inputs:
+            if any(w.selects(item.ref.key) for w in own):
+                self._scan_file(scan, item.ref.key, scan.view.head(item.ref.key))
 
     def _forget_vanished(self, jobs: Iterable[Job], report: Report, present: Collection[str] = ()) -> None:
         """End waiting jobs whose objects the sender removed; refresh status.json of the others.

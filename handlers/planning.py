@@ -70,7 +70,8 @@ class Scan:
     generations: Generations
     removed_from: set[str] = field(default_factory=set)  # tenants that removed an object
     folders: set[str] = field(default_factory=set)  # whose rejected.json may be out of date
-    planned: set[tuple[str, str, str]] = field(default_factory=set)  # manifest, version, subject already planned
+    # Tenant, manifest, version and subject that are already planned.
+    planned: set[tuple[str, str, str, str]] = field(default_factory=set)
     marks: Marks | None = None  # of a sweep: what need not be planned again
 
 
@@ -120,7 +121,7 @@ class Planner:
         primaries = [info]
         if workflow.manifest.inputs.per == "drop":
             subject = workflow.subject(info.key)
-            if (workflow.info.key, workflow.info.version, subject) in scan.planned:
+            if _planned_as(workflow, info.key) in scan.planned:
                 return  # planned with another object of the same drop
             primaries = [i for i in self.inputs(scan.view, workflow) if workflow.subject(i.key) == subject] or [info]
         for _ in self._plan_sets(scan, workflow, [primaries]):
@@ -172,8 +173,8 @@ class Planner:
     def _plan_sets(self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]]) -> Iterator[None]:
         """Plan input sets that this scan has not planned yet, and record their jobs, some at a time."""
         now, info = self.clock.now(), workflow.info
-        fresh = [s for s in sets if (info.key, info.version, workflow.subject(s[0].key)) not in scan.planned]
-        scan.planned |= {(info.key, info.version, workflow.subject(s[0].key)) for s in fresh}
+        fresh = [s for s in sets if _planned_as(workflow, s[0].key) not in scan.planned]
+        scan.planned |= {_planned_as(workflow, s[0].key) for s in fresh}
         if not fresh:
             return
         if workflow.manifest.inputs.per == "drop" and (
@@ -251,8 +252,9 @@ class Planner:
         """Whether the bucket, read again, still holds exactly what a job was planned from."""
         view = LiveView(self.store)
         info = view.head(workflow.info.key)
-        loaded = self.workflows.load(info) if info is not None else None
-        if not isinstance(loaded, Workflow):
+        found = self.workflows.load(info) if info is not None else None
+        loaded = found.for_tenant(job.tenant) if isinstance(found, Workflow) else None
+        if loaded is None:
             return False
         if loaded.manifest.inputs.per == "file":
             primaries = view.infos([i.ref.key for i in job.inputs if i.role == "primary"])
@@ -288,6 +290,10 @@ class _Source:
         folders = dict.fromkeys(folder_of(info.key) for info in primaries)
         decisions = [key for folder in folders for key in sorted(view.decisions(folder))]
         return _digest(self._digest.hex(), *map(_facts, primaries), *map(_facts, view.infos(decisions)))
+
+
+def _planned_as(workflow: Workflow, key: str) -> tuple[str, str, str, str]:
+    return workflow.tenant, workflow.info.key, workflow.info.version, workflow.subject(key)
 
 
 def _facts(info: ObjectInfo) -> str:

@@ -3,15 +3,15 @@
 `BucketView` is what a scan sees of the bucket; `Packages` finds config packages; `Workflows` reads and parses each
 version of a manifest once, and caches the manifests above a drop while nobody changes them.
 
-Theory of operation. A file may concern the manifests of its own folder, of the folders above it, and the tenant's
-standing ones in configs/. Every scan lists the file's own folder. The others change rarely, and a tenant's top folder
-lists every drop it ever had, so their manifests are cached under the tenant's generation. A scan of a manifest that
-reaches beyond its own folder advances the generation before it lists that manifest's inputs; a scan of a file reads the
-generation after the file was put. So one of the two sees the other: either the file's scan finds a new generation and
-lists again, or the manifest's scan lists after the file was put. A cached manifest that concerns a file is read once
-more before it is used, since it may have changed or gone. Entries expire after a minute, since an event may be lost,
-and are never used to decide that no manifest selects a file. A workflow's memory is cached in the same way: whoever
-writes one advances the generation.
+Theory of operation. A file may concern the manifests of its own folder, of the folders above it, the tenant's standing
+ones in configs/, and the shared ones in configs/_shared/ that serve it; these have a generation of their own. Every
+scan lists the file's own folder. The others change rarely, and a tenant's top folder lists every drop it ever had, so
+their manifests are cached under the tenant's generation. A scan of a manifest that reaches beyond its own folder
+advances the generation before it lists that manifest's inputs; a scan of a file reads the generation after the file was
+put. So one of the two sees the other: either the file's scan finds a new generation and lists again, or the manifest's
+scan lists after the file was put. A cached manifest that concerns a file is read once more before it is used, since it
+may have changed or gone. Entries expire after a minute, since an event may be lost, and are never used to decide that
+no manifest selects a file. A workflow's memory is cached in the same way: whoever writes one advances the generation.
 """
 
 from bisect import bisect_left
@@ -32,7 +32,7 @@ from core.errors import (
     Problem,
     StoreUnavailable,
 )
-from core.keys import CONFIGS, is_decision, is_manifest, refusal
+from core.keys import CONFIGS, SHARED, is_decision, is_manifest, is_set_aside, refusal
 from core.manifests import MAX_MANIFEST_BYTES
 from core.packages import check_zip
 from core.ports import Clock, Level, ObjectInfo, ObjectStore
@@ -283,26 +283,32 @@ class Workflows:
         self,
         view: BucketView,
         places: Sequence[str],
+        tenant: str,
         concerned: Callable[[Workflow], bool],
         *,
-        generation: int | None,
+        generations: Generations | None,
         rejected: list[str],
     ) -> list[Workflow]:
-        """Workflows at these places (folders of the inbox, a tenant's configs) that `concerned` accepts.
+        """A tenant's workflows at these places (folders of the inbox, `standing_places`) that `concerned` accepts.
 
-        `generation`: the tenant's, read after the change that is scanned; None: do not use the cache.
+        `generations`: first read after the change that is scanned; None: do not use the cache.
         """
         found = []
         for at in places:
+            generation = None if generations is None else generations.of(at.split("/")[1])
             cached = None if generation is None else self._cached(at, generation)
-            workflows = self._concerned(cached or (), concerned, rejected)
+            workflows = self._concerned(cached or (), tenant, concerned, rejected)
             if cached is None or not all(_same(view.head(w.info.key), w.info) for w in workflows):
                 infos = manifests_at(view, at)
                 if generation is not None:
                     self._above.put(at, (generation, self._clock.now(), tuple(infos)))
-                workflows = self._concerned(infos, concerned, rejected)
+                workflows = self._concerned(infos, tenant, concerned, rejected)
             found += workflows
         return found
+
+    def of_tenant(self, manifests: Iterable[ObjectInfo], tenant: str, rejected: list[str]) -> list[Workflow]:
+        """The valid ones that serve a tenant; the keys of the invalid ones are added to `rejected`."""
+        return [own for w in self.valid(manifests, rejected) if (own := w.for_tenant(tenant)) is not None]
 
     def recall(self, view: BucketView, memory: str, generations: Generations) -> None:
         """Let a view know a memory of its tenant, as it was when it was last asked for in this generation."""
@@ -317,9 +323,9 @@ class Workflows:
             view.know(memory, cached[0] if cached else None)
 
     def _concerned(
-        self, infos: Iterable[ObjectInfo], concerned: Callable[[Workflow], bool], rejected: list[str]
+        self, infos: Iterable[ObjectInfo], tenant: str, concerned: Callable[[Workflow], bool], rejected: list[str]
     ) -> list[Workflow]:
-        return [w for w in self.valid(infos, rejected) if concerned(w)]
+        return [w for w in self.of_tenant(infos, tenant, rejected) if concerned(w)]
 
     def _cached(self, at: str, generation: int) -> tuple[ObjectInfo, ...] | None:
         then, when, infos = self._above.get(at) or (-1, 0.0, ())
@@ -339,10 +345,15 @@ def _parsed(body: bytes, info: ObjectInfo) -> Workflow | ManifestInvalid:
         return ManifestInvalid([Problem("$", problem, "a manifest as docs/reference/manifest.md describes it")])
 
 
+def standing_places(tenant: str) -> list[str]:
+    """Where the workflows are that serve all of a tenant's inbox: its own, and the shared ones."""
+    return [f"{CONFIGS}{tenant}/", SHARED]
+
+
 def manifests_at(view: BucketView, at: str) -> list[ObjectInfo]:
-    """The manifests directly in a folder of the inbox, or anywhere in a tenant's configs."""
+    """The manifests directly in a folder of the inbox, or anywhere in configs of a tenant or in the shared ones."""
     if at.startswith(CONFIGS):
-        return [o for o in view.below(at) if is_manifest(basename(o.key))]
+        return [o for o in view.below(at) if is_manifest(basename(o.key)) and not is_set_aside(o.key)]
     return view.infos(view.manifests(at))
 
 

@@ -106,13 +106,18 @@ def read_submission(parts: list[Part], megabytes: int = 1024) -> HttpDrop:
                 HTTPStatus.BAD_REQUEST,
                 f"form field {name[:50]!r} is not known; the fields are tenant, manifest, files, path and data_time",
             )
-    missing = [name for name, there in (("tenant", words), ("manifest", words)) if name not in there]
+    missing = [] if "tenant" in words else ["tenant"]
     missing += [] if files else ["files"]
     if missing:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
+    manifest = words.get("manifest", "")
     return HttpDrop(
-        words["tenant"], words["manifest"].encode(), files, words.get("path") or None, words.get("data_time") or None
+        words["tenant"],
+        manifest.encode() if manifest.strip() else b"",
+        files,
+        words.get("path") or None,
+        words.get("data_time") or None,
     )
 
 

@@ -121,7 +121,9 @@ class DropForm(BaseModel):
 
     tenant: Tenant
     manifest: str = Field(
-        description="the manifest, as text or as a file", json_schema_extra={"contentMediaType": "application/json"}
+        default="",
+        description="the manifest, as text or as a file; without one, the standing workflows that select the files",
+        json_schema_extra={"contentMediaType": "application/json"},
     )
     files: list[Annotated[bytes, Field(json_schema_extra={"format": "binary"})]] = Field(min_length=1)
     path: str | None = Field(

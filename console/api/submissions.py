@@ -21,6 +21,7 @@ from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery, ObjectInfo
 from handlers.intake import Intake
 from handlers.planning import report_dict
+from handlers.workflows import LiveView
 from infra.parsing import read_manifest
 from infra.wiring import Stack
 
@@ -34,7 +35,10 @@ _OWN_FOLDER = 12  # hex digits of a drop's fingerprint
 
 @dataclass(frozen=True, slots=True)
 class HttpDrop:
-    """A drop as it came: the manifest, and files by their names below it."""
+    """A drop as it came: the manifest, and files by their names below it.
+
+    An empty manifest: the standing workflows that select the files.
+    """
 
     tenant: str
     manifest: bytes
@@ -52,8 +56,8 @@ class HttpDrop:
 
     def folder(self, workflow: str) -> str:
         """Where it goes: to its path, or to a folder of its own that the same drop finds again and no other touches."""
-        if self.path is not None:
-            return inbox_folder(self.tenant, self.path)
+        if self.path is not None or not self.manifest:
+            return inbox_folder(self.tenant, self.path or "")
         return inbox_folder(self.tenant, f"{workflow}/{self.fingerprint()[:_OWN_FOLDER]}")
 
 
@@ -76,6 +80,8 @@ class Submissions:
 
     def drop(self, submission: HttpDrop, *, trace: str = "") -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
+        if not submission.manifest:
+            return self._drop_standing(submission, trace)
         manifest = read_manifest(submission.manifest)
         folder = submission.folder(manifest.name)
         manifest_key = f"{folder}manifest.json"
@@ -99,6 +105,31 @@ class Submissions:
             self._stack.store.put(key, keys[key], metadata=metadata if key in selected else None)
         self._stack.store.put(manifest_key, submission.manifest)
         return self.record(submission.tenant, [*keys, manifest_key], trace=trace, counted=False)
+
+    def _drop_standing(self, submission: HttpDrop, trace: str) -> Accepted:
+        """Put files into the inbox that standing workflows select, and record their jobs."""
+        folder = submission.folder("")
+        keys = {f"{folder}{name}": path for name, path in submission.files.items()}
+        for key in keys:
+            _own_key(key, submission.tenant)
+        self.standing(list(keys))
+        self._check_room(submission.tenant, list(keys))
+        metadata = {"data-time": _data_time(submission.data_time)} if submission.data_time else None
+        for key, path in keys.items():
+            self._stack.store.put(key, path, metadata=metadata)
+        return self.record(submission.tenant, list(keys), trace=trace, counted=False)
+
+    def standing(self, keys: list[str]) -> list[Workflow]:
+        """The workflows that select the first of these keys; 422 if none selects one of them."""
+        view = LiveView(self._stack.store)
+        found = [self._intake.selecting(view, key) for key in keys]
+        for key, workflows in zip(keys, found, strict=True):
+            if not workflows:
+                raise ProblemError(
+                    HTTPStatus.UNPROCESSABLE_ENTITY,
+                    f"no standing workflow selects {key[:200]}; put it into another folder, or send a manifest with it",
+                )
+        return found[0] if found else []
 
     def record(self, tenant: str, keys: list[str], *, trace: str = "", counted: bool = True) -> Accepted:
         """Record the jobs of objects in the inbox, traced as part of the request, if the backlog has room for them."""

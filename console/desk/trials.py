@@ -39,7 +39,9 @@ def desk_of(manifest_path: Path, files: list[Path], folder: str, bucket: Path) -
     """
     manifest = read_manifest(manifest_path)
     # The files are given explicitly, so what a standing manifest subscribes to does not matter.
-    desk = lay_out(manifest_path, manifest.model_copy(update={"subscribe": ()}), folder=folder, bucket=bucket)
+    desk = lay_out(
+        manifest_path, manifest.model_copy(update={"subscribe": (), "tenants": ()}), folder=folder, bucket=bucket
+    )
     keys = {folder + path.name: path for path in files}
     if len(keys) < len(files):
         raise UsageError("two files have the same name, so their results would collide; rename one")

@@ -22,8 +22,8 @@ from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
 from core.errors import AdeError, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
-from core.jobs import Job, State
-from core.keys import job_folder
+from core.jobs import Job, ObjectRef, State
+from core.keys import CONFIGS, job_folder
 from core.manifests import MAX_MANIFEST_BYTES
 from core.memories import MAX_MEMORY_BYTES
 from core.ports import JobQuery, ObjectInfo
@@ -369,10 +369,7 @@ def drop(call: Call) -> Response:
         if source is not None and source.manifest is not None:
             tenant, folder = source.tenant, place_of(source.subject).rstrip("/")
             try:
-                raw = call.context.stack.store.read(
-                    source.manifest.key, version=source.manifest.version, limit=MAX_MANIFEST_BYTES
-                )
-                text = raw.decode("utf-8", "replace")
+                text = _manifest_text(call, source.manifest)
             except AdeError as error:
                 problem = str(error)
         else:
@@ -380,10 +377,19 @@ def drop(call: Call) -> Response:
     return page(call, "drop.html", known=known, asked=asked, text=text, tenant=tenant, folder=folder, problem=problem)
 
 
+def _manifest_text(call: Call, manifest: ObjectRef) -> str:
+    """The manifest of an earlier drop; empty for a standing one, which is used anyway and may be the operator's."""
+    if manifest.key.startswith(CONFIGS):
+        return ""
+    raw = call.context.stack.store.read(manifest.key, version=manifest.version, limit=MAX_MANIFEST_BYTES)
+    return raw.decode("utf-8", "replace")
+
+
 def manifest_problems(text: bytes) -> list[dict[str, str]]:
     """What is wrong with a manifest, one entry a mistake; nothing: it can be used."""
     try:
-        read_manifest(text)
+        if text.strip():  # else standing workflows are meant
+            read_manifest(text)
     except ManifestInvalid as error:
         return [problem.as_dict() for problem in error.problems]
     return []

@@ -18,13 +18,13 @@ from typing import Any
 
 from console.api.context import ApiContext
 from console.api.problems import ProblemError
-from console.api.submissions import HttpDrop
+from console.api.submissions import HttpDrop, Submissions
 from console.desk.boxes import boxes
-from console.desk.files import DeskSource
+from console.desk.files import DeskSource, info_of
 from console.desk.trials import Trial, TriedTable, desk_of, trials_of
 from console.facade import DOCUMENT
 from core.budget import plain
-from core.drops import MAX_PACKAGE_FILES, make_workflow
+from core.drops import MAX_PACKAGE_FILES, make_workflow, plan
 from core.errors import SandboxUnavailable
 from core.jobs import Job, ObjectRef, State
 from core.keys import SHARED, decision_place
@@ -32,6 +32,7 @@ from core.manifests import Manifest
 from core.memories import own_key
 from core.ports import Fetched, ObjectInfo, ObjectStore
 from core.settings import Settings
+from handlers.workflows import LiveView, Packages
 from infra.parsing import read_manifest
 from runner.staging import StagedSource
 
@@ -80,6 +81,8 @@ def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path, who:
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"the files have {size} bytes and a preview takes {LARGEST}; drop them to see the result",
         )
+    if not submission.manifest:
+        return _rehearse_standing(context, submission, scratch, who)
     manifest = read_manifest(submission.manifest)
     folder = submission.folder(manifest.name)
     beside = scratch / "drop"
@@ -106,10 +109,26 @@ def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path, who:
         return _run(context, job, source, scratch)
 
 
+def _rehearse_standing(context: ApiContext, submission: HttpDrop, scratch: Path, who: str) -> Rehearsal:
+    """The job that a standing workflow would make of the first file."""
+    store, folder = context.stack.store, submission.folder("")
+    key, path = next((folder + name, path) for name, path in submission.files.items())
+    workflow = Submissions(context.stack).standing([key])[0]
+    view = LiveView(store)
+    workflow, package = Packages(store).find(view, workflow)
+    auxiliary = {info.key: info for info in view.infos(list(workflow.auxiliary_keys()))}
+    jobs = plan(workflow, [info_of(key, path)], package=package, auxiliary=auxiliary, now=context.stack.clock.now())
+    keys = (*workflow.manifest.mapping.memory, own_key(submission.tenant, workflow.manifest.name))
+    memories = tuple(info.ref for info in view.infos(keys))
+    job = replace(jobs[0], memories=memories, job_id=f"preview-{token_hex(8)}")
+    with _LINE.turn(who):
+        return _run(context, job, _Overlay(store, {key: path}), scratch)
+
+
 def _fetch_named(store: ObjectStore, manifest: Manifest, key: str, bucket: Path) -> None:
     """Copy what a manifest names by whole keys, lookups of its tenant and shared ones, as far as a preview takes it."""
     here = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
-    workflow = make_workflow(manifest.model_copy(update={"subscribe": ()}), here)
+    workflow = make_workflow(manifest.model_copy(update={"subscribe": (), "tenants": ()}), here)
     named = [key for key in workflow.auxiliary_keys() if not key.startswith(workflow.folder)]
     found = [info for key in named if (info := store.head(key)) is not None]
     if workflow.config_place.startswith(SHARED):

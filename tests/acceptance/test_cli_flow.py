@@ -183,3 +183,17 @@ def test_the_demo_runs_without_a_terminal_leaves_results_and_says_what_was_decid
     assert all((path.parent / name).exists() for path in results for name in ("normalized.xlsx", "artifact.json"))
     assert "“Member #” is member_id" in said
     assert said.count("Findings:") == 3
+
+
+def test_a_drop_without_a_manifest_goes_to_the_workflow_that_all_share(ade):
+    shared = ade.bucket / "configs" / "_shared" / "members"
+    shared.mkdir(parents=True)
+    (shared / "manifest.json").write_text(json.dumps({**MEMBERS, "tenants": ["*"], "subscribe": ["in/*.csv"]}))
+    ade.write("members.csv", CSV)
+    with ade.up():
+        done = ade("drop", "members.csv", "--tenant", "acme", "--path", "in", "--wait", "--json")
+    (job,) = done.json["jobs"]
+    assert (job["state"], job["subject"]) == ("SUCCEEDED", "in/members.csv")
+    refused = ade("drop", "members.csv", "--tenant", "acme", expect=2)
+    assert "no standing workflow selects inbox/acme/members.csv" in refused.err
+    assert not (ade.bucket / "inbox/acme/members.csv").exists()

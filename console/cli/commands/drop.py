@@ -1,4 +1,4 @@
-"""`ade drop`: put files and a manifest into the bucket, the manifest last."""
+"""`ade drop`: put files into the bucket, with a manifest, which goes last, or for the workflows that are there."""
 
 import argparse
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from console.cli.guard import Exit, exit_of
 from console.cli.output import Printer, Progress
 from console.desk.files import Desk, inbox_folder, lay_out, manifest_name, read_manifest
 from console.job_facts import job_shape, note, size
-from core.drops import is_placeholder
+from core.drops import Workflow, is_placeholder
 from core.errors import KeyRefused, ManifestInvalid, UsageError
 from core.jobs import Job, State
 from core.keys import INBOX, job_folder, place, rejected_key
@@ -19,20 +19,30 @@ from core.manifests import Manifest
 from core.ports import ObjectStore
 from handlers.intake import Intake
 from handlers.planning import report_dict
+from handlers.workflows import LiveView
 from infra.wiring import Stack
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="spreadsheets that the manifest selects")
-    parser.add_argument("--manifest", metavar="M", required=True, type=Path, help="config/ beside it is dropped too")
+    parser.add_argument(
+        "--manifest",
+        metavar="M",
+        type=Path,
+        help="config/ beside it is dropped too (default: the standing workflows that select the files)",
+    )
     parser.add_argument("--tenant", metavar="T", required=True, type=tenant_name)
-    parser.add_argument("--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name)")
+    parser.add_argument(
+        "--path", metavar="P", help="folder below inbox/T/ (default: the workflow's name; without a manifest, none)"
+    )
     parser.add_argument("--data-time", metavar="TIME", type=_time, help="the data's own time, ISO 8601")
     parser.add_argument("--wait", action="store_true", help="follow the jobs until they end and exit with their status")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="with --wait: wait no longer (exit 3)")
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
+    if args.manifest is None:
+        return _run_standing(args, out)
     parcel = Parcel(args)
     with wire.opened() as stack:
         keys = parcel.put(stack.store)
@@ -40,11 +50,43 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         if parcel.manifest_key in report.rejected:
             return _rejected(parcel, out)
         print_refusals(report, out)
-        jobs = _jobs(stack, report_dict(report), parcel.workflow)
-        if not args.wait:
-            _print(jobs, keys, out)
-            return Exit.OK
-        return _wait(stack, jobs, keys, args.timeout, out)
+        jobs = [job for job in _jobs(stack, report_dict(report)) if job.workflow == parcel.workflow]
+        return _shown(stack, jobs, keys, args, out)
+
+
+def _run_standing(args: argparse.Namespace, out: Printer) -> int:
+    """Drop files that standing workflows select; nothing is put where no workflow would read it."""
+    folder = inbox_folder(args.tenant, args.path or "")
+    files = {folder + path.name: path for path in args.files}
+    for path in files.values():
+        if not path.is_file():
+            raise UsageError(f"{path} is not a file")
+    with wire.opened() as stack:
+        intake, view = Intake.over(stack), LiveView(stack.store)
+        for key in files:
+            if not intake.selecting(view, key):
+                raise UsageError(_unselected(key, intake.standing(args.tenant)))
+        metadata = {"data-time": args.data_time} if args.data_time else None
+        for key, path in files.items():
+            stack.store.put(key, path, metadata=metadata)
+        report = intake.changed(files)
+        print_refusals(report, out)
+        return _shown(stack, _jobs(stack, report_dict(report)), list(files), args, out)
+
+
+def _unselected(key: str, standing: list[Workflow]) -> str:
+    tenant = place(key).tenant
+    known = "; ".join(f"{w.manifest.name}: {', '.join(w.patterns)}" for w in standing)
+    if not known:
+        return f"tenant {tenant} has no standing workflow; name a manifest with --manifest, or put one under configs/"
+    return f"no standing workflow selects {key}; they select ({known}); use --path, or --manifest"
+
+
+def _shown(stack: Stack, jobs: list[Job], keys: list[str], args: argparse.Namespace, out: Printer) -> int:
+    if not args.wait:
+        _print(jobs, keys, out)
+        return Exit.OK
+    return _wait(stack, jobs, keys, args.timeout, out)
 
 
 class Parcel:
@@ -108,10 +150,10 @@ def _rejected(parcel: Parcel, out: Printer) -> int:
     return Exit.USAGE
 
 
-def _jobs(stack: Stack, report: dict[str, list[str]], workflow: str) -> list[Job]:
+def _jobs(stack: Stack, report: dict[str, list[str]]) -> list[Job]:
     ids = dict.fromkeys(report["created"] + report["met"] + report["queued"])
     found = [job for job_id in ids if (job := stack.table.get(job_id)) is not None]
-    return [job for job in found if job.workflow == workflow and not (is_placeholder(job) and not job.inputs)]
+    return [job for job in found if not (is_placeholder(job) and not job.inputs)]
 
 
 def _print(jobs: list[Job], keys: list[str], out: Printer) -> None:

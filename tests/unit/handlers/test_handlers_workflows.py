@@ -22,13 +22,24 @@ def put(world, key, body=MANIFEST):
     return world.store.head(world.put(key, body))
 
 
+class Known:
+    """Generations that are all the same."""
+
+    def __init__(self, generation):
+        self._generation = generation
+
+    def of(self, _name):
+        return self._generation
+
+
 def above(world, flows, *places, generation=1, rejected=None, concerned=lambda _: True):
     """Keys of the manifests that are found, and whether a folder was listed for them."""
     listed, level = [], world.store.level
     world.store.level = lambda prefix: listed.append(prefix) or level(prefix)
     rejected = [] if rejected is None else rejected
     view = LiveView(world.store)
-    found = flows.above(view, places or (AT,), concerned, generation=generation, rejected=rejected)
+    generations = None if generation is None else Known(generation)
+    found = flows.above(view, places or (AT,), "acme", concerned, generations=generations, rejected=rejected)
     world.store.level = level
     return [w.info.key for w in found], bool(listed)
 
@@ -100,7 +111,7 @@ def test_a_remembered_manifest_that_concerns_a_file_is_asked_for_once_more(world
     else:
         newer = put(world, key, MANIFEST | {"name": "other"})
         view = LiveView(world.store)
-        (found,) = flows.above(view, (AT,), lambda _: True, generation=1, rejected=[])
+        (found,) = flows.above(view, (AT,), "acme", lambda _: True, generations=Known(1), rejected=[])
         assert (found.info, found.manifest.name) == (newer, "other")
 
 
