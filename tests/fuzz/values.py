@@ -37,7 +37,7 @@ from runner.engine.mapping.evidence import Sample
 from runner.engine.reading.number_formats import format_of, shower_of
 from runner.engine.values import numbers, words
 from runner.engine.values.convert import REMARKS, Converter, fold, text_of
-from runner.engine.values.decisions import Convention, settle, tally_of
+from runner.engine.values.decisions import Convention, decide_convention, tally_of
 from runner.engine.values.tallies import DateTally, NumberTally, TruthTally
 from runner.engine.values.words import BAD
 
@@ -156,12 +156,12 @@ class Column:
         self.field = Field(spec)
         self.texts = list(texts)
         self.tally = tally_of(self.field, texts)
-        self.convention = settle(self.field, self.tally)[0] if self.tally is not None else Convention()
+        self.convention = decide_convention(self.field, self.tally)[0] if self.tally is not None else Convention()
         self.converter = Converter(self.field, convention=self.convention)
         self.values = read(self.converter, self.texts)
 
-    def odd(self, text: str) -> tuple[str, ...]:
-        return self.converter.odd.get(text, ())
+    def remarks(self, text: str) -> tuple[str, ...]:
+        return self.converter.remarks.get(text, ())
 
     def under(self, convention: Convention, **changes: Any) -> tuple[Converter, list[Any]]:
         """What every text is under another convention."""
@@ -203,7 +203,7 @@ def _alone(column: Column) -> Iterator[str]:
             yield f"{text!r} is {value!r} in a chunk of texts and {other!r} beside numbers"
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             yield f"{text!r} is {value!r}"
-        if any(code not in REMARKS for code in column.odd(text)):
+        if any(code not in REMARKS for code in column.remarks(text)):
             yield f"{text!r} has unknown remarks"
 
 
@@ -219,13 +219,13 @@ def _numbers(column: Column) -> Iterator[str]:
             continue
         kind = _kind(point, comma)
         seen[kind] += 1
-        told = "decimal_mixed" in column.odd(text)
+        told = "decimal_mixed" in column.remarks(text)
         wanted = {"point": point, "comma": comma, "either": comma if sign == "," else point}.get(kind, point)
         if not same(value, wanted):
             yield f"{text!r}: announced {sign!r}, {point!r} with a point and {comma!r} with a comma, converted to {value!r}"
         if kind in ("point", "comma") and sign not in (None, {"point": ".", "comma": ","}[kind]) and not told:
             yield f"{text!r}: announced {sign!r}, read by another sign and not told"
-        if kind == "either" and sign is None and "decimal_assumed" not in column.odd(text):
+        if kind == "either" and sign is None and "decimal_assumed" not in column.remarks(text):
             yield f"{text!r}: nothing announced, and not told"
     if not any("e" in text.casefold() for text in column.texts):
         counted = {"point": tally.point, "comma": tally.comma, "either": tally.open}
@@ -235,7 +235,7 @@ def _numbers(column: Column) -> Iterator[str]:
         yield from _percents(column)
     for text in column.texts:
         for decimal in (".", ","):
-            fast = numbers.quick(text, decimal)
+            fast = numbers.quick_number(text, decimal)
             if fast is not None and not same(fast, numbers.parse_number(text, None, decimal)):
                 yield f"{text!r}: {fast!r} by the fast path"
 
@@ -272,10 +272,10 @@ def _dates(column: Column) -> Iterator[str]:
     months, month = column.under(column.convention._replace(day_first=False, dots_day_first=False))
     _, dotted = column.under(column.convention._replace(day_first=False, dots_day_first=True))
     seen: Counter[str] = Counter()
-    if any("zone_converted" in days.odd.get(text, ()) and ":" in text for text in column.texts) and not tally.zoned:
+    if any("zone_converted" in days.remarks.get(text, ()) and ":" in text for text in column.texts) and not tally.zoned:
         yield f"no zone sampled, some converted: {column.texts!r}"
     for n, text in enumerate(column.texts):
-        mixed = ["date_order_mixed" in one.odd.get(text, ()) for one in (days, months)]
+        mixed = ["date_order_mixed" in one.remarks.get(text, ()) for one in (days, months)]
         kind = (
             "none"
             if day[n] is BAD
@@ -290,7 +290,7 @@ def _dates(column: Column) -> Iterator[str]:
         seen[kind] += 1
         by_dots = kind == "open" and dotted[n] == day[n]
         order = column.convention.dots_day_first if by_dots else column.convention.day_first
-        if kind == "open" and order is None and "date_order_assumed" not in column.odd(text):
+        if kind == "open" and order is None and "date_order_assumed" not in column.remarks(text):
             yield f"{text!r}: no order announced, read {column.values[n]!r} and not told"
         if kind == "open" and order is not None and column.values[n] != (day if order else month)[n]:
             yield f"{text!r}: announced {'day' if order else 'month'} first, converted to {column.values[n]!r}"
@@ -416,7 +416,7 @@ def fuzz(texts: int, seed: int, engine: float = 0.01) -> Tried:
                 for kind in TYPES:
                     made = Column(random_field(rng, kind), column)
                     tried.counts["values"] += sum(v is not BAD and v is not None for v in made.values)
-                    tried.counts["told"] += len(made.converter.odd)
+                    tried.counts["told"] += len(made.converter.remarks)
                     tried.broken += [f"seed {seed}/{number}, {kind}: {one}" for one in differences(made)]
                 if rng.random() < engine:
                     tried.counts["engine jobs"] += 1

@@ -98,6 +98,7 @@ class TableContents:
         return self.columns[key] == 0 or all(a < b for a, b in pairwise(numbers))
 
     def repeats_values(self, key: str) -> bool:
+        """Whether most values of a column occur several times."""
         values = list(map(_plain, self.sample(key)))
         return len(set(values)) * _REPEATED <= len(values)
 
@@ -108,6 +109,7 @@ class TableContents:
             yield list(map(hash, zip(*(rows.columns[n] for n in at), strict=True)))
 
     def values(self, key: str) -> Iterator[list[Any]]:
+        """The values of a column, chunk by chunk."""
         at = self.columns[key]
         for _, rows in chunks([self.table.source]):
             yield rows.columns[at]
@@ -123,6 +125,7 @@ class TableContents:
         return any(map(self.has_dates_in, self.columns))
 
     def has_dates_in(self, key: str) -> bool:
+        """Whether a column begins with a date."""
         return key in self.columns and any(isinstance(value, date) for value in self.sample(key)[:1])
 
     def untidiness(self, dated: Collection[str]) -> int:
@@ -137,6 +140,7 @@ class TableContents:
         return [key for key in self.columns if _are_numbers(self.sample(key)[:_SAMPLE])]
 
     def numbers(self, key: str) -> Numbers:
+        """The numbers of a column, None for each cell that holds no number."""
         return [_number(value) for chunk in self.values(key) for value in chunk]
 
     @cached_property
@@ -170,15 +174,17 @@ class SeenRows:
         return wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys))
 
     def _known(self, keys: tuple[str, ...], tables: Sequence[TableContents]) -> set[int]:
-        known, done = self._sets.setdefault(keys, (set(), set()))
+        """The hashes of the rows of some tables in these columns; each table is hashed once."""
+        hashes, hashed = self._sets.setdefault(keys, (set(), set()))
         for table in tables:
-            if table.id not in done and self._spend(table.rows):
-                done.add(table.id)
+            if table.id not in hashed and self._spend(table.rows):
+                hashed.add(table.id)
                 for chunk in table.hashes(keys):
-                    known.update(chunk)
-        return known
+                    hashes.update(chunk)
+        return hashes
 
     def _spend(self, rows: int) -> bool:
+        """Count rows against what a job may compare; False once it is used up."""
         self._room -= rows
         return self._room >= 0
 
@@ -196,15 +202,15 @@ class GroupSums:
         if not table.is_comparable or not 0 < table.rows < self._rows <= MOST_ROWS or not table.numeric:
             return False
         totals = [*self._totals, float(self._rows)]
-        whole = {key for key in table.numeric if _is_total(table.totals[key], totals)}
+        full_sums = {key for key in table.numeric if _is_total(table.totals[key], totals)}
         is_named = table.rows <= _FEW_ROWS and table.fields < self._tables[0].fields
-        named = set(table.columns) if is_named else set()
-        keys = [key for key in self._shared if whole or key in named]
-        found = {key: table.numbers(key) for key in (table.numeric if keys else ())}
+        named_columns = set(table.columns) if is_named else set()
+        keys = [key for key in self._shared if full_sums or key in named_columns]
+        numbers_of = {key: table.numbers(key) for key in (table.numeric if keys else ())}
         for key in keys:
-            columns = {k: numbers for k, numbers in found.items() if k != key}
-            labels = list(_flat(table, key)) if key in named else []
-            if self._are_grouped_in(columns, whole, key, labels):
+            columns = {name: numbers for name, numbers in numbers_of.items() if name != key}
+            labels = list(_flat(table, key)) if key in named_columns else []
+            if self._are_grouped_in(columns, full_sums, key, labels):
                 return True
         return False
 
@@ -230,11 +236,13 @@ class GroupSums:
         return {key: [n for t in self._tables for n in t.numbers(key)] for key in keys}
 
     def _by(self, key: str) -> list["_Groups"]:
+        """The groups of these rows by a column that are worth comparing, made once."""
         if key not in self._made:
-            self._made[key] = [made for made in self._groups(key) if made.are_groups]
+            self._made[key] = [groups for groups in self._groups(key) if groups.are_groups]
         return self._made[key]
 
     def _groups(self, key: str) -> Iterator["_Groups"]:
+        """The rows grouped by month and year, by value and by table, as far as the column allows."""
         first = self._tables[0]
         dated = any(isinstance(value, date) for value in first.sample(key)[:_SAMPLE])
         values = [v for t in self._tables for chunk in t.values(key) for v in chunk]
@@ -273,6 +281,7 @@ def _compared(table: TableContents, others: Sequence[TableContents], key: str) -
 
 
 def _flat(table: TableContents, key: str) -> Iterator[Any]:
+    """The values of a column, one by one."""
     return chain.from_iterable(table.values(key))
 
 
@@ -286,10 +295,12 @@ def explains_columns(table: TableContents, names: set[str]) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    """A value for comparison: texts without case and outer blanks."""
     return value.strip().casefold() if value.__class__ is str else value
 
 
 def _number(value: Any) -> float | None:
+    """The number of a cell, or of a text that is one; None for others and for huge ones."""
     if isinstance(value, int | float):
         return float(value) if -_HUGE < value < _HUGE else None
     if isinstance(value, str) and len(value) < 40 and (pair := read(value)) is not None:
@@ -298,6 +309,7 @@ def _number(value: Any) -> float | None:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
+    """Whether most of these values are numbers."""
     return bool(values) and sum(_number(value) is not None for value in values) * 10 >= 8 * len(values)
 
 
@@ -344,20 +356,23 @@ class _Groups:
         return bool(labels) and any(self._are_named(labels, column, s) for column in columns for s in self._sums)
 
     def _are_named(self, labels: Sequence[Any], numbers: Numbers, sums: Mapping[Any, float]) -> bool:
-        named = [(label, n) for label, n in zip(labels, numbers, strict=True) if n is not None and label in sums]
-        several = sum(self._counts[label] >= _REPEATED for label, _ in named)
-        if several < _REPEATED or several * 2 < len(named) or len(named) + 1 < len(labels):
+        """Whether labelled numbers are the sums of the groups of those labels."""
+        labelled = [(label, n) for label, n in zip(labels, numbers, strict=True) if n is not None and label in sums]
+        several = sum(self._counts[label] >= _REPEATED for label, _ in labelled)
+        if several < _REPEATED or several * 2 < len(labelled) or len(labelled) + 1 < len(labels):
             return False
-        if len({label for label, _ in named}) < len(named) or len({n for _, n in named}) < _REPEATED:
+        if len({label for label, _ in labelled}) < len(labelled) or len({n for _, n in labelled}) < _REPEATED:
             return False
-        return all(_alike(number, sums[label]) for label, number in named)
+        return all(_alike(number, sums[label]) for label, number in labelled)
 
 
 def _month(value: Any) -> tuple[int, int] | None:
+    """The year and month of a date."""
     return (value.year, value.month) if isinstance(value, date) else None
 
 
 def _year(value: Any) -> int | None:
+    """The year of a date."""
     return value.year if isinstance(value, date) else None
 
 
@@ -373,5 +388,6 @@ def _are_sums(numbers: list[float], sums: list[float]) -> bool:
 
 
 def _is_among(number: float, sums: Sequence[float]) -> bool:
-    at = bisect_left(sums, number)
-    return any(_alike(number, other) for other in sums[max(0, at - 1) : at + 1])
+    """Whether a number is one of these sums, which are sorted, as far as rounding allows."""
+    position = bisect_left(sums, number)
+    return any(_alike(number, other) for other in sums[max(0, position - 1) : position + 1])

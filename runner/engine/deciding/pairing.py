@@ -93,6 +93,7 @@ class _Rows:
         return [(row, found[name]) for name, row in mine.items()] if len(found) == len(mine) else None
 
     def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
+        """The rows of a table by chunk: what each is called, and its numbers."""
         for _, rows in chunks([table.table.source]):
             called = [self._called(key, rows.columns[table.columns[key]]) for key in self._names]
             numbers = [rows.columns[table.columns[key]] for key in self._numbers]
@@ -100,19 +101,22 @@ class _Rows:
             yield list(zip(zip(*called, strict=True), values, strict=True))
 
     def _called(self, key: str, values: Sequence[Any]) -> list[Any]:
+        """What the values of a column call rows: texts folded, dates as dates."""
         if key in self._dated:
-            self._dates.told.clear()
+            self._dates.remarks.clear()
             return [self._day(value) for value in values]
         return [_folded(value) for value in values]
 
     def _day(self, value: Any) -> Any:
-        found = self._dates.moment(value) if isinstance(value, str) and value.strip() else value
-        if isinstance(found, datetime):
-            return found.date() if found.time() == time() else found
-        return found if isinstance(found, date) else _folded(value)
+        """A cell as a date, or as a date and time if it has one; folded if it is not a date."""
+        moment = self._dates.moment(value) if isinstance(value, str) and value.strip() else value
+        if isinstance(moment, datetime):
+            return moment.date() if moment.time() == time() else moment
+        return moment if isinstance(moment, date) else _folded(value)
 
 
 def _folded(value: Any) -> Any:
+    """A text without case and needless blanks, or the whole number that it is; other cells as they are."""
     if isinstance(value, str):
         text = " ".join(value.split()).casefold()
         return float(text) if text.isdecimal() and len(text) <= 15 else text or None
@@ -122,26 +126,28 @@ def _folded(value: Any) -> Any:
 def _likeness(
     pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], names: int
 ) -> TableLikeness | None:
-    found = {
+    """What differs between paired rows; None if columns differ in several ways."""
+    relations = {
         key: _compared([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
         for n, key in enumerate(numbers)
     }
-    differing = {key: one for key, one in found.items() if one.relation is not TableRelation.EQUAL}
-    agreeing = names + len(found) - len(differing)
+    differing = {key: compared for key, compared in relations.items() if compared.relation is not TableRelation.EQUAL}
+    agreeing = names + len(relations) - len(differing)
     if not differing:
         return TableLikeness(TableRelation.EQUAL, agreeing=agreeing)
     first, *others = differing.values()
-    same = all(o.relation is first.relation and o.is_coarser is first.is_coarser for o in others)
-    if not same or any(abs(o.factor - first.factor) > 0.001 * abs(first.factor) for o in others):
+    same = all(compared.relation is first.relation and compared.is_coarser is first.is_coarser for compared in others)
+    if not same or any(abs(compared.factor - first.factor) > 0.001 * abs(first.factor) for compared in others):
         return None
     return TableLikeness(first.relation, tuple(differing), first.factor, first.is_coarser, agreeing)
 
 
 def _readings(value: Any) -> Readings:
-    found = read(value) if isinstance(value, str) and len(value) < 40 else (value, value)
-    if found is None or not all(isinstance(n, int | float) and -_HUGE < n < _HUGE for n in found):
+    """The number of a cell by both decimal signs; twice None if it is not a number, or a huge one."""
+    readings = read(value) if isinstance(value, str) and len(value) < 40 else (value, value)
+    if readings is None or not all(isinstance(number, int | float) and -_HUGE < number < _HUGE for number in readings):
         return None, None
-    return float(found[0]), float(found[1])
+    return float(readings[0]), float(readings[1])
 
 
 def _compared(mine: Sequence[Readings], theirs: Sequence[Readings]) -> _Compared:
@@ -151,23 +157,43 @@ def _compared(mine: Sequence[Readings], theirs: Sequence[Readings]) -> _Compared
 
 
 def _related(mine: Sequence[float | None], theirs: Sequence[float | None]) -> _Compared:
-    if any((a is None) is not (b is None) for a, b in zip(mine, theirs, strict=True)):
+    """How numbers of one column are to those of the other, row by row."""
+    if any((ours is None) is not (their_number is None) for ours, their_number in zip(mine, theirs, strict=True)):
         return _Compared(TableRelation.OTHER)
-    pairs = [(a, b) for a, b in zip(mine, theirs, strict=True) if a is not None and b is not None]
-    if all(abs(a - b) <= _EXACT * max(1.0, abs(b)) for a, b in pairs):
+    pairs = [
+        (ours, their_number)
+        for ours, their_number in zip(mine, theirs, strict=True)
+        if ours is not None and their_number is not None
+    ]
+    if all(abs(ours - their_number) <= _EXACT * max(1.0, abs(their_number)) for ours, their_number in pairs):
         return _Compared(TableRelation.EQUAL)
-    here, there = (max(map(_decimals, column)) for column in zip(*pairs, strict=True))
-    unit = 10.0 ** -min(here, there)
+    our_decimals, their_decimals = (max(map(_decimals, column)) for column in zip(*pairs, strict=True))
+    unit = 10.0 ** -min(our_decimals, their_decimals)
     several = all(len(set(column)) >= _FEW for column in zip(*pairs, strict=True))
-    if here != there and several and all(abs(a - b) < unit for a, b in pairs):
-        return _Compared(TableRelation.ROUNDED, is_coarser=here < there)
-    a, b = max(pairs, key=lambda pair: abs(pair[1]))
-    factor = a / b if b else 0.0
-    if factor and several and all(abs(a - factor * b) <= 1.01 * 10.0**-here + _EXACT * abs(a) for a, b in pairs):
+    if (
+        our_decimals != their_decimals
+        and several
+        and all(abs(ours - their_number) < unit for ours, their_number in pairs)
+    ):
+        return _Compared(TableRelation.ROUNDED, is_coarser=our_decimals < their_decimals)
+    ours, their_number = max(pairs, key=lambda pair: abs(pair[1]))
+    factor = ours / their_number if their_number else 0.0
+    if (
+        factor
+        and several
+        and all(
+            abs(ours - factor * their_number) <= 1.01 * 10.0**-our_decimals + _EXACT * abs(ours)
+            for ours, their_number in pairs
+        )
+    ):
         return _Compared(TableRelation.MULTIPLIED, factor)
     return _Compared(TableRelation.OTHER)
 
 
 def _decimals(number: float) -> int:
+    """How many decimals a number has, up to a few."""
     shifted = (number * 10**n for n in range(_MOST_DECIMALS))
-    return next((n for n, one in enumerate(shifted) if abs(one - round(one)) < 1e-6), _MOST_DECIMALS)
+    return next(
+        (n for n, shifted_number in enumerate(shifted) if abs(shifted_number - round(shifted_number)) < 1e-6),
+        _MOST_DECIMALS,
+    )

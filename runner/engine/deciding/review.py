@@ -92,6 +92,7 @@ class Question(NamedTuple):
     field: str | None = None
 
     def as_dict(self) -> Json:
+        """The question as review.json has it."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -108,6 +109,7 @@ class Question(NamedTuple):
 
 
 def question_id(kind: str, *place: str) -> str:
+    """The id of a question of a kind about a place: the same in every attempt on the same input."""
     return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
 
 
@@ -224,6 +226,7 @@ class Answers:
                 self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
 
     def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
+        """The fields that answers give to a table's columns, by position; None for a column that is no field."""
         wanted: dict[int, str | None] = {}
         fields_decided: set[str] = set()
         likely = {choice.position for choice in table.choices if choice.field is not None}
@@ -318,26 +321,33 @@ class Answers:
     def _note(
         self, answer: Mapping[str, Any], table: MappedTable, position: int, decided: dict[str, str | None]
     ) -> None:
-        spelled = answer.get("header") if position in self._named(answer, table) else None
+        """Remember what an answer decided about a column, for a memory to keep."""
+        header = answer.get("header") if position in self._named(answer, table) else None
         kind = _KIND.get(decided.get("reading") or "", "field")
-        self._applied[table.source.id, position, kind] = (spelled, decided)
+        self._applied[table.source.id, position, kind] = (header, decided)
 
     def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
         """What was decided about columns with a header, for a memory to keep.
 
         A header is named if the person did, or if it is a label for all we know.
         """
-        found: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-        for (name, position, _), (spelled, decided) in self._applied.items():
-            header = spelled if spelled is not None or name not in tables else _label_of(tables[name], position)
-            if header is not None and header.strip() and len(found) < _REMEMBERED:
-                found[header, *decided.values()] = {"header": header, **decided}
-        return list(found.values())
+        answers_by_content: dict[tuple[str | None, ...], dict[str, str | None]] = {}
+        for (name, position, _), (header_in_answer, decided) in self._applied.items():
+            header = (
+                header_in_answer
+                if header_in_answer is not None or name not in tables
+                else _label_of(tables[name], position)
+            )
+            if header is not None and header.strip() and len(answers_by_content) < _REMEMBERED:
+                answers_by_content[header, *decided.values()] = {"header": header, **decided}
+        return list(answers_by_content.values())
 
     def is_decided(self, table: MappedTable, position: int) -> bool:
+        """Whether a person decided what a column is."""
         return (table.source.id, position) in self._decided
 
     def is_without(self, table: MappedTable, field: str) -> bool:
+        """Whether a person said that a table has no column for a required field."""
         return (table.source.id, field) in self._without
 
     def accepts(self, question: Question) -> bool:
@@ -385,6 +395,7 @@ def _header_answer(value: object) -> list[int] | str | None:
 
 
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]) -> MappingChoice:
+    """A column's choice with what a person decided: its field, or that its field is another column's."""
     if choice.position in wanted:
         return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in fields_decided:
@@ -394,6 +405,7 @@ def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_dec
 
 
 def _overridden(choice: ConventionChoice, reading: str, by: str) -> ConventionChoice:
+    """A choice between readings as a person or a memory decided it."""
     word = next(word for word, name in _WORD.items() if name == reading)
     return choice._replace(chosen=word, evidence={by: 1}, sure=True, message="", settle=None, code="")
 
@@ -427,16 +439,21 @@ class Asking:
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
+        """All that is unsure about these tables, each question once."""
         self._sheets = {(t.source.place.input, t.source.place.sheet) for t in tables}
-        found = [q for table in tables for q in self._headers(table)]
+        questions = [question for table in tables for question in self._headers(table)]
         for table in tables:
             missing = list(self._required(table))
-            near = {q.field for q in missing}
-            found += missing
-            found += self._columns(table, near)
-        found += self._readings(tables, readings)
-        unique = {q.id: q for q in found}
-        return [q for q in unique.values() if q.kind not in ("header", "drift") or not self._answers.accepts(q)]
+            near = {question.field for question in missing}
+            questions += missing
+            questions += self._columns(table, near)
+        questions += self._readings(tables, readings)
+        unique = {question.id: question for question in questions}
+        return [
+            question
+            for question in unique.values()
+            if question.kind not in ("header", "drift") or not self._answers.accepts(question)
+        ]
 
     def tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
         """Whether tables hold records that may hold something else."""
@@ -499,6 +516,7 @@ class Asking:
         return [] if self._answers.accept or self._answers.accepts(question) else [question]
 
     def _headers(self, table: MappedTable) -> Iterator[Question]:
+        """Whether the header rows of a table are right, if nobody said so before."""
         source = table.source
         if source.table.shape is not None:
             return  # confirmed before
@@ -533,16 +551,29 @@ class Asking:
         return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
     def _required(self, table: MappedTable) -> Iterator[Question]:
-        mapped = {c.field for c in table.choices if c.field is not None} | set(table.fields)
-        free = [c for c in table.choices if c.field is None and not self._answers.is_decided(table, c.position)]
+        """Which column is a required field that has none."""
+        mapped = {choice.field for choice in table.choices if choice.field is not None} | set(table.fields)
+        free = [
+            choice
+            for choice in table.choices
+            if choice.field is None and not self._answers.is_decided(table, choice.position)
+        ]
         for field in self._fields.values():
             if not field.required or field.name in mapped or field.name in self._valued:
                 continue
             if self._answers.is_without(table, field.name):
                 continue
-            found = {c.position: r for c in free for r in c.runners_up if r.field == field.name}
-            near = sorted(free, key=lambda c: -found[c.position].probability if c.position in found else 1.0)
-            columns = [self._column(table, c, found.get(c.position)) for c in near[:_CANDIDATES]]
+            runner_up = {
+                choice.position: candidate
+                for choice in free
+                for candidate in choice.runners_up
+                if candidate.field == field.name
+            }
+            near = sorted(
+                free,
+                key=lambda choice: -runner_up[choice.position].probability if choice.position in runner_up else 1.0,
+            )
+            columns = [self._column(table, choice, runner_up.get(choice.position)) for choice in near[:_CANDIDATES]]
             yield Question(
                 question_id("required", table.source.id, field.name),
                 "required",
@@ -554,6 +585,7 @@ class Asking:
             )
 
     def _column(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
+        """A column as a candidate for a required field."""
         header = self._header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
@@ -561,18 +593,30 @@ class Asking:
             return Candidate(letters, label, header=header)
         return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
 
-    def _columns(self, table: MappedTable, near: Collection[str | None]) -> Iterator[Question]:
-        sure = {c.field for c in table.choices if c.field is not None and c.probability >= self._high}
+    def _columns(self, table: MappedTable, asked_fields: Collection[str | None]) -> Iterator[Question]:
+        """Which field is a column whose mapping is unsure."""
+        sure = {
+            choice.field for choice in table.choices if choice.field is not None and choice.probability >= self._high
+        }
         for choice in table.choices:
-            if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, near):
+            if self._answers.is_decided(table, choice.position) or not self._is_unsure(choice, sure, asked_fields):
                 continue
             letters, header = table.letters(choice.position), self._header(table, choice.position)
-            near_ = [r for r in choice.runners_up if r.field != choice.field and r.field not in sure]
+            alternatives = [
+                alternative
+                for alternative in choice.runners_up
+                if alternative.field != choice.field and alternative.field not in sure
+            ]
             if choice.field is not None:
-                near_.insert(0, RunnerUp(choice.field, choice.probability, choice.contributors))
+                alternatives.insert(0, RunnerUp(choice.field, choice.probability, choice.contributors))
             options = [
-                Candidate(r.field, self._label(r.field), r.probability, listed(r.contributors, redact=self._redact))
-                for r in near_
+                Candidate(
+                    alternative.field,
+                    self._label(alternative.field),
+                    alternative.probability,
+                    listed(alternative.contributors, redact=self._redact),
+                )
+                for alternative in alternatives
             ]
             named = f"Column {letters}" + (f" (“{header}”)" if header is not None else "")
             yield Question(
@@ -587,6 +631,7 @@ class Asking:
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
+        """Whether a person should say what a column is. `near`: fields that are asked about by themselves."""
         if (
             self.mode == "always" and not self._order.corrections
         ):  # what is corrected was asked about with the first drop
@@ -594,19 +639,21 @@ class Asking:
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _CERTAIN else self._high)
             return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
-        open_ = [r for r in choice.runners_up if r.field not in sure and r.field not in near]
-        return any(r.probability >= self._low for r in open_)
+        others = [other for other in choice.runners_up if other.field not in sure and other.field not in near]
+        return any(other.probability >= self._low for other in others)
 
     def _readings(
         self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
     ) -> Iterator[Question]:
+        """How the values of columns are written, where two readings fit."""
         by_id = {t.source.id: t for t in tables}
         for reading in readings:
-            place = by_id.get(reading.place.table) if reading.place else None
-            if place is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
-                yield from self._reading(place, reading, ahead=ahead)
+            table = by_id.get(reading.place.table) if reading.place else None
+            if table is not None and not reading.sure and reading.kind in _READINGS and reading.column is not None:
+                yield from self._reading(table, reading, ahead=ahead)
 
     def _reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
+        """How the values of one column are written; nothing if a person could not decide it."""
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
         if position is None:
             return
@@ -615,7 +662,7 @@ class Asking:
             return
         letters, header = table.letters(position), self._header(table, position)
         options = dict.fromkeys([chosen, *_READINGS[reading.kind]])
-        seen = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
+        evidence = [{"rule": f"{name}: {count}", "weight": 0.0} for name, count in reading.evidence.items()]
         named = f"column {letters}" + (f" (“{header}”)" if header is not None else "")
         yield Question(
             question_id("reading", table.source.id, letters),
@@ -623,7 +670,10 @@ class Asking:
             f"If {named} is {reading.field}: how are its values written? Two readings fit."
             if ahead
             else f"How are the values of {named} written? Two readings fit.",
-            tuple(Candidate(o, _LABELS[o], None, seen if o == chosen else ()) for o in options),
+            tuple(
+                Candidate(reading_name, _LABELS[reading_name], None, evidence if reading_name == chosen else ())
+                for reading_name in options
+            ),
             chosen,
             column=letters,
             header=header,
@@ -632,10 +682,12 @@ class Asking:
         )
 
     def _place(self, table: MappedTable) -> dict[str, str]:
+        """Where a table is, as a question names it."""
         place = table.source.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table}
 
     def _label(self, name: str) -> str:
+        """A field's name and label."""
         field = self._fields.get(name)
         return name if field is None or not field.label else f"{name} ({field.label})"
 
@@ -655,6 +707,7 @@ class Asking:
         return EngineStop(EndCode.NEEDS_REVIEW, f"{many} for a person", remedy="answer them: see review.html")
 
     def _document(self, questions: Sequence[Question], left_out: int) -> Json:
+        """The content of review.json."""
         order = self._order
         return {
             "review_version": VERSION,
@@ -670,4 +723,5 @@ class Asking:
 
 
 def _short(text: str) -> str:
+    """A text cut to what a question may show."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -63,15 +63,15 @@ class TableDoubt(NamedTuple):
 def is_named(table: SourceTable, name: str) -> bool:
     """Whether an entry of `reading.tables` names a table: by its sheet, or by its sheet and a part of its range."""
     sheet, _, area = name.rpartition("!")
-    found = _RANGE.fullmatch(area) if sheet else None
-    if found is None:
+    area_parts = _RANGE.fullmatch(area) if sheet else None
+    if area_parts is None:
         sheet = name
     place, box = table.place, table.table.range
     if not any(label == sheet or fnmatchcase(label, sheet) for label in (place.sheet, f"{place.input}/{place.sheet}")):
         return False
-    if found is None:
+    if area_parts is None:
         return True
-    left, top, right, bottom = found.groups()
+    left, top, right, bottom = area_parts.groups()
     return (
         column_number(left) <= box.right
         and box.left <= column_number(right or left)
@@ -108,6 +108,8 @@ def select(
 
 
 class _Selection:
+    """Judges the tables of a job, one after the other, from the one with most fields down."""
+
     def __init__(
         self,
         tables: Sequence[MappedTable],
@@ -141,12 +143,14 @@ class _Selection:
         return frozenset(unique or (required & apart) or apart or required)
 
     def _distinguishes(self, field: Field) -> bool:
+        """Whether a field tells the records of the main table apart by itself."""
         name, main = field.name, self._main
         if field.type in _MEASURES or name not in main.columns or not main.distinguishes_rows(name):
             return False
         return name not in main.numeric or main.counts_up(name)
 
     def run(self) -> None:
+        """Judge every table, leave out what holds no records, and report it in the order of the tables."""
         used: list[TableContents] = []
         order = {t.id: n for n, t in enumerate(self._every)}
         for table in sorted(self._every, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
@@ -201,27 +205,30 @@ class _Selection:
         """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
         wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
         for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
-            dated = {k for k in table.columns if any(t.has_dates_in(k) for t in (table, other))} | self._dated
-            found = compare(table, other, dated=dated, keys=self._apart)
-            if found is not None and (judgement := self._differing(table, other, found)) is not None:
+            dated = {
+                column for column in table.columns if any(t.has_dates_in(column) for t in (table, other))
+            } | self._dated
+            likeness = compare(table, other, dated=dated, keys=self._apart)
+            if likeness is not None and (judgement := self._differing(table, other, likeness)) is not None:
                 return judgement
         return None
 
-    def _differing(self, table: TableContents, other: TableContents, found: TableLikeness) -> "_Judgement | None":
-        columns = " and ".join(k.removeprefix("~") for k in found.columns[:_NAMED])
-        if found.relation is TableRelation.MULTIPLIED:
-            why = f"its rows are those of {other.id}, with {columns} multiplied by {found.factor:.4g}"
+    def _differing(self, table: TableContents, other: TableContents, likeness: TableLikeness) -> "_Judgement | None":
+        """How a table is judged whose rows pair with another's, by what differs between them."""
+        columns = " and ".join(k.removeprefix("~") for k in likeness.columns[:_NAMED])
+        if likeness.relation is TableRelation.MULTIPLIED:
+            why = f"its rows are those of {other.id}, with {columns} multiplied by {likeness.factor:.4g}"
             return _Judgement("table_assumed", "warning", why)
-        if found.relation is TableRelation.OTHER:
+        if likeness.relation is TableRelation.OTHER:
             why = f"its rows are those of {other.id} but for {columns}, and no column tells which is which"
-            single = len(found.columns) == 1 and found.agreeing > 1 and table.rows == other.rows
+            single = len(likeness.columns) == 1 and likeness.agreeing > 1 and table.rows == other.rows
             few = len(self._alike) <= _SERIES
             return _Judgement("table_assumed", "warning", why, is_used=True) if single and few else None
         judgement = self._repeated(table, [other], table.rows)
         if judgement is None:
             return None
-        is_worse, how = found.is_coarser, f"with {columns} rounded"
-        if found.relation is TableRelation.EQUAL:
+        is_worse, how = likeness.is_coarser, f"with {columns} rounded"
+        if likeness.relation is TableRelation.EQUAL:
             is_worse, how = table.untidiness(self._dated) >= other.untidiness(self._dated), "spelled otherwise"
         if table.rows < other.rows or self._asked[other.id]:
             is_worse = True  # what only the other has would be lost
@@ -264,6 +271,7 @@ class _Selection:
         return self._summed[1]
 
     def _lacks_key(self, table: TableContents) -> bool:
+        """Whether a table has fields of the main one only, and none that tells rows apart."""
         return table.fields < self._main.fields and table.fields.isdisjoint(self._apart)
 
     def _doubtful(self, table: TableContents) -> "_Judgement | None":
@@ -315,10 +323,12 @@ class _Selection:
         return many or (place.input != main.input and table is best)
 
     def _is_example(self, table: TableContents) -> bool:
+        """Whether a short table is on a sheet that is named as an example, beside a main one that is not."""
         main = self._main
         return table.rows <= min(_SHORT, main.rows) and _is_named_example(table) and not _is_named_example(main)
 
     def _report(self, table: TableContents, judgement: "_Judgement") -> None:
+        """Report a judgement; one that is not sure is also a doubt that a person may be asked about."""
         code, severity, why, is_used, _ = judgement
         message, place = f"the table is {'used' if is_used else 'left out'}: {why}", table.table.source.place
         if code == "table_assumed":
@@ -353,11 +363,13 @@ class _Selection:
 
 
 def _half(key: str, other: TableContents) -> _Judgement:
+    """A table that has the same keys as another and other fields is used, with a warning."""
     why = f"it has each {key} of {other.id} and other fields; the parts of a record are not put together"
     return _Judgement("table_assumed", "warning", why, is_used=True)
 
 
 def _is_named_example(table: TableContents) -> bool:
+    """Whether the name of a table's sheet has a word for an example."""
     return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
 
 
@@ -374,15 +386,19 @@ def _are_in_series(table: TableContents, other: TableContents) -> bool:
 def _period(name: str) -> tuple[list[str], list[str]]:
     """The words of a name, and those of them that may name a time."""
     words = _WORDS.findall(folded(name))
-    time = [w for w in words if w in MONTHS or w in WEEKDAYS or w in _PERIODS or not w.isalpha()]
-    return [w for w in words if w not in time], time
+    time = [word for word in words if word in MONTHS or word in WEEKDAYS or word in _PERIODS or not word.isalpha()]
+    return [word for word in words if word not in time], time
 
 
 def _names_time(period: tuple[list[str], list[str]]) -> bool:
+    """Whether the words of a name that may mean a time do."""
     others, words = period
-    return not others or any(w in MONTHS or w in WEEKDAYS or w in _PERIODS or _YEAR.match(w) for w in words)
+    return not others or any(
+        word in MONTHS or word in WEEKDAYS or word in _PERIODS or _YEAR.match(word) for word in words
+    )
 
 
 def _named(tables: Collection[SourceTable]) -> str:
+    """The places of a few tables, for a message."""
     shown = [f"{t.place.sheet}!{t.table.range.a1}" for t in tables][:_NAMED]
     return ", ".join(shown) + (" and others" if len(tables) > _NAMED else "") if shown else "none"

@@ -23,6 +23,7 @@ from runner.engine.reading.spool import SpooledSheet
 from runner.engine.rejects.appearance import Appearance, SheetAppearance, sheet_appearance
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
+from runner.engine.values.checking import CellProblem
 from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
 
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
@@ -42,8 +43,6 @@ _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
 _TEXT: Final[Appearance] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
-RowError = tuple[int | None, str | None, str, str]  # column of the sheet, field, code, message
-
 
 class RowErrors:
     """What is wrong with the rows of a job, by table and row."""
@@ -53,9 +52,9 @@ class RowErrors:
         self._fields = {f.name: f for f in fields}
         self._wanted = wanted
         self._marked = 0
-        self._errors: dict[str, dict[int, list[RowError]]] = {}
+        self._errors: dict[str, dict[int, list[CellProblem]]] = {}
 
-    def add(self, table: SourceTable, errors: Mapping[int, list[RowError]]) -> None:
+    def add(self, table: SourceTable, errors: Mapping[int, list[CellProblem]]) -> None:
         """Note rows (by number) of a chunk; chunks of a table come from top to bottom."""
         table.rejected.add(sorted(errors))
         if self._wanted and self._marked < MARKED_ROWS:

@@ -57,10 +57,10 @@ def report_irregular(
     _report_cut_headers(table, findings)
     sample = _sampled(table, sheet)
     if len(sample) >= LEAST:
-        found = _Search(table, sample, names, is_text=is_text)
+        search = _Search(table, sample, names, is_text=is_text)
         for numbers, columns in _cut(table, sheet):
-            found.add(numbers, columns)
-        found.report(findings)
+            search.add(numbers, columns)
+        search.report(findings)
 
 
 def _is_nothing(value: object) -> bool:
@@ -79,6 +79,7 @@ def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], l
 
 
 def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
+    """The first rows of data, as tuples of their values."""
     rows: list[tuple[Any, ...]] = []
     for numbers, columns in _cut(table, sheet):
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
@@ -137,6 +138,7 @@ class _Search:
         return [row for row in sample if row[-1] is None and row[0] is not None] if self._past else whole
 
     def _classes_in(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
+        """The class of each column's values in some rows; of no class where they are too few."""
         if len(rows) < LEAST:
             return [class_of(())] * self._width
         of = self._kinds.of
@@ -169,12 +171,15 @@ class _Search:
             ]
             for first, rows in groups.items()
         }
-        own = classes.pop(sample[0][0])
-        other = {
-            first: sum({a, b} in _UNLIKE for a, b in zip(own[1:], held[1:], strict=True))
-            for first, held in classes.items()
+        first_classes = classes.pop(sample[0][0])
+        unlike_columns = {
+            first: sum(
+                {class_here, class_there} in _UNLIKE
+                for class_here, class_there in zip(first_classes[1:], other_classes[1:], strict=True)
+            )
+            for first, other_classes in classes.items()
         }
-        return frozenset(first for first, count in other.items() if count * 2 >= self._width - 1)
+        return frozenset(first for first, count in unlike_columns.items() if count * 2 >= self._width - 1)
 
     def _is_coded(self, values: Iterable[Any]) -> bool:
         """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
@@ -184,6 +189,7 @@ class _Search:
         return codes >= 2 and codes * 2 > len(held)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Search a chunk of rows."""
         if self._past:
             self._find_wide(numbers, columns)
         elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
@@ -204,15 +210,18 @@ class _Search:
                 self._find_dittos(at, numbers, columns[at])
 
     def _find_remarks(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows right above a repeated header that read as remarks."""
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
                 self._remarks.append(number)
 
     def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        """Times of day in a column of scores."""
         clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
         self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
 
     def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
+        """Ditto marks in a column."""
         if not QUOTES.isdisjoint(column):
             self._quoted.add(at)
         rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
@@ -224,10 +233,11 @@ class _Search:
             if last is None or numbers[at] in self._table.without:
                 continue
             kinds = [None if column[at] is None else self._kinds.of(column[at]) for column in columns[:-1]]
-            if any(contradicts(kind, held) for kind, held in zip(kinds, self._classes, strict=False)):
+            if any(contradicts(kind, column_class) for kind, column_class in zip(kinds, self._classes, strict=False)):
                 self._wide.append(numbers[at])
 
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
+        """Rows that lack their last cell, and whose values seem to have moved."""
         for at, last in enumerate(columns[-1]):
             if last is not None or numbers[at] in self._table.without:
                 continue
@@ -252,12 +262,14 @@ class _Search:
         while values and values[-1] is None:
             values.pop()
         kinds = [None if value is None or _is_nothing(value) else self._kinds.of(value) for value in values]
-        first = next((at for at, k in enumerate(kinds) if contradicts(k, self._classes[at])), None)
-        if first is None or len(values) < 2:
+        first_wrong = next(
+            (position for position, kind in enumerate(kinds) if contradicts(kind, self._classes[position])), None
+        )
+        if first_wrong is None or len(values) < 2:
             return False
         for shift in range(1, min(_SHIFTS, width - len(values)) + 1):
-            moved = zip(kinds[first:], self._classes[first + shift :], strict=False)
-            if not any(contradicts(kind, held) for kind, held in moved):
+            moved = zip(kinds[first_wrong:], self._classes[first_wrong + shift :], strict=False)
+            if not any(contradicts(kind, column_class) for kind, column_class in moved):
                 return True
         return False
 
@@ -269,13 +281,13 @@ class _Search:
             values = [column[at] for column in columns]
             if all(value is None for value in values):
                 continue
-            blank = [one for one in self._always if values[one] is None]
-            if len(blank) > 1 and all(values[one] is None for one in self._keys):
+            blank = [position for position in self._always if values[position] is None]
+            if len(blank) > 1 and all(values[position] is None for position in self._keys):
                 self._continued.append(numbers[at])
-            held = tuple(values)
+            line = tuple(values)
             is_below = columns[0][at - 1] is not None if at else True
-            if is_below and all(value is None or value.__class__ is str for value in held) and len(self._lines) < _MEMO:
-                self._lines.setdefault(held, []).append(numbers[at])
+            if is_below and all(value is None or value.__class__ is str for value in line) and len(self._lines) < _MEMO:
+                self._lines.setdefault(line, []).append(numbers[at])
 
     def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
         """Dates among codes."""
@@ -291,6 +303,7 @@ class _Search:
             self._dated.setdefault(at, []).extend(n for n in sorted(rows) if n not in self._table.without)
 
     def report(self, findings: Findings) -> None:
+        """Report what was found, kind by kind; columns with proven ditto marks are noted on the table."""
         names = self._subheads()
         self._report_rows(
             findings, "short_row", self._short,
@@ -367,14 +380,14 @@ class _Search:
     def _subheads(self) -> list[int]:
         """Rows that name other columns below each record, as the lines of an order have them."""
         below = sum(map(len, self._lines.values()))
-        found: list[int] = []
-        for held, rows in self._lines.items():
-            texts = [value for value in held if value is not None]
-            named = self._names.spelled(texts)
-            is_repeated = len(rows) > 1 and (named > 0 or len(rows) >= _MOSTLY * below)
-            if len(texts) > 1 and (is_repeated or named == len(texts)):
-                found += rows
-        return sorted(found)
+        subheads: list[int] = []
+        for line, rows in self._lines.items():
+            texts = [value for value in line if value is not None]
+            names = self._names.spelled(texts)
+            is_repeated = len(rows) > 1 and (names > 0 or len(rows) >= _MOSTLY * below)
+            if len(texts) > 1 and (is_repeated or names == len(texts)):
+                subheads += rows
+        return sorted(subheads)
 
     def _report_rows(
         self,

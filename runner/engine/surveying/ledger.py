@@ -181,6 +181,7 @@ class SheetBooks:
             )  # fmt: skip
 
     def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
+        """Report a run of rows that belong to no table: a warning if a row of it has several cells."""
         several = self._most(entry.first, entry.last) >= _SEVERAL
         verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
         findings.add(
@@ -213,8 +214,8 @@ class SheetBooks:
         for table in self.tables:
             assigned = assigned | table.rows
         for table in self.tables:
-            found = table.source.table
-            for kind, numbers in (("title", found.titles), ("note", found.notes)):
+            structure = table.source.table
+            for kind, numbers in (("title", structure.titles), ("note", structure.notes)):
                 rows = (RowSet.of(numbers) & self._read) - assigned
                 if rows:
                     table.around[kind] = rows
@@ -248,9 +249,9 @@ class SheetBooks:
                 over = [t for t in self.tables if t.top <= first and last <= t.bottom]
                 if over:
                     columns = strays.setdefault(tuple(t.ref for t in over), {})
-                    for one in self._strays(block.within(first, last), over):
-                        before = columns.get(one.left)
-                        columns[one.left] = one if before is None else _both(before, one)
+                    for stray in self._strays(block.within(first, last), over):
+                        before = columns.get(stray.left)
+                        columns[stray.left] = stray if before is None else _both(before, stray)
         spaces = RowSet.of(blank) & self._outside  # rows with only spaces count as blank
         self._read, self._outside = self._read - spaces, self._outside - spaces
         for table in self.tables:
@@ -258,9 +259,10 @@ class SheetBooks:
                 rows = RowSet.of(hidden[table.ref])
                 table.kinds["hidden"] = table.kinds["hidden"] | rows
                 self._outside = self._outside - rows
-        return [one for columns in strays.values() for one in _areas(columns)]
+        return [stray for columns in strays.values() for stray in _areas(columns)]
 
     def _is_wanted(self, extent: Extent) -> bool:
+        """Whether a block may hold rows of no table, or cells beside one."""
         if self._apart.meets(extent.first, extent.last):
             return True
         covered = 0
@@ -294,16 +296,17 @@ class SheetBooks:
         yield from zip(cuts, [*(row - 1 for row in cuts[1:]), last], strict=True)
 
     def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[Beside]:
+        """Cells of a stretch of rows that are outside the columns of the tables over it."""
         covered = 0
         for table in over:
             covered |= table.columns
         for column, values in enumerate(rows.columns, 1):
             if covered >> column & 1 or not (any(values) or values.count(None) != len(values)):
                 continue
-            found = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
-            found = [row for row in found if row not in self._outside]
-            if found:
-                yield Beside(found[0], column, found[-1], column, len(found))
+            rows_with_value = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
+            rows_with_value = [row for row in rows_with_value if row not in self._outside]
+            if rows_with_value:
+                yield Beside(rows_with_value[0], column, rows_with_value[-1], column, len(rows_with_value))
 
 
 def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
@@ -321,29 +324,36 @@ def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
 
 
 def _code(kind: str) -> str:
+    """The code of the finding about rows of a kind that were left out."""
     return "rows_outside" if kind == "title" else f"rows_{kind}"
 
 
 def _holds(value: object) -> bool:
+    """Whether a cell has a value that is not only spaces."""
     return value is not None and not (value.__class__ is str and not value.strip())
 
 
 def _both(above: Beside, below: Beside) -> Beside:
+    """Two stray areas of one column as one."""
     return above._replace(bottom=below.bottom, cells=above.cells + below.cells)
 
 
 def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
     """Join neighbouring columns into areas."""
     area: Beside | None = None
-    for _, one in sorted(columns.items()):
-        if area is not None and area.right + 1 == one.left:
+    for _, column in sorted(columns.items()):
+        if area is not None and area.right + 1 == column.left:
             area = Beside(
-                min(area.top, one.top), area.left, max(area.bottom, one.bottom), one.right, area.cells + one.cells
-            )  # fmt: skip
+                top=min(area.top, column.top),
+                left=area.left,
+                bottom=max(area.bottom, column.bottom),
+                right=column.right,
+                cells=area.cells + column.cells,
+            )
             continue
         if area is not None:
             yield area
-        area = one
+        area = column
     if area is not None:
         yield area
 

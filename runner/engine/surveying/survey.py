@@ -66,8 +66,8 @@ class DeclaredNames:
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
         texts = [v for v in values if isinstance(v, str)]
-        found = {n for n in map(normalized, texts) if n in self._names}
-        if not found or len(found) < self._enough or len(found) * 3 < len(texts):
+        declared = {name for name in map(normalized, texts) if name in self._names}
+        if not declared or len(declared) < self._enough or len(declared) * 3 < len(texts):
             return NOTHING
         self._last = number
         return SPELLED
@@ -89,11 +89,11 @@ def _spellings(names: set[str]) -> set[str]:
     """Names as they are and in other cases, with blanks and with underscores; there may be thousands."""
     names = names | {name.replace("_", " ") for name in names if "_" in name}
     names |= {name.replace(" ", "_") for name in names if " " in name}
-    found = names.union(map(str.capitalize, names))
+    spellings = names.union(map(str.capitalize, names))
     whole = _APART.join(names)
-    for spelled in (whole.lower(), whole.upper(), whole.title()):
-        found.update(spelled.split(_APART))
-    return found
+    for in_case in (whole.lower(), whole.upper(), whole.title()):
+        spellings.update(in_case.split(_APART))
+    return spellings
 
 
 class SurveyedInput:
@@ -320,12 +320,14 @@ def _wide_rows(table: SourceTable, sheet: SpooledSheet, beyond: Sequence[int]) -
     bits = sum(1 << column for column in beyond)
     if not bits:
         return []
-    found: list[int] = []
+    rows: list[int] = []
     for block in sheet.some_blocks(lambda e: e.columns & bits and e.first <= table.bottom and table.top <= e.last):
         cut = block.within(table.top, table.bottom)
         cells = [cut.columns[column - 1] for column in beyond if column <= len(cut.columns)]
-        found += [n for n, some in zip(cut.numbers, zip(*cells, strict=True), strict=True) if any(some)]
-    return [n for n in found if n not in table.without]
+        rows += [
+            row for row, beyond_cells in zip(cut.numbers, zip(*cells, strict=True), strict=True) if any(beyond_cells)
+        ]
+    return [row for row in rows if row not in table.without]
 
 
 def _report_hidden(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
@@ -345,21 +347,21 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
     if not table.has_data or len(table.columns) < 2 or not isinstance(table.sheet, SpooledSheet):
         return
     first, last = table.top, min(table.bottom, table.top + _TURNED)
-    seen: list[object] = [*table.columns[0].parts]
+    first_cells: list[object] = [*table.columns[0].parts]
     for block in table.sheet.some_blocks(lambda e: e.first <= last and first <= e.last):
         cut = block.within(first, last)
-        at = table.columns[0].index
-        seen += cut.columns[at - 1] if at <= len(cut.columns) else []
-    seen = list(dict.fromkeys(v for v in seen if v is not None))  # a list of blocks repeats the names
-    listed = names.spelled(seen)
-    beside = names.spelled([part for c in table.columns[1:] for part in c.parts])
-    if listed >= 2 and listed > 2 * beside and listed * 2 >= len(seen):
+        column = table.columns[0].index
+        first_cells += cut.columns[column - 1] if column <= len(cut.columns) else []
+    first_cells = list(dict.fromkeys(v for v in first_cells if v is not None))  # a list of blocks repeats the names
+    field_names = names.spelled(first_cells)
+    header_names = names.spelled([part for c in table.columns[1:] for part in c.parts])
+    if field_names >= 2 and field_names > 2 * header_names and field_names * 2 >= len(first_cells):
         table.is_turned = True
         findings.add(
             "header_assumed",
             "warning",
-            f"the first column has the names of {listed} fields, the other headers of {beside}: the table may be "
-            "turned, with a record in each column; to settle it: swap its rows and columns",
+            f"the first column has the names of {field_names} fields, the other headers of {header_names}: the table "
+            "may be turned, with a record in each column; to settle it: swap its rows and columns",
             place=table.place,
             row=(*table.table.header_rows, table.top)[0],
             rule="reading",
@@ -367,6 +369,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
 
 
 def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leaving:
+    """What the manifest asks for rows and columns of a sheet that are not plain data."""
     none: frozenset[int] = frozenset()
     layout = sheet.layout()
     return Leaving(
@@ -379,6 +382,7 @@ def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leav
 
 
 def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+    """The tables of a sheet as source tables, with the headers that differ from a repeated one."""
     merged = sheet.layout().merged
     headers: set[tuple[str, ...]] = set()
     for table in found:

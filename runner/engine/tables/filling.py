@@ -40,6 +40,7 @@ class CaptionColumn:
         return out
 
     def _current(self) -> str | None:
+        """The value of the rows from here on, with the captions that came since the last one."""
         if self._fresh:
             self._levels = _replaced(self._levels, self._fresh)
             self._fresh = []
@@ -48,9 +49,10 @@ class CaptionColumn:
 
 
 def _replaced(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
-    if len({c.column for c in (*levels, *fresh)}) > 1:
+    """The levels of captions once fresh ones are in force."""
+    if len({level.column for level in (*levels, *fresh)}) > 1:
         for caption in fresh:
-            levels = [*(c for c in levels if c.column < caption.column), caption]
+            levels = [*(level for level in levels if level.column < caption.column), caption]
         return levels
     return [*levels[: max(0, len(levels) - len(fresh))], *fresh]
 
@@ -72,23 +74,23 @@ class ColumnMerges:
 
     def covered(self, numbers: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
         """Index of each blank cell of this chunk under a merged cell -> that cell's value."""
-        found: dict[int, Any] = {}
+        values_above: dict[int, Any] = {}
         for first, last in self._spans[bisect_left(self._ends, numbers[0]) :]:
             if first > numbers[-1]:
                 break
-            at = bisect_left(numbers, first)
+            position = bisect_left(numbers, first)
             if first >= numbers[0]:
-                self._held = (first, values[at] if numbers[at] == first else None)
+                self._held = (first, values[position] if numbers[position] == first else None)
             if self._held[0] != first or self._held[1] in (None, NO_CACHED_VALUE):
                 continue
             for below in range(bisect_right(numbers, first), bisect_right(numbers, last)):
                 if values[below] is None:
-                    found[below] = self._held[1]
-        return found
+                    values_above[below] = self._held[1]
+        return values_above
 
 
 def of_column(areas: Iterable[Area], column: int) -> ColumnMerges | None:
-    """The merged cells that cover several rows of a column; None if there are none."""
+    """The merged cells of several rows that cover a column; None if there are none."""
     spans = [(top, bottom) for top, left, bottom, right in areas if left <= column <= right]
     return ColumnMerges(spans) if spans else None
 
@@ -99,10 +101,11 @@ def within(areas: Iterable[Area], top: int, bottom: int) -> list[Area]:
 
 
 def filled(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
-    out = list(values)
-    for at, value in covered.items():
-        out[at] = value
-    return out
+    """The values of a chunk with those of merged cells in the blanks that they cover."""
+    repeated = list(values)
+    for index, value in covered.items():
+        repeated[index] = value
+    return repeated
 
 
 # What people write instead of the value above: ditto marks and words.

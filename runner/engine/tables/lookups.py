@@ -60,6 +60,7 @@ class Lookups:
 
 
 def _read(file: InputFile, findings: Findings | None) -> Lookup:
+    """The first table of an auxiliary input, by column; raises EngineStop if there is none."""
     try:
         with open_book(file.path, name=file.hint) as book:
             if findings is not None:

@@ -98,9 +98,9 @@ class SourceTable:
         if not isinstance(sheet, SpooledSheet):
             return True  # too long to scan again
         bit = 1 << column
-        wanted = sheet.some_blocks(lambda e: e.columns & bit and e.first <= self.bottom and self.top <= e.last)
+        blocks = sheet.some_blocks(lambda e: e.columns & bit and e.first <= self.bottom and self.top <= e.last)
         return any(
-            value is not None for block in wanted for value in block.within(self.top, self.bottom).columns[column - 1]
+            value is not None for block in blocks for value in block.within(self.top, self.bottom).columns[column - 1]
         )
 
     def samples(self, count: int = SAMPLED) -> list[list[Any]]:
@@ -132,14 +132,18 @@ class SourceTable:
             if isinstance(sheet, SpooledSheet) and sheet.complete
             else islice(blocks_of(sheet), 1)  # too long to read again
         )
-        found: list[tuple[int, int, str]] = []
+        texts: list[tuple[int, int, str]] = []
         for block in blocks:
             for cut in (block.within(first, last) for first, last in near):
-                for at, row in enumerate(cut.numbers):
-                    cells = [(n, column[at]) for n, column in enumerate(cut.columns, 1) if column[at] is not None]
+                for index, row in enumerate(cut.numbers):
+                    cells = [
+                        (number, column[index])
+                        for number, column in enumerate(cut.columns, 1)
+                        if column[index] is not None
+                    ]
                     if len(cells) <= _FEW_CELLS:
-                        found += [(row, n, value) for n, value in cells if isinstance(value, str)]
-        return found
+                        texts += [(row, number, value) for number, value in cells if isinstance(value, str)]
+        return texts
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None if it has none."""
@@ -154,29 +158,29 @@ class SourceTable:
         blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
         if not any(blank) and self.without.isdisjoint(numbers):
             return Rows(numbers, columns)
-        held = [n for n in range(len(numbers)) if not (blank and blank[n])]
-        wanted = [n for n in held if numbers[n] not in self.without]
-        hidden = [numbers[n] for n in held if self._is_hidden(numbers[n])] if self._hidden else []
-        captions = [_caption(numbers[n], n, columns) for n in held if numbers[n] in self._groups]
-        if not wanted and not hidden and not captions:
+        filled_rows = [at for at in range(len(numbers)) if not (blank and blank[at])]
+        data_rows = [at for at in filled_rows if numbers[at] not in self.without]
+        hidden = [numbers[at] for at in filled_rows if self._is_hidden(numbers[at])] if self._hidden else []
+        captions = [_caption(numbers[at], at, columns) for at in filled_rows if numbers[at] in self._groups]
+        if not data_rows and not hidden and not captions:
             return None
-        return Rows(
-            [numbers[n] for n in wanted], [[column[n] for n in wanted] for column in columns], hidden, captions
-        )  # fmt: skip
+        numbers, columns = [numbers[at] for at in data_rows], [[column[at] for at in data_rows] for column in columns]
+        return Rows(numbers, columns, hidden, captions)
 
     def _is_hidden(self, row: int) -> bool:
+        """Whether a row is left out only because it is hidden."""
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
     def added_columns(self, rows: Rows, captions: CaptionColumn) -> list[list[Any]]:
         """The values of the added columns."""
         count = len(rows.numbers)
-        made: dict[str, list[Any]] = {}
+        values_of: dict[str, list[Any]] = {}
         if GROUP in self.added:
-            made[GROUP] = captions.fill(rows.numbers, rows.captions)
+            values_of[GROUP] = captions.fill(rows.numbers, rows.captions)
         if PROVENANCE[0] in self.added:
             origin = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
-            made |= dict(zip(PROVENANCE, origin, strict=True))
-        return [made[name] for name in self.added]
+            values_of |= dict(zip(PROVENANCE, origin, strict=True))
+        return [values_of[name] for name in self.added]
 
 
 def _has_gaps(column: list[Any]) -> bool:
@@ -207,8 +211,11 @@ def _span(table: Table, written_anyway: frozenset[int]) -> tuple[int, int]:
     return (min(ends), max(ends)) if ends else (0, -1)
 
 
-def _caption(row: int, at: int, columns: Sequence[Sequence[Any]]) -> Caption:
-    column, value = next((n, c[at]) for n, c in enumerate(columns) if c[at] is not None)
+def _caption(row: int, index: int, columns: Sequence[Sequence[Any]]) -> Caption:
+    """The caption in a row: the first cell that has a value."""
+    column, value = next(
+        (position, values[index]) for position, values in enumerate(columns) if values[index] is not None
+    )
     return Caption(row, column, value if isinstance(value, str) else str(value))
 
 

@@ -20,7 +20,15 @@ from runner.engine.reading.spool import SpooledSheet
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values import decisions
-from runner.engine.values.decisions import Around, Convention, ConventionChoice, Tally, add_values, fresh_tally, settle
+from runner.engine.values.decisions import (
+    ColumnSurroundings,
+    Convention,
+    ConventionChoice,
+    Tally,
+    add_values,
+    decide_convention,
+    fresh_tally,
+)
 from runner.engine.values.tallies import DateTally, NumberTally, Signature
 
 _PERCENT = re.compile(r"%|\bpercent|\bpct\b|\bprozent", re.IGNORECASE)
@@ -64,34 +72,37 @@ def decide(
                 units=_named(shown),
                 births=field.type in ("date", "datetime") and _is_of_births(header, field),
             )
-            convention, choices = override(table, index, *settle(field, tallies[index], around))
+            convention, choices = override(table, index, *decide_convention(field, tallies[index], around))
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
 
 
 def _is_of_births(header: str, field: Field) -> bool:
+    """Whether a column's header or one of its field's names speaks of births."""
     return any(not _BIRTHS.isdisjoint(words(name)) for name in (header, *(name for name, _ in field.names)))
 
 
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     """Tally every value of the columns whose fields have conventions."""
     tallies: Tallies = {}
-    by: dict[int, Field] = {}
+    field_at: dict[int, Field] = {}
     for name, index in table.fields.items():
         tally = fresh_tally(fields[name])
         if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
             tallies[index] = tally
-            by[index] = fields[name]
+            field_at[index] = fields[name]
     source = table.source
     if tallies:
         thinned = _add_all(source, tallies, thin=True)
-        again = {
-            n: fresh for n, seen in thinned.items() if tallies[n].signature() != seen and (fresh := fresh_tally(by[n]))
+        whole = {
+            index: fresh
+            for index, signature in thinned.items()
+            if tallies[index].signature() != signature and (fresh := fresh_tally(field_at[index]))
         }
-        if again:  # a column that seemed uniform is not
-            _add_all(source, again, thin=False)
-            tallies |= again
+        if whole:  # a column that seemed uniform is not
+            _add_all(source, whole, thin=False)
+            tallies |= whole
     return tallies
 
 
@@ -101,10 +112,10 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
     With `thin`, a column that proves uniform in its first blocks is only sampled from there on. Returns the signature
     of each such column at that point: if the samples change it, the whole column must be tallied.
     """
-    at = {index: source.columns[index].index - 1 for index in tallies}
+    sheet_columns = {index: source.columns[index].index - 1 for index in tallies}
     thinned: dict[int, Signature] = {}
     start = None
-    for number, block in enumerate(_blocks(source, set(at.values()))):
+    for number, block in enumerate(_blocks(source, set(sheet_columns.values()))):
         first, last = bisect_left(block.numbers, source.top), bisect_right(block.numbers, source.bottom)
         if first >= last:
             if block.numbers[0] > source.bottom:
@@ -113,37 +124,37 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
         start = number if start is None else start
         stride = _STRIDES[number % len(_STRIDES)]  # varying strides catch periodic values
         for index, tally in tallies.items():
-            if at[index] >= len(block.columns):
+            if sheet_columns[index] >= len(block.columns):
                 continue
-            column = block.columns[at[index]]
+            column = block.columns[sheet_columns[index]]
             if index in thinned:
                 add_values(tally, column[first + number % stride : last : stride])
                 continue
             add_values(tally, column if last - first == len(column) else column[first:last])
-            if thin and number - start < _TRIALS and tally.settle().is_uniform():
+            if thin and number - start < _TRIALS and tally.count_pending().is_uniform():
                 thinned[index] = tally.signature()
     for tally in tallies.values():
-        tally.settle()
+        tally.count_pending()
     return thinned
 
 
 def _units(source: SourceTable, index: int) -> Counter[str]:
     """How many numbers of a column have a format that shows a unit, by unit; beside percents also those without one."""
     column = source.columns[index].index
-    marked = source.sheet.layout().units.get(column)
+    runs_by_unit = source.sheet.layout().units.get(column)
     units: Counter[str] = Counter()
-    if not marked:
+    if not runs_by_unit:
         return units
-    left = {unit: deque(zip(runs[::2], runs[1::2], strict=True)) for unit, runs in marked.items()}
-    others = 0
+    pending = {unit: deque(zip(runs[::2], runs[1::2], strict=True)) for unit, runs in runs_by_unit.items()}
+    numbers = 0
     for block in _blocks(source, {column - 1}):
         if block.numbers[0] > source.bottom:
             break
         cut = block.within(source.top, source.bottom)
         if not cut.numbers or column > len(cut.columns):
             continue
-        others += _numbers(cut.columns[column - 1]) if "%" in left else 0
-        for unit, runs in left.items():
+        numbers += _numbers(cut.columns[column - 1]) if "%" in pending else 0
+        for unit, runs in pending.items():
             while runs and runs[0][0] <= cut.numbers[-1]:
                 first, last = runs[0]
                 (values,) = Block(cut.numbers, [cut.columns[column - 1]]).within(first, last).columns
@@ -152,17 +163,17 @@ def _units(source: SourceTable, index: int) -> Counter[str]:
                     break
                 runs.popleft()
     if units["%"]:
-        units[""] = max(0, others - units.total())
+        units[""] = max(0, numbers - units.total())
     return +units
 
 
 def _named(units: Counter[str]) -> Counter[str]:
     """Units without the commas for numbers that are shown divided by a thousand."""
-    named: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for unit, count in units.items():
         if (name := unit.lstrip(",")) or not unit:
-            named[name] += count
-    return named
+            counts[name] += count
+    return counts
 
 
 def _numbers(values: Sequence[object]) -> int:
@@ -170,16 +181,17 @@ def _numbers(values: Sequence[object]) -> int:
     return sum(map(_NUMBERS.__contains__, map(type, filter(None, values))))
 
 
-def _blocks(source: SourceTable, wanted: Collection[int]) -> Iterator[Block]:
+def _blocks(source: SourceTable, columns: Collection[int]) -> Iterator[Block]:
+    """The blocks of a sheet with at least the wanted columns (0-based), only those if it is spooled."""
     sheet = source.sheet
     if isinstance(sheet, SpooledSheet) and sheet.complete:
-        return sheet.columns(wanted)
+        return sheet.columns(columns)
     return blocks_of(sheet)
 
 
-def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
+def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurroundings]:
     """The evidence of each column by itself: from all values of tallied columns, from the sample of the others."""
-    shown: dict[int, Around] = {}
+    witnesses: dict[int, ColumnSurroundings] = {}
     for index, sample in enumerate(table.samples):
         tally = tallies.get(index)
         numbers = tally if isinstance(tally, NumberTally) else None
@@ -188,25 +200,25 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, Around]:
             numbers, dates = NumberTally(), DateTally()
             add_values(numbers, sample)
             add_values(dates, sample)
-            numbers.settle()
-            dates.settle()
+            numbers.count_pending()
+            dates.count_pending()
             if numbers.numbers < _WITNESS * numbers.texts:
                 numbers = None
-        decimal = decisions.decimal_shown(numbers) if numbers else None
-        order = decisions.order_shown(dates) if dates else None
-        shown[index] = Around(
+        decimal = decisions.proven_decimal(numbers) if numbers else None
+        order = decisions.proven_order(dates) if dates else None
+        witnesses[index] = ColumnSurroundings(
             point=decimal == ".",
             comma=decimal == ",",
             day=order is True,
             month=order is False,
             dotted=dates is not None and bool(dates.dotted.first),
         )
-    return shown
+    return witnesses
 
 
-def _outweighing(here: Around, elsewhere: Around) -> Around:
+def _outweighing(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> ColumnSurroundings:
     """The evidence of a table's other columns; where it has none, that of the other tables, at half the weight."""
-    return Around(
+    return ColumnSurroundings(
         point=2 * here.point or elsewhere.point,
         comma=2 * here.comma or elsewhere.comma,
         day=2 * here.day or elsewhere.day,
@@ -215,17 +227,19 @@ def _outweighing(here: Around, elsewhere: Around) -> Around:
     )
 
 
-def _votes(shown: Sequence[Around]) -> Around:
-    return Around(
-        point=sum(s.point for s in shown),
-        comma=sum(s.comma for s in shown),
-        day=sum(s.day for s in shown),
-        month=sum(s.month for s in shown),
-        dotted=any(s.dotted for s in shown),
+def _votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
+    """How many columns show each convention."""
+    return ColumnSurroundings(
+        point=sum(witness.point for witness in witnesses),
+        comma=sum(witness.comma for witness in witnesses),
+        day=sum(witness.day for witness in witnesses),
+        month=sum(witness.month for witness in witnesses),
+        dotted=any(witness.dotted for witness in witnesses),
     )
 
 
 def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Field, findings: Findings) -> None:
+    """Record how a column is read, and report it unless it is sure."""
     findings.chose(
         choice.kind,
         choice.chosen,

@@ -92,39 +92,41 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
         _report_several(placed, field, findings)
 
 
-def _report_scale(one: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
-    wanted = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
-    header = _measure_of_header(one.header, field)
-    shown, divided = _shown(one)
-    row: int | None = max(one.source.table.header_rows, default=None)
-    column: int | None = one.column.index
+def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
+    """Report a scale that the header, the number formats or a line beside the table states and the field does not."""
+    field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
+    header = _measure_of_header(placed.header, field)
+    shown_scale, thousands = _shown(placed)
+    row: int | None = max(placed.source.table.header_rows, default=None)
+    column: int | None = placed.column.index
     where, scale = "header", header.scale
-    if scale is None and shown is not None and not divided:
-        where, scale = "format", shown
-    if scale is None and line is not None and _is_about(line, one, field):
+    if scale is None and shown_scale is not None and not thousands:
+        where, scale = "format", shown_scale
+    if scale is None and line is not None and _is_about(line, placed, field):
         where, scale, row, column = "title", line.measure.scale, line.row, line.column
-    if scale is None and divided:
+    if scale is None and thousands:
         where, scale = "divided", 0
-    elif scale is None and wanted != {0} and (header.currencies or header.units):
+    elif scale is None and field_scales != {0} and (header.currencies or header.units):
         where, scale = "plain", 0
-    if scale is None or (where != "divided" and scale - 3 * divided in wanted):
+    if scale is None or (where != "divided" and scale - 3 * thousands in field_scales):
         return
     findings.add(
-        "scale_ignored", "warning", _MESSAGES[where] + _REMEDY, place=one.source.place, row=row, column=column,
+        "scale_ignored", "warning", _MESSAGES[where] + _REMEDY, place=placed.source.place, row=row, column=column,
         field=field.name, rule="reading",
     )  # fmt: skip
 
 
 def _measure_of_header(header: str, field: Field) -> Measure:
-    found = measure(header) if header else NOTHING
-    if field.type == "money" and found.scale is None and found.units.get("length") == frozenset({"mile"}):
-        return found._replace(scale=3)  # miles are thousands in Spanish
-    return found
+    """What a header says about scale, unit and currency."""
+    stated = measure(header) if header else NOTHING
+    if field.type == "money" and stated.scale is None and stated.units.get("length") == frozenset({"mile"}):
+        return stated._replace(scale=3)  # miles are thousands in Spanish
+    return stated
 
 
-def _shown(one: _Placed) -> tuple[int | None, int]:
+def _shown(placed: _Placed) -> tuple[int | None, int]:
     """The scale that number formats state, and by how many thousands they divide what they show."""
-    units = one.table.units.get(one.at)
+    units = placed.table.units.get(placed.at)
     if not units:
         return None, 0
     unit, count = max(units.items(), key=lambda item: (item[1], item[0]))
@@ -134,51 +136,51 @@ def _shown(one: _Placed) -> tuple[int | None, int]:
     return (_LITERAL.get(name, measure(name).scale) if name else None), len(unit) - len(name)
 
 
-def _report_unit(one: _Placed, field: Field, findings: Findings) -> None:
+def _report_unit(placed: _Placed, field: Field, findings: Findings) -> None:
     """Report units and currencies beside the numbers that contradict the field or the header."""
-    stated = measure_of([name for name, _ in field.names] + ([one.header] if one.header else []))
+    stated = measure_of([name for name, _ in field.names] + ([placed.header] if placed.header else []))
     if not (stated.units or stated.currencies):
         return
-    for unit in one.table.units.get(one.at, ()):
+    for unit in placed.table.units.get(placed.at, ()):
         name = unit.lstrip(",")
         how = measure(f"in {name}").contradicts(stated) if name and name != "%" else ""
         if how:
             message = _OTHER_UNIT.format("the numbers show" if how == "unit" else "the amounts show", how, how)
             findings.add(
-                f"{how}_mixed", "warning", message, place=one.source.place,
-                row=max(one.source.table.header_rows, default=None), column=one.column.index, field=field.name,
+                f"{how}_mixed", "warning", message, place=placed.source.place,
+                row=max(placed.source.table.header_rows, default=None), column=placed.column.index, field=field.name,
                 rule="reading",
             )  # fmt: skip
             return
 
 
-def _report_several(placed: Sequence[_Placed], field: Field, findings: Findings) -> None:
+def _report_several(columns: Sequence[_Placed], field: Field, findings: Findings) -> None:
     """Report headers that state different units for a field in several tables."""
     units: dict[str, _Placed] = {}
-    for one in placed:
-        if (unit := unit_in(one.column.name)) is not None:
-            units.setdefault(unit, one)
-    for one in list(units.values())[1:]:
+    for placed in columns:
+        if (unit := unit_in(placed.column.name)) is not None:
+            units.setdefault(unit, placed)
+    for placed in list(units.values())[1:]:
         findings.add(
-            "unit_mixed", "warning", _UNIT_MIXED, place=one.source.place,
-            row=max(one.source.table.header_rows, default=None), column=one.column.index, field=field.name,
+            "unit_mixed", "warning", _UNIT_MIXED, place=placed.source.place,
+            row=max(placed.source.table.header_rows, default=None), column=placed.column.index, field=field.name,
             rule="reading",
         )  # fmt: skip
 
 
 def unit_in(header: str) -> str | None:
     """The unit that a header states: `kg` in `Weight (kg)`, `EUR` in `Amount EUR`; None if it states none."""
-    if found := _BRACKETS.search(header):
-        return found[1].strip().casefold()
+    if brackets := _BRACKETS.search(header):
+        return brackets[1].strip().casefold()
     currencies = measure(header).currencies
     return " ".join(sorted(currencies)) or None
 
 
-def _is_about(line: _Line, one: _Placed, field: Field) -> bool:
+def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
     """Whether a line's scale is that of a field's numbers, as far as its name tells."""
     if field.type == "money":
         return True
-    if measure_of([one.header, *(name for name, _ in field.names)]).units:
+    if measure_of([placed.header, *(name for name, _ in field.names)]).units:
         return False
     (concepts,) = field_concepts([field])
     classes = field_classes(field, concepts)
@@ -190,8 +192,8 @@ def _is_about(line: _Line, one: _Placed, field: Field) -> bool:
 def _line(table: MappedTable) -> _Line | None:
     """A line above or below a table, or the name of its sheet, that states a scale for all of it."""
     for row, column, text in table.beside:
-        found = measure(text) if len(text) <= _TITLE else NOTHING
-        if found.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):
-            return _Line(row, column, found)
-    found = measure(table.source.place.sheet or "")
-    return _Line(None, None, found) if found.scale is not None and found.currencies else None
+        stated = measure(text) if len(text) <= _TITLE else NOTHING
+        if stated.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):
+            return _Line(row, column, stated)
+    stated = measure(table.source.place.sheet or "")
+    return _Line(None, None, stated) if stated.scale is not None and stated.currencies else None

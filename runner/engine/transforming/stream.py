@@ -32,6 +32,7 @@ class Times(dict[str, float]):
     """Seconds spent in each pass."""
 
     def spend(self, name: str, since: float) -> float:
+        """Add the seconds since a moment to a pass; returns the moment now."""
         now = perf_counter()
         self[name] = self.get(name, 0.0) + now - since
         return now
@@ -103,6 +104,7 @@ class TableStream:
         return converter
 
     def feed(self, rows: Rows) -> None:
+        """Run a chunk of the table's rows through the passes and write it."""
         line, count = self._line, len(rows.numbers)
         origin = Origin(line.findings, self._table.source.place, rows.numbers)
         clock = perf_counter()
@@ -118,7 +120,7 @@ class TableStream:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         self._validate(out, bad, origin, count)
         if origin.errors:
-            line.errors.add(self._table.source, {rows.numbers[i]: found for i, found in origin.errors.items()})
+            line.errors.add(self._table.source, {rows.numbers[i]: problems for i, problems in origin.errors.items()})
             if line.split:
                 good = _good(origin, count)
                 out, count = [[values[i] for i in good] for values in out], len(good)
@@ -141,11 +143,11 @@ class TableStream:
             return
         if line.blanks_errors:
             out = [_without(values, unfit.get(n, ())) for n, values in enumerate(out)]
-        before = line.sheet.odd()
+        altered_before = line.sheet.altered_cells()
         line.sheet.write(out, count)
-        for n, odd in enumerate(line.sheet.odd()):
-            if odd != before[n]:
-                self._odd(n, out[n], origin)
+        for n, altered in enumerate(line.sheet.altered_cells()):
+            if altered != altered_before[n]:
+                self._report_altered(n, out[n], origin)
 
     def report_left_out(self) -> None:
         """Report columns with values that are not in the output."""
@@ -209,12 +211,13 @@ class TableStream:
             )  # fmt: skip
 
     def _count_blanked(self, n: int, rule: Rule, before: list[Any], after: list[Any], origin: Origin) -> None:
-        gone = [i for i, v in enumerate(after) if v is None and before[i] is not None]
-        if gone:
-            seen = self._blanked.setdefault((n, rule), [origin.rows[gone[0]], 0])
-            seen[1] += len(gone)
+        """Count values that a rule replaced by blanks, with the first row in which it did."""
+        blanked = [i for i, v in enumerate(after) if v is None and before[i] is not None]
+        if blanked:
+            row_and_count = self._blanked.setdefault((n, rule), [origin.rows[blanked[0]], 0])
+            row_and_count[1] += len(blanked)
 
-    def _odd(self, n: int, values: list[Any], origin: Origin) -> None:
+    def _report_altered(self, n: int, values: list[Any], origin: Origin) -> None:
         """Report cells that a spreadsheet cannot hold unchanged."""
         cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
         what = f"is longer than {MAX_TEXT} characters and was truncated"
@@ -237,6 +240,7 @@ class TableStream:
         return None if index is None or index >= self._own else self._table.source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
+        """The values of each output column for a chunk, and the indexes of cells in it that are not of their type."""
         out: list[list[Any]] = []
         bad: list[list[int]] = []
         for n, column in enumerate(self._line.columns):
@@ -264,8 +268,8 @@ class TableStream:
 
     def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
         """Repeat the values of merged cells if the field asks for it; otherwise report the blanks under them."""
-        own = self._merges[n]
-        if own is None or not (covered := own.covered(origin.rows, raw)):
+        merges = self._merges[n]
+        if merges is None or not (covered := merges.covered(origin.rows, raw)):
             return raw
         field = self._line.columns[n].field
         if field is not None and field.merged == "fill":
@@ -277,25 +281,26 @@ class TableStream:
         """Report cells with a spreadsheet error, or with a formula that has no stored result."""
         kinds = set(map(type, raw))
         if CellError in kinds:
-            at = [i for i, v in enumerate(raw) if type(v) is CellError]
+            indexes = [i for i, v in enumerate(raw) if type(v) is CellError]
             what = "contains a spreadsheet error such as #N/A"
-            self._flag(n, origin, at, "cell_error", severity="warning", what=what, rule=None)
+            self._flag(n, origin, indexes, "cell_error", severity="warning", what=what, rule=None)
         if NoCachedValue in kinds:
-            at = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
+            indexes = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
-            self._flag(n, origin, at, "no_cached_value", severity="warning", what=what, rule=None)
+            self._flag(n, origin, indexes, "no_cached_value", severity="warning", what=what, rule=None)
 
     def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
+        """A column converted to its type, by its rule too unless that runs late; and the indexes of bad cells."""
         field, converter = self._line.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
         values, wrong = self._convert(n, raw, converter, origin)
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
-            made = self._cells(n, origin, {}).transform(rule, values)
-            made, wrong = self._convert(n, made, converter, origin)
-            self._count_blanked(n, rule, values, made, origin)
-            values = made
+            computed = self._cells(n, origin, {}).transform(rule, values)
+            computed, wrong = self._convert(n, computed, converter, origin)
+            self._count_blanked(n, rule, values, computed, origin)
+            values = computed
         return _with_default(field, values), wrong
 
     def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
@@ -317,19 +322,19 @@ class TableStream:
     def _convert(self, n: int, values: list[Any], converter: Converter, origin: Origin) -> Converted:
         """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
         converted = converter.convert(values)
-        if converter.odd:
+        if converter.remarks:
             self._report_readings(n, values, converter, origin)
         return converted
 
     def _report_readings(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
         """Report cells that another reader might have read differently."""
-        odd = converter.odd
-        at: dict[str, list[int]] = {}
+        remarks = converter.remarks
+        indexes_by_code: dict[str, list[int]] = {}
         for i, value in enumerate(raw):
-            if value in odd:
-                for code in odd[value]:
-                    at.setdefault(code, []).append(i)
-        for code, indexes in at.items():
+            if value in remarks:
+                for code in remarks[value]:
+                    indexes_by_code.setdefault(code, []).append(i)
+        for code, indexes in indexes_by_code.items():
             severity, what = REMARKS[code]
             once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
@@ -339,6 +344,7 @@ class TableStream:
             self._reported.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
+        """What calls a rule with the values of an output column, and with what rules may ask about it."""
         field, index, source = self._line.columns[n].field, self.sources[n], self._table.source
         name = field.name if field else ""
         column = self._column(n)
@@ -355,13 +361,16 @@ class TableStream:
         return Cells(origin, column, name, arguments, others=others, strict=self._line.strict)
 
     def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
+        """The values of the fields, by name."""
         return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
 
     def _place_of(self, origin: Origin) -> dict[str, object]:
+        """Where a chunk is, as hooks get it."""
         place = origin.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
 
     def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        """Replace values by those of the hook, in place, and convert them."""
         changes = self._line.hooks.replaced(self._by_field(out), count, **self._place_of(origin))
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:
@@ -371,6 +380,7 @@ class TableStream:
                 self._count_blanked(n, self._line.package.hooks["after_transform"][0], before, out[n], origin)
 
     def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+        """Check a chunk: fields, their validators, the manifest's row rules, then the hooks."""
         line = self._line
         for n, column in enumerate(line.columns):
             field = column.field
@@ -384,14 +394,14 @@ class TableStream:
         if not line.row_rules and not hooked:
             return
         columns = self._by_field(out)
-        at = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
+        column_of = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
         for row_rule in line.row_rules:
-            row_rule.check(columns, count, origin, at.get(row_rule.then.field))
+            row_rule.check(columns, count, origin, column_of.get(row_rule.then.field))
         if hooked:
             arguments = {"columns": columns, **self._place_of(origin)}
             for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **arguments):
                 origin.flag(
-                    [index], code, severity, message, column=at.get(name or ""), field=name, rule=rule.name,
+                    [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
                     file=rule.file, line=rule.line,
                 )  # fmt: skip
             if line.split and origin.errors:  # what is gathered is about the rows of the output
@@ -419,6 +429,7 @@ def _default_of(field: Field | None) -> Any:
 
 
 def _with_default(field: Field, values: list[Any]) -> list[Any]:
+    """The values with the field's default for each blank."""
     if field.default is None or None not in values:
         return values
     return [field.default if v is None else v for v in values]

@@ -11,13 +11,14 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common.fields import Field, bound
 from runner.engine.common.findings import FindingPlace, Findings
 from runner.engine.options import DeclaredRule, RowComparison
 from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
+from runner.engine.values.words import MAX_MEMO
 
 # How a message names a value of each type.
 _A_VALID: Final = {
@@ -26,6 +27,15 @@ _A_VALID: Final = {
     "time": "a valid time of day", "email": "a valid email address", "phone": "a valid phone number",
     "url": "a valid web address",
 }  # fmt: skip
+
+
+class CellProblem(NamedTuple):
+    """What is wrong in a row with an error."""
+
+    column: int | None  # 1-based, in the sheet; None: the whole row
+    field: str | None
+    code: str
+    message: str
 
 
 class Origin:
@@ -37,7 +47,7 @@ class Origin:
         self.findings = findings
         self.place = place
         self.rows = rows
-        self.errors: dict[int, list[tuple[int | None, str | None, str, str]]] = {}  # index -> what is wrong there
+        self.errors: dict[int, list[CellProblem]] = {}  # by the index of the row in the chunk
 
     def flag(
         self,
@@ -53,11 +63,11 @@ class Origin:
         line: int | None = None,
     ) -> None:
         """Add a finding for each index, at the cell in `column` (1-based, in the sheet)."""
-        for i in indexes:
+        for index in indexes:
             if severity == "error":
-                self.errors.setdefault(i, []).append((column, field, code, message))
+                self.errors.setdefault(index, []).append(CellProblem(column, field, code, message))
             self.findings.add(
-                code, severity, message, place=self.place, row=self.rows[i], column=column, field=field,
+                code, severity, message, place=self.place, row=self.rows[index], column=column, field=field,
                 rule=rule, file=file, line=line,
             )  # fmt: skip
 
@@ -71,7 +81,7 @@ class FieldChecks:
     def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
         self.field = field
         self._allowed = allowed
-        self._known: set[Any] = {None}  # values already found to be allowed
+        self._known_allowed: set[Any] = {None}  # values already found to be allowed
         self._seen = SeenValues() if field.unique else None
 
     def check(self, values: list[Any], bad: list[int], origin: Origin, column: int | None) -> None:
@@ -79,20 +89,20 @@ class FieldChecks:
         field, skip = self.field, set(bad)
         report = partial(self._report, origin, column)
         if bad:
-            self._types(values, bad, report)
+            self._check_type(values, bad, report)
         if field.required and None in values:
             report([i for i, v in enumerate(values) if v is None], "required", what="is blank")
         if field.pattern is not None:
-            self._patterns(field.pattern, values, skip, report)
+            self._check_pattern(field.pattern, values, skip, report)
         if field.min is not None or field.max is not None:
-            self._bounds(values, skip, report)
+            self._check_bounds(values, skip, report)
         if field.min_length is not None or field.max_length is not None:
-            self._lengths(values, skip, report)
+            self._check_length(values, skip, report)
         if self._allowed is not None:
-            self._members(values, skip, report)
+            self._check_allowed(values, skip, report)
         if self._seen is not None:
-            again = self._seen.repeats(_without_errors(values, skip))
-            report(again, "duplicate", what="duplicates a value in an earlier row", rule="unique")
+            repeats = self._seen.repeats(_without_errors(values, skip))
+            report(repeats, "duplicate", what="duplicates a value in an earlier row", rule="unique")
 
     def _report(
         self, origin: Origin, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
@@ -101,23 +111,26 @@ class FieldChecks:
         field = self.field
         origin.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
 
-    def _types(self, values: list[Any], bad: list[int], report: Report) -> None:
+    def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
+        """Report the cells that could not be converted."""
         field = self.field
         what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
         what += " in the given formats" if field.formats else ""
         untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
         report(untyped, "type_error", what=what, rule=f"type:{field.type}")
 
-    def _patterns(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
+    def _check_pattern(self, pattern: re.Pattern[str], values: list[Any], skip: set[int], report: Report) -> None:
+        """Report the cells whose text does not match a pattern as a whole."""
         match = pattern.fullmatch
-        off = [
+        unmatched = [
             i
             for i, v in enumerate(values)
             if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
         ]
-        report(off, "pattern", what=f"does not match {pattern.pattern}")
+        report(unmatched, "pattern", what=f"does not match {pattern.pattern}")
 
-    def _bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
+    def _check_bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
+        """Report the cells below the least or above the greatest value allowed."""
         low, high = self.field.min, self.field.max
         present = values if not skip and None not in values else [
             v for i, v in enumerate(values) if v is not None and i not in skip
@@ -125,12 +138,13 @@ class FieldChecks:
         if not present:
             return
         for limit, name, extreme in ((low, "min", min), (high, "max", max)):
-            if limit is None or not _beyond(extreme(present), limit, name):
+            if limit is None or not _is_beyond(extreme(present), limit, name):
                 continue
-            off = [i for i, v in enumerate(values) if v is not None and i not in skip and _beyond(v, limit, name)]
-            report(off, name, what=f"is {'below' if name == 'min' else 'above'} {limit}")
+            beyond = [i for i, v in enumerate(values) if v is not None and i not in skip and _is_beyond(v, limit, name)]
+            report(beyond, name, what=f"is {'below' if name == 'min' else 'above'} {limit}")
 
-    def _lengths(self, values: list[Any], skip: set[int], report: Report) -> None:
+    def _check_length(self, values: list[Any], skip: set[int], report: Report) -> None:
+        """Report the cells with fewer or more characters than allowed."""
         low, high = self.field.min_length or 0, self.field.max_length
         for i, v in enumerate(values):
             if v is None or i in skip:
@@ -141,25 +155,26 @@ class FieldChecks:
             elif high is not None and size > high:
                 report([i], "max_length", what=f"is longer than {high} characters")
 
-    def _members(self, values: list[Any], skip: set[int], report: Report) -> None:
+    def _check_allowed(self, values: list[Any], skip: set[int], report: Report) -> None:
+        """Report the cells that are not one of the allowed values, however they are spelled."""
         try:
-            strange = set(values) - self._known
-        except TypeError:
+            unknown = set(values) - self._known_allowed
+        except TypeError:  # a rule made a list or the like, which no set holds
             return
-        if not strange:
+        if not unknown:
             return
         allowed = self._allowed or frozenset()
-        fine = {v for v in strange if fold(v) in allowed}
-        if len(self._known) < 50_000:
-            self._known |= fine
-        strange -= fine
-        off = [i for i, v in enumerate(values) if v in strange and i not in skip] if strange else []
+        newly_allowed = {v for v in unknown if fold(v) in allowed}
+        if len(self._known_allowed) < MAX_MEMO:
+            self._known_allowed |= newly_allowed
+        unknown -= newly_allowed
+        refused = [i for i, v in enumerate(values) if v in unknown and i not in skip] if unknown else []
         lookup = self.field.lookup
         if lookup:
             what, rule = f"is not in column {lookup[1]} of {lookup[0]}", f"lookup:{lookup[0]}.{lookup[1]}"
         else:
             what, rule = "is not one of the allowed values", "allowed"
-        report(off, "not_allowed", what=what, rule=rule)
+        report(refused, "not_allowed", what=what, rule=rule)
 
 
 def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
@@ -169,60 +184,65 @@ def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
     return [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)]
 
 
-def _beyond(value: Any, bound: Any, name: str) -> bool:
-    return bool(value < bound if name == "min" else value > bound)
+def _is_beyond(value: Any, limit: Any, name: str) -> bool:
+    """Whether a value is below a `min` or above a `max`."""
+    return bool(value < limit if name == "min" else value > limit)
 
 
 IN_SET: Final = 1_100_000  # a set costs some 90 bytes an entry, a sorted array 8; most sheets are shorter than this
 
 
-def _key(value: Any) -> int:
+def _hash_of(value: Any) -> int:
     """The hash of a value; a number has the same one as 5, as 5.0 and as text."""
     return hash(f"\0{int(value) if type(value) is float and value.is_integer() else value!r}")
 
 
+MAX_RUNS: Final = 8  # sorted arrays that are searched one after the other
+
+
 class SeenValues:
-    """The values of a unique field seen so far."""
+    """The values of a unique field seen so far, as hashes: the latest in a set, the others in sorted arrays."""
 
     def __init__(self, in_set: int = IN_SET) -> None:
         self._in_set = in_set
-        self._fresh: set[int] = set()
+        self._latest: set[int] = set()
         self._runs: list[array[int]] = []
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
-        """The indexes of values seen before, in this chunk or an earlier one; blanks never count."""
-        keys = [v if v is None else hash(v) if type(v) is str else _key(v) for v in values]
-        fresh = self._fresh
+        """Add values; the indexes of those seen before, in this chunk or an earlier one. Blanks never count."""
+        hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
+        latest = self._latest
         if not self._runs:  # most chunks contain only new values
-            batch = {k for k in keys if k is not None}
-            if len(batch) == len(keys) and fresh.isdisjoint(batch):
-                fresh |= batch
-                self._settle()
+            distinct = {value_hash for value_hash in hashes if value_hash is not None}
+            if len(distinct) == len(hashes) and latest.isdisjoint(distinct):
+                latest |= distinct
+                self._sort_latest_if_many()
                 return []
-        found = []
-        for i, key in enumerate(keys):
-            if key is None:
+        repeated = []
+        for i, value_hash in enumerate(hashes):
+            if value_hash is None:
                 continue
-            if key in fresh or (self._runs and self._in_runs(key)):
-                found.append(i)
+            if value_hash in latest or (self._runs and self._is_in_runs(value_hash)):
+                repeated.append(i)
             else:
-                fresh.add(key)
-        self._settle()
-        return found
+                latest.add(value_hash)
+        self._sort_latest_if_many()
+        return repeated
 
-    def _in_runs(self, key: int) -> bool:
+    def _is_in_runs(self, value_hash: int) -> bool:
         for run in self._runs:
-            at = bisect_left(run, key)
-            if at < len(run) and run[at] == key:
+            position = bisect_left(run, value_hash)
+            if position < len(run) and run[position] == value_hash:
                 return True
         return False
 
-    def _settle(self) -> None:
-        if len(self._fresh) < self._in_set:
+    def _sort_latest_if_many(self) -> None:
+        """Move the hashes of a full set to a sorted array, which takes less memory; many arrays become one."""
+        if len(self._latest) < self._in_set:
             return
-        run = array("q", sorted(self._fresh))
-        self._fresh = set()
-        if self._runs and len(self._runs) >= 8:
+        run = array("q", sorted(self._latest))
+        self._latest = set()
+        if len(self._runs) >= MAX_RUNS:
             for old in self._runs:
                 run.extend(old)
             run = array("q", sorted(run))
@@ -252,25 +272,27 @@ class FieldComparison:
         kind, value = fields[self.field].type, rule.value
         self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
 
-    def test(self, columns: Mapping[str, list[Any]], n: int) -> bool | None:
-        """Whether row `n` satisfies it; None if it cannot be compared."""
-        left = columns[self.field][n]
+    def holds(self, columns: Mapping[str, list[Any]], index: int) -> bool | None:
+        """Whether the row at an index of the chunk satisfies it; None if it cannot be compared."""
+        value = columns[self.field][index]
         if self.op == "empty":
-            return left is None
+            return value is None
         if self.op == "present":
-            return left is not None
-        right = columns[self.other][n] if self.other else self.value
-        if left is None or right is None:
+            return value is not None
+        against = columns[self.other][index] if self.other else self.value
+        if value is None or against is None:
             return None
-        if isinstance(right, frozenset):
-            return (fold(left) in right) is (self.op == "in")
+        if isinstance(against, frozenset):
+            return (fold(value) in against) is (self.op == "in")
         try:
-            return _COMPARE[self.op](left, right)
+            return _COMPARE[self.op](value, against)
         except TypeError:
             return None
 
 
 class RowCheck:
+    """A rule of the manifest that compares fields of one row: when the first comparison holds, the second must."""
+
     def __init__(self, rule: DeclaredRule, fields: Mapping[str, Field]) -> None:
         self.name = rule.name
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
@@ -281,10 +303,12 @@ class RowCheck:
         self.message = rule.message or f"{then.field} {then.op}{against} does not hold"
 
     def check(self, columns: Mapping[str, list[Any]], count: int, origin: Origin, column: int | None) -> None:
-        off = []
-        for n in range(count):
-            if self.when is not None and self.when.test(columns, n) is not True:
-                continue
-            if self.then.test(columns, n) is False:
-                off.append(n)
-        origin.flag(off, "row_rule", self.severity, self.message, column=column, field=self.then.field, rule=self.name)
+        """Report the rows of a chunk that break the rule, at the column of the field that must hold."""
+        broken = [
+            index
+            for index in range(count)
+            if (self.when is None or self.when.holds(columns, index) is True)
+            and self.then.holds(columns, index) is False
+        ]
+        field = self.then.field
+        origin.flag(broken, "row_rule", self.severity, self.message, column=column, field=field, rule=self.name)

@@ -15,8 +15,8 @@ from typing import Any, Final
 from runner.engine.common.fields import ANY, Field
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.values import dates, numbers, words
-from runner.engine.values.decisions import Convention, settle, tally_of
-from runner.engine.values.words import BAD, KEPT, Bad, ParsingMemo, cleaner, column_cleaner
+from runner.engine.values.decisions import Convention, decide_convention, tally_of
+from runner.engine.values.words import BAD, MAX_MEMO, Bad, ParsingMemo, cleaner, column_cleaner
 
 TEXT_KINDS: Final = frozenset({str, type(None)})
 NATIVE: Final[dict[str, frozenset[type]]] = {
@@ -53,7 +53,7 @@ REMARKS: Final[dict[str, tuple[str, str]]] = {
     "spelling_learnt": ("info", "is a learnt spelling of an allowed value, which was written"),
     "zone_dropped": ("info", "has a time zone, which a time field drops"),
 }
-Converted = tuple[list[Any], list[int]]
+Converted = tuple[list[Any], list[int]]  # the values of a chunk, and the indexes of those that are not of the type
 
 
 class Converter:
@@ -70,7 +70,7 @@ class Converter:
         """`convention`: decided from all values of the column; without it, `values` decide."""
         if convention is None:
             tally = tally_of(field, values)
-            convention = settle(field, tally)[0] if tally is not None else Convention()
+            convention = decide_convention(field, tally)[0] if tally is not None else Convention()
         self.kind = field.type
         self.decimal = convention.decimal
         self._strict_decimal = field.decimal
@@ -78,11 +78,11 @@ class Converter:
         self._marks = convention.marks
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.dots_day_first = convention.dots_day_first
-        self.odd: dict[Any, tuple[str, ...]] = {}  # cell -> codes of the findings about how it was read
+        self.remarks: dict[Any, tuple[str, ...]] = {}  # a cell's value -> codes of REMARKS about how it was read
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._read = dates.DateReader(
+        self._dates = dates.DateReader(
             field.formats,
             day_first=convention.day_first,
             dots_day_first=convention.dots_day_first,
@@ -93,20 +93,20 @@ class Converter:
             epoch_1904=epoch_1904,
             numbers=convention.numbers,
         )
-        self._fine = words.COMMON_EMAIL.fullmatch if field.type == "email" else None
+        self._is_final = words.COMMON_EMAIL.fullmatch if field.type == "email" else None  # a text that stays as it is
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
         self._allowed: dict[str, Any] = {}
-        self._spelled: frozenset[str] = frozenset()
+        self._spellings: frozenset[str] = frozenset()
         self._learnt: Mapping[str, Any] = {}
         self.use_allowed(field.allowed or ())
-        self._memo = ParsingMemo(self._parser())
-        self._other = self._others()
+        self._memo = ParsingMemo(self._text_parser())
+        self._convert_typed = self._typed_converter()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
         """Use these spellings for an enum; of several spellings, a cell keeps its own or gets the first."""
-        listed = list(values)
-        self._allowed = {fold(v): v for v in reversed(listed)}
-        self._spelled = frozenset(v for v in listed if type(v) is str)
+        spellings = list(values)
+        self._allowed = {fold(v): v for v in reversed(spellings)}
+        self._spellings = frozenset(v for v in spellings if type(v) is str)
 
     def use_spellings(self, learnt: Mapping[str, Any]) -> None:
         """Read these texts (folded) as the allowed values that they mean; each such cell is reported."""
@@ -121,160 +121,165 @@ class Converter:
         if kinds <= self._native:
             return values, []
         if Shown in kinds:  # text takes what the cell shows, any other type the number
-            takes: Callable[[Shown], Any] = self._shown if self.kind in AS_SHOWN else int
-            values = [takes(v) if type(v) is Shown else v for v in values]
+            content: Callable[[Shown], Any] = self._shown_text if self.kind in AS_SHOWN else int
+            values = [content(v) if type(v) is Shown else v for v in values]
             kinds = set(map(type, values))
-        if len(self.odd) > KEPT:
-            self.odd.clear()
+        if len(self.remarks) > MAX_MEMO:
+            self.remarks.clear()
             self._memo.forget()
         if kinds <= TEXT_KINDS:
             if self.kind == "text" and not self._learnt:
-                return self._texts(values, kinds), []
-            out = self._parsed(values)
+                return self._clean_texts(values, kinds), []
+            converted = self._parse_texts(values)
             if not self._memo.bad:
-                return out, []
+                return converted, []
         else:
-            out = self._mixed(values)
-        bad = [i for i, v in enumerate(out) if v is BAD]
+            converted = self._convert_mixed(values)
+        bad = [i for i, v in enumerate(converted) if v is BAD]
         for i in bad:
-            out[i] = values[i]
-        return out, bad
+            converted[i] = values[i]
+        return converted, bad
 
-    def _parsed(self, values: list[Any]) -> list[Any]:
-        memo, fine = self._memo, self._fine
-        if fine is not None and self._plain_strip:
-            return [v if v is None or fine(v) else memo[v] for v in values]
+    def _parse_texts(self, values: list[Any]) -> list[Any]:
+        """The values of a chunk that holds texts and blanks only; BAD for a text that is not of the type."""
+        memo, is_final = self._memo, self._is_final
+        if is_final is not None and self._plain_strip:
+            return [v if v is None or is_final(v) else memo[v] for v in values]
         return list(map(memo.__getitem__, values))
 
-    def _mixed(self, values: list[Any]) -> list[Any]:
-        memo, other, native = self._memo, self._other, self._native
-        return [v if type(v) in native else memo[v] if type(v) is str else other(v) for v in values]
+    def _convert_mixed(self, values: list[Any]) -> list[Any]:
+        """The values of a chunk with cells of several types; BAD for a cell that is not of the declared type."""
+        memo, convert_typed, native = self._memo, self._convert_typed, self._native
+        return [v if type(v) in native else memo[v] if type(v) is str else convert_typed(v) for v in values]
 
-    def _shown(self, value: Shown) -> str:
+    def _shown_text(self, value: Shown) -> str:
         """The text that the cell shows; only its digits if those are the allowed value."""
         digits = str(int(value))
         return digits if fold(digits) in self._allowed and fold(value) not in self._allowed else value.shown
 
-    def _texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
+    def _clean_texts(self, values: list[Any], kinds: set[type]) -> list[Any]:
+        """The cleaned texts of a text field, None for those that are then empty; shortened numbers are remarked on."""
         is_full = type(None) not in kinds
-        joined = "\n".join(values if is_full else filter(None, values))  # searched once for the whole chunk
+        whole_chunk = "\n".join(values if is_full else filter(None, values))  # searched once
         if not self._plain_strip:
-            out = self._clean_all(values)
-        elif not joined.isascii():
-            out = [v and self._clean(v) for v in values]
+            cleaned = self._clean_all(values)
+        elif not whole_chunk.isascii():
+            cleaned = [v and self._clean(v) for v in values]
         else:
-            out = list(map(str.strip, values)) if is_full else [v and v.strip() for v in values]
-        if "E+" in joined:
-            self.odd |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
-        return [v or None for v in out] if "" in out else out
+            cleaned = list(map(str.strip, values)) if is_full else [v and v.strip() for v in values]
+        if "E+" in whole_chunk:
+            self.remarks |= {v: ("digits_lost",) for v in values if v and numbers.is_shortened(v)}
+        return [v or None for v in cleaned] if "" in cleaned else cleaned
 
-    def _parser(self) -> Callable[[str], Any]:
+    def _text_parser(self) -> Callable[[str], Any]:
+        """What parses a text to the declared type: None for a blank, BAD if it is not of the type."""
         clean = self._clean
         parse: Callable[[str], Any] = {
             "integer": self._integer,
             "decimal": self._number,
             "money": self._number,
             "percent": self._percent,
-            "date": self._read.day,
-            "datetime": self._read.moment,
-            "time": self._read.clock,
+            "date": self._dates.day,
+            "datetime": self._dates.moment,
+            "time": self._dates.clock,
             "boolean": self._truth,
             "email": words.parse_email,
             "phone": words.parse_phone,
             "url": words.parse_url,
-            "enum": lambda text: (text if text in self._spelled else self._allowed.get(fold(text), text)) or None,
+            "enum": lambda text: (text if text in self._spellings else self._allowed.get(fold(text), text)) or None,
         }.get(self.kind, lambda text: text or None)
-        told = self._read.told
+        remarks = self._dates.remarks  # about the text that was parsed last
 
-        def read(text: str) -> Any:
+        def parse_and_remark(text: str) -> Any:
             value = parse(clean(text))
-            if self._learnt and type(value) is str and (means := self._learnt.get(fold(value))) is not None:
-                self.odd[text] = ("spelling_learnt",)
-                return means
-            if told:
+            if self._learnt and type(value) is str and (meaning := self._learnt.get(fold(value))) is not None:
+                self.remarks[text] = ("spelling_learnt",)
+                return meaning
+            if remarks:
                 if value is not BAD:  # a text that cannot be read is only a type error
-                    self.odd[text] = tuple(told)
-                told.clear()
+                    self.remarks[text] = tuple(remarks)
+                remarks.clear()
             return value
 
-        return read
+        return parse_and_remark
 
-    def _plain(self, text: str) -> str | Bad | None:
-        """The plain form of a number; one that contradicts its column is reported."""
-        found = numbers.read(text, self._strict_decimal, self.decimal)
-        if not isinstance(found, tuple):
-            return found
-        if found[1]:
-            self._read.told.append("decimal_mixed" if self.decimal else "decimal_assumed")
-        return found[0]
+    def _numeral(self, text: str) -> str | Bad | None:
+        """The plain form of a number; one that contradicts its column is remarked on."""
+        plain = numbers.plain_number(text, self._strict_decimal, self.decimal)
+        if not isinstance(plain, numbers.PlainNumber):
+            return plain
+        if plain.is_doubtful:
+            self._dates.remarks.append("decimal_mixed" if self.decimal else "decimal_assumed")
+        return plain.numeral
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
         # A decimal sign in a column that seemed to have none needs a full parse.
-        number = numbers.quick(text, self.decimal) if self.decimal else numbers.bare(text)
+        number = numbers.quick_number(text, self.decimal) if self.decimal else numbers.number_of_digits(text)
         if number is not None:
             return number
-        plain = self._plain(text)
-        return numbers.to_number(plain) if isinstance(plain, str) else plain
+        numeral = self._numeral(text)
+        return numbers.to_number(numeral) if isinstance(numeral, str) else numeral
 
     def _integer(self, text: str) -> int | Bad | None:
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
-        plain = self._plain(text)
+        numeral = self._numeral(text)
         if numbers.is_shortened(text):
-            self._read.told.append("digits_lost")
-        return numbers.to_whole(plain) if isinstance(plain, str) else plain
+            self._dates.remarks.append("digits_lost")
+        return numbers.to_whole(numeral) if isinstance(numeral, str) else numeral
 
     def _truth(self, text: str) -> bool | Bad | None:
+        """True or false: by what the column shows of its marks, then by the word itself."""
         if self._marks and (mark := text.strip().casefold()) in self._marks:
-            means = self._marks[mark]
-            return BAD if means is None else means
+            meaning = self._marks[mark]
+            return BAD if meaning is None else meaning
         return words.parse_boolean(text)
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
         """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""
-        bare, signed, negative = numbers.without_percent(text)
-        plain = self._plain(bare)
-        if not isinstance(plain, str):
-            return BAD if signed and plain is None else plain
-        if negative:
-            plain = BAD if plain[0] == "-" else f"-{plain}"
-            if isinstance(plain, Bad):
+        bare = numbers.without_percent(text)
+        numeral = self._numeral(bare.number)
+        if not isinstance(numeral, str):
+            return BAD if bare.has_sign and numeral is None else numeral
+        if bare.is_negative:
+            if numeral[0] == "-":  # (-5 %) says it twice
                 return BAD
-        if not (signed or self._in_percent):
-            return numbers.to_number(plain)
-        head, _, exponent = plain.lower().partition("e")
-        return numbers.to_number(f"{head}e{int(exponent or 0) - 2}")
+            numeral = f"-{numeral}"
+        if not (bare.has_sign or self._in_percent):
+            return numbers.to_number(numeral)
+        digits, _, exponent = numeral.lower().partition("e")
+        return numbers.to_number(f"{digits}e{int(exponent or 0) - 2}")
 
-    def _others(self) -> Callable[[Any], Any]:
-        """The conversion of cells that are not plain text."""
-        turns: dict[str, Callable[[Any], Any]] = {
-            "integer": whole,
+    def _typed_converter(self) -> Callable[[Any], Any]:
+        """What converts a cell that is not a text: None for a blank, BAD if it is not of the declared type."""
+        converters: dict[str, Callable[[Any], Any]] = {
+            "integer": whole_of,
             "decimal": number_of,
             "money": number_of,
             "percent": self._share if self._in_percent else number_of,
             "date": self._day,
-            "datetime": partial(moment_of, number=self._read.number),
+            "datetime": partial(moment_of, date_of_number=self._dates.number),
             "time": self._clock,
             "boolean": truth_of,
         }
-        if self.kind in turns:
-            return turns[self.kind]
+        if self.kind in converters:
+            return converters[self.kind]
         memo = self._memo
+        refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
-        alien = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
-
-        def through_text(value: Any) -> Any:
-            if type(value) in alien:
+        def convert_as_text(value: Any) -> Any:
+            if type(value) in refused:
                 return BAD
             text = text_of(value)
-            found = memo[text]
-            if text in self.odd:
-                self.odd[value] = self.odd[text]
-            return found
+            converted = memo[text]
+            if text in self.remarks:
+                self.remarks[value] = self.remarks[text]
+            return converted
 
-        return through_text
+        return convert_as_text
 
     def _share(self, value: Any) -> Any:
+        """The share of a cell that holds percent."""
         number = number_of(value)
         if not isinstance(number, (int, float)):
             return number
@@ -282,17 +287,18 @@ class Converter:
         return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
 
     def _clock(self, value: Any) -> Any:
+        """The time of day of a cell; a dropped date is remarked on."""
         if type(value) is datetime:
-            self.odd[value] = ("date_dropped",)
+            self.remarks[value] = ("date_dropped",)
         return time_of(value)
 
     def _day(self, value: Any) -> Any:
-        """The date of a cell with a datetime or a serial; a dropped time of day is reported."""
-        moment = moment_of(value, self._read.number)
+        """The date of a cell with a datetime or a serial; a dropped time of day is remarked on."""
+        moment = moment_of(value, self._dates.number)
         if type(moment) is not datetime:
             return moment
         if moment.time() != time():
-            self.odd[value] = ("time_dropped",)
+            self.remarks[value] = ("time_dropped",)
         return moment.date()
 
 
@@ -326,24 +332,22 @@ def _float_text(value: float) -> str:
     if value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     text = repr(value)
-    return (
-        f"{Decimal(text):f}".removesuffix(".0")
-        if "e" in text and 1e-7 <= abs(value) < 1e21
-        else text.removesuffix(".0")
-    )
+    if "e" in text and 1e-7 <= abs(value) < 1e21:
+        text = f"{Decimal(text):f}"
+    return text.removesuffix(".0")
 
 
 def _duration_text(value: timedelta) -> str:
     """Hours, minutes and seconds, as a cell of the format [h]:mm:ss shows them."""
     seconds = abs(value) // timedelta(seconds=1)
-    fraction = abs(value) % timedelta(seconds=1) // timedelta(milliseconds=1)
+    milliseconds = abs(value) % timedelta(seconds=1) // timedelta(milliseconds=1)
     sign = "-" if value < timedelta() else ""
-    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (
-        f".{fraction:03}" if fraction else ""
-    )
+    clock = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{clock}.{milliseconds:03}" if milliseconds else clock
 
 
 def number_of(value: Any) -> Any:
+    """A cell that is not a text, as a number; None for a blank, BAD if it is none."""
     kind = type(value)
     if kind is float or kind is int or kind is Decimal:
         return value
@@ -352,7 +356,8 @@ def number_of(value: Any) -> Any:
     return BAD
 
 
-def whole(value: Any) -> Any:
+def whole_of(value: Any) -> Any:
+    """A cell that is not a text, as a whole number; None for a blank, BAD if it is none."""
     kind = type(value)
     if kind is int or value is None:
         return value
@@ -361,18 +366,20 @@ def whole(value: Any) -> Any:
     return None if kind is NoCachedValue else BAD
 
 
-def moment_of(value: Any, number: Callable[[float], Any]) -> Any:
+def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
+    """A cell that is not a text, as a date and time; None for a blank, BAD if it is none."""
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
     if kind is date:
         return datetime.combine(value, time())
     if kind is int or kind is float:
-        return number(value)
+        return date_of_number(value)
     return None if kind is NoCachedValue else BAD
 
 
 def time_of(value: Any) -> Any:
+    """A cell that is not a text, as a time of day; None for a blank, BAD if it is none."""
     kind = type(value)
     if kind is time:
         return value.replace(tzinfo=None)
@@ -380,12 +387,13 @@ def time_of(value: Any) -> Any:
         return value.time()
     if kind is timedelta and timedelta() <= value < timedelta(days=1):
         return (_MIDNIGHT + value).time()
-    if kind is float and 0 <= value < 1:
+    if kind is float and 0 <= value < 1:  # a part of a day
         return (_MIDNIGHT + timedelta(seconds=round(value * 86_400, 3))).time()
     return None if kind is NoCachedValue else BAD
 
 
 def truth_of(value: Any) -> Any:
+    """A cell that is not a text, as true or false; None for a blank, BAD if it is neither."""
     if type(value) is bool:
         return value
     if type(value) in (int, float) and value in (0, 1):

@@ -86,6 +86,7 @@ def folded(text: str) -> str:
 
 
 def _months() -> dict[str, int]:
+    """Folded names of months in all languages -> their number."""
     names: dict[str, int] = {}
     for line in (*_FULL.values(), *_SHORT.values()):
         for number, name in enumerate(line.split(), 1):
@@ -121,12 +122,12 @@ DAYS: Final = {
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def is_another_day(text: str, day: date) -> bool:
+def names_another_weekday(text: str, day: date) -> bool:
     """Whether a text names a weekday that the day does not fall on."""
     if text.isascii() and text.lower() == text.upper():
         return False
-    named = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
-    return bool(named) and not any(day.weekday() in days for days in named)
+    weekdays = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
+    return bool(weekdays) and not any(day.weekday() in numbers for numbers in weekdays)
 
 
 # The last year before each era of the Japanese calendar, and how many years it counted.
@@ -161,16 +162,16 @@ def reader_of(form: str) -> Callable[[str], datetime | None]:
     """
     if _RUN_ON.fullmatch(form):
         width = 2 * form.count("%") + 2 * form.count("%Y")
-        spaced = reader_of(form.replace("%", " %").lstrip())
-        parts = re.compile("".join(rf"([0-9]{{{4 if one == 'Y' else 2}}})" for one in form[1::2]))
+        read_spaced = reader_of(form.replace("%", " %").lstrip())
+        parts = re.compile("".join(rf"([0-9]{{{4 if directive == 'Y' else 2}}})" for directive in form[1::2]))
 
-        def read(text: str) -> datetime | None:
+        def read_digits(text: str) -> datetime | None:
             digits = parts.fullmatch(text.zfill(width)) if len(text) >= width - 1 else None
-            return spaced(" ".join(digits.groups())) if digits else None
+            return read_spaced(" ".join(digits.groups())) if digits else None
 
-        return read
-    shape = _compiled(form)
-    return _by_strptime(form) if shape is None else _by_shape(shape)
+        return read_digits
+    pattern = _format_pattern(form)
+    return _reader_by_strptime(form) if pattern is None else _reader_by_pattern(pattern)
 
 
 def day_first_in(formats: tuple[str, ...]) -> bool | None:
@@ -181,43 +182,47 @@ def day_first_in(formats: tuple[str, ...]) -> bool | None:
     return orders.pop() if len(orders) == 1 else None
 
 
-def _compiled(form: str) -> re.Pattern[str] | None:
-    out, seen, at = "", set(), 0
+def _format_pattern(form: str) -> re.Pattern[str] | None:
+    """A pattern of the texts in a format, with a group for each part; None if it has a part that only strptime knows,
+    or one twice."""
+    pattern, names, at = "", set(), 0
     while at < len(form):
         if form[at] != "%":
-            out += r"\s+" if form[at].isspace() else re.escape(form[at])
+            pattern += r"\s+" if form[at].isspace() else re.escape(form[at])
             at += 1
             continue
         directive = form[at + 1 : at + 2]
         at += 2
         if directive == "%":
-            out += "%"
+            pattern += "%"
             continue
-        if directive not in _PARTS or _PARTS[directive][0] in seen:
+        if directive not in _PARTS or _PARTS[directive][0] in names:
             return None
         name, digits = _PARTS[directive]
-        seen.add(name)
-        out += f"(?P<{name}>{digits})"
-    return re.compile(out) if seen else None
+        names.add(name)
+        pattern += f"(?P<{name}>{digits})"
+    return re.compile(pattern) if names else None
 
 
-def _by_shape(shape: re.Pattern[str]) -> Callable[[str], datetime | None]:
+def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | None]:
+    """A function that parses texts of the format that `_format_pattern` compiled."""
+
     def read(text: str) -> datetime | None:
-        found = shape.fullmatch(text)
-        if found is None:
+        written = pattern.fullmatch(text)
+        if written is None:
             return None
-        part = found.groupdict()
+        part = written.groupdict()
         year = int(part["Y"]) if "Y" in part else 1900
         if "y" in part:
-            year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)
+            year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)  # as strptime has it
         month = MONTHS.get(folded(part["b"].rstrip(".")), 0) if "b" in part else int(part.get("m", 1))
         hour = int(part.get("H", 0))
         if "I" in part:
             hour = int(part["I"]) % 12 + (12 if part.get("p", "a")[0] in "pP" else 0)
-        micro = int(part.get("f", "0").ljust(6, "0"))
+        microsecond = int(part.get("f", "0").ljust(6, "0"))
         try:
             return datetime(  # noqa: DTZ001  # spreadsheets hold naive times
-                year, month, int(part.get("d", 1)), hour, int(part.get("M", 0)), int(part.get("S", 0)), micro
+                year, month, int(part.get("d", 1)), hour, int(part.get("M", 0)), int(part.get("S", 0)), microsecond
             )
         except ValueError:
             return None
@@ -225,7 +230,9 @@ def _by_shape(shape: re.Pattern[str]) -> Callable[[str], datetime | None]:
     return read
 
 
-def _by_strptime(form: str) -> Callable[[str], datetime | None]:
+def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
+    """A function that parses texts of a format by the standard library, which is slower."""
+
     def read(text: str) -> datetime | None:
         try:
             moment = datetime.strptime(text, form)  # noqa: DTZ007  # a zone in the text is kept below
@@ -300,33 +307,33 @@ class NumericDate(NamedTuple):
     weekday: str | None
 
     @property
-    def shows(self) -> Literal["day", "month", "open", ""]:
+    def proven_order(self) -> Literal["day", "month", "open", ""]:
         """Which comes first, by its numbers or by its weekday; open: either fits; empty: no matter, or neither fits."""
-        a, b = self.first, self.second
-        if a > 12 >= b:
+        first, second = self.first, self.second
+        if first > 12 >= second:
             return "day"
-        if b > 12 >= a:
+        if second > 12 >= first:
             return "month"
-        if a == b or not (1 <= a <= 12 and 1 <= b <= 12):
+        if first == second or not (1 <= first <= 12 and 1 <= second <= 12):
             return ""
         if self.weekday is not None and len(self.year) == 4:
-            fits = [self._falls_on_weekday(month, day) for month, day in ((b, a), (a, b))]
-            if fits[0] != fits[1]:
-                return "day" if fits[0] else "month"
+            fits_day_first = self._falls_on_its_weekday(month=second, day=first)
+            if fits_day_first != self._falls_on_its_weekday(month=first, day=second):
+                return "day" if fits_day_first else "month"
         return "open"
 
-    def _falls_on_weekday(self, month: int, day: int) -> bool:
-        found = _valid(int(self.year), month, day)
-        return found is not None and not is_another_day(self.weekday or "", found)
+    def _falls_on_its_weekday(self, *, month: int, day: int) -> bool:
+        day_read = _valid_date(int(self.year), month, day)
+        return day_read is not None and not names_another_weekday(self.weekday or "", day_read)
 
 
 def first_date(text: str) -> re.Match[str] | None:
     """The date that a folded text begins with, for all who sample or convert; None if there is none or it runs on."""
-    found = _DATE.match(text)
-    if found is None or ((weekday := found["w"]) is not None and weekday not in WEEKDAYS):
+    written = _DATE.match(text)
+    if written is None or ((weekday := written["w"]) is not None and weekday not in WEEKDAYS):
         return None
-    end = found.end()
-    return None if end < len(text) and _is_cut(text[end:]) else found
+    end = written.end()
+    return None if end < len(text) and _runs_on(text[end:]) else written
 
 
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
@@ -337,21 +344,35 @@ def numeric_date(written: re.Match[str]) -> NumericDate | None:
     return NumericDate(int(first), int(second), sign, year, weekday)
 
 
-def _is_cut(rest: str) -> bool:
+def _runs_on(rest: str) -> bool:
     """Whether the digits of a date go on behind it, and not with a time of day."""
     return rest[:1].isdigit() and not (rest.isdecimal() and len(rest) in _RUN_ON_CLOCKS)
 
 
 def names_zone(clock: str) -> bool | None:
     """Whether a time of day has a time zone; None if the folded text is not a time of day."""
-    found = _clock(clock)
-    return None if found is None else found[1] is not None
+    zoned = _zoned_time(clock)
+    return None if zoned is None else zoned.ahead is not None
+
+
+class ZonedTime(NamedTuple):
+    """A time of day as it is written."""
+
+    clock: time
+    ahead: timedelta | None  # of UTC, if it says so
+
+
+class ZonedMoment(NamedTuple):
+    """A date and time as it is written."""
+
+    moment: datetime
+    ahead: timedelta | None  # of UTC, if it says so
 
 
 class DateReader:
     """Parses texts as dates and times by one column's conventions.
 
-    `told` holds the codes of findings about the last text.
+    `remarks` holds the codes of findings about the last text; the caller clears it.
     """
 
     def __init__(
@@ -367,7 +388,7 @@ class DateReader:
         epoch_1904: bool = False,
         numbers: Numbers = "days",
     ) -> None:
-        self.formats: list[Callable[[str], datetime | None]] = [reader_of(f) for f in formats]
+        self.formats: list[Callable[[str], datetime | None]] = [reader_of(form) for form in formats]
         self._day_first = day_first
         self._dots_day_first = dots_day_first
         self._year_first = year_first
@@ -376,29 +397,30 @@ class DateReader:
         self._either = BIRTH_YEARS if births else SHORT_YEARS
         self.epoch_1904 = epoch_1904
         self._numbers: Numbers = numbers
-        self.told: list[str] = []
+        self.remarks: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
-        """The date as written, whatever the zone of its time."""
-        found = self._read(text)
-        if not isinstance(found, tuple):
-            return found
-        if found[0].time() != time():
-            self.told.append("time_dropped")
-        if found[0].year in BUDDHIST:
-            self.told.append("calendar_assumed")
-        return found[0].date()
+        """The date as written, whatever the zone of its time; None for a blank."""
+        written = self._as_written(text)
+        if not isinstance(written, ZonedMoment):
+            return written
+        if written.moment.time() != time():
+            self.remarks.append("time_dropped")
+        if written.moment.year in BUDDHIST:
+            self.remarks.append("calendar_assumed")
+        return written.moment.date()
 
     def moment(self, text: str) -> datetime | Bad | None:
-        found = self._read(text)
-        if not isinstance(found, tuple):
-            return found
-        moment, ahead = found
+        """The date and time, in UTC if the text names a zone; None for a blank."""
+        written = self._as_written(text)
+        if not isinstance(written, ZonedMoment):
+            return written
+        moment, ahead = written
         if moment.year in BUDDHIST:
-            self.told.append("calendar_assumed")
+            self.remarks.append("calendar_assumed")
         if ahead is None:
             return moment
-        self.told.append("zone_converted")
+        self.remarks.append("zone_converted")
         try:
             return moment - ahead
         except OverflowError:
@@ -411,15 +433,16 @@ class DateReader:
         return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
     def clock(self, text: str) -> time | Bad | None:
-        found = self._by_format(text)
-        if not isinstance(found, str):
-            return found.time() if isinstance(found, datetime) else found
-        clock = _clock(folded(found))
-        if clock is None:
+        """The time of day as written, whatever its zone; None for a blank."""
+        formatted = self._by_format(text)
+        if not isinstance(formatted, str):
+            return formatted.time() if isinstance(formatted, datetime) else formatted
+        written = _zoned_time(folded(formatted))
+        if written is None:
             return BAD
-        if clock[1] is not None:
-            self.told.append("zone_dropped")
-        return clock[0]
+        if written.ahead is not None:
+            self.remarks.append("zone_dropped")
+        return written.clock
 
     def _by_format(self, text: str) -> datetime | Bad | str | None:
         """What a given format makes of a text: None for a blank, BAD if too long, the stripped text if none fits."""
@@ -431,26 +454,29 @@ class DateReader:
         return self._formatted(text) or text
 
     def _formatted(self, text: str) -> datetime | None:
+        """What the first of the given formats that fits makes of a text."""
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
         return None
 
-    def _read(self, text: str) -> tuple[datetime, timedelta | None] | Bad | None:
-        """The date and time as written, and how far it is ahead of UTC if it says so."""
-        found = self._by_format(text)
-        if not isinstance(found, str):
-            if isinstance(found, datetime):
-                self._check_weekday(text, found)
-                return found, None
-            return found
-        text = found
-        if text.isascii() and _DIGIT.search(text) is None:
+    def _as_written(self, text: str) -> ZonedMoment | Bad | None:
+        """The date and time of a text, by a given format, as a number or in a common form; None for a blank."""
+        formatted = self._by_format(text)
+        if not isinstance(formatted, str):
+            if isinstance(formatted, datetime):
+                self._check_weekday(text, formatted)
+                return ZonedMoment(formatted, None)
+            return formatted
+        if formatted.isascii() and _DIGIT.search(formatted) is None:
             return BAD
-        if _NUMBER.fullmatch(text):
-            number = from_number(float(text), epoch_1904=self.epoch_1904, numbers=self._numbers)
-            return BAD if isinstance(number, Bad) else (number, None)
-        text = folded(text)
+        if _NUMBER.fullmatch(formatted):
+            number = from_number(float(formatted), epoch_1904=self.epoch_1904, numbers=self._numbers)
+            return BAD if isinstance(number, Bad) else ZonedMoment(number, None)
+        return self._in_common_form(folded(formatted))
+
+    def _in_common_form(self, text: str) -> ZonedMoment | Bad:
+        """The date and time of a folded text in one of the forms that people write."""
         if (written := first_date(text)) is not None:
             day, rest = self._day(written), text[written.end() :]
         else:
@@ -460,69 +486,81 @@ class DateReader:
         if written is not None and (weekday := written["w"]) is not None:
             self._check_weekday(weekday, day)
         if rest[:1] == "t" or rest[:1].isdigit():
-            rest = _RUN_ON_TIME.sub(lambda found: f"{found[1]}:{found[2]}:{found[3] or '00'}", rest, count=1)
+            rest = _RUN_ON_TIME.sub(lambda digits: f"{digits[1]}:{digits[2]}:{digits[3] or '00'}", rest, count=1)
         rest = _DOTTED_TIME.sub(r"\1:\2:\3", rest.lstrip(" t,\t"), count=1)
-        clock = _clock(rest) if rest else (time(), None)
-        return BAD if clock is None else (datetime.combine(day, clock[0]), clock[1])
+        if not rest:
+            return ZonedMoment(datetime.combine(day, time()), None)
+        time_of_day = _zoned_time(rest)
+        if time_of_day is None:
+            return BAD
+        return ZonedMoment(datetime.combine(day, time_of_day.clock), time_of_day.ahead)
 
     def _check_weekday(self, text: str, day: date) -> None:
-        if is_another_day(text, day):
-            self.told.append("weekday_contradicts")
+        """Remark on a text that names a weekday which its date does not fall on."""
+        if names_another_weekday(text, day):
+            self.remarks.append("weekday_contradicts")
 
     def _day(self, written: re.Match[str]) -> date | None:
+        """The date that `first_date` found; None if there is no such day."""
         if (numeric := numeric_date(written)) is not None:
-            return self._numeric(numeric)
+            return self._numeric_day(numeric)
         form = (written.lastgroup or "")[-1:]  # the groups of one form end in its digit
         year, month, day = written.group(f"y{form}", f"m{form}", f"d{form}")
         if form == "7":
-            return _of_week(int(year), int(month), int(day))
+            return _day_of_week(int(year), int(month), int(day))
         if form in "16":
-            return _valid(int(year), int(month), int(day))
-        return _valid(self._year(year), MONTHS.get(month, 0), int(day))
+            return _valid_date(int(year), int(month), int(day))
+        return _valid_date(self._year(year), MONTHS.get(month, 0), int(day))
 
-    def _numeric(self, written: NumericDate) -> date | None:
-        a, b, year = written.first, written.second, written.year
+    def _numeric_day(self, written: NumericDate) -> date | None:
+        """The date of three numbers: in the order that it proves, then in the column's, then as dots suggest."""
+        first, second, year = written.first, written.second, written.year
         if self._year_first and len(year) == 2:
-            return _valid(self._year(f"{a:02}"), b, int(year))
-        order = self._dots_day_first if written.sign[0] == "." else self._day_first
-        first = written.sign[0] == "." if order is None else order
-        shows = written.shows
-        if shows == "open" and order is None and not first:
-            self.told.append("date_order_assumed")
-        if shows in ("day", "month") and first != (shows == "day"):
-            first = not first
-            if order is not None:
-                self.told.append("date_order_mixed")
-        day, month = (a, b) if first else (b, a)
-        return _valid(self._year(year), month, day)
+            return _valid_date(self._year(f"{first:02}"), second, int(year))
+        convention = self._dots_day_first if written.sign[0] == "." else self._day_first
+        day_first = written.sign[0] == "." if convention is None else convention
+        proven = written.proven_order
+        if proven == "open" and convention is None and not day_first:
+            self.remarks.append("date_order_assumed")
+        if proven in ("day", "month") and day_first != (proven == "day"):
+            day_first = not day_first
+            if convention is not None:
+                self.remarks.append("date_order_mixed")
+        day, month = (first, second) if day_first else (second, first)
+        return _valid_date(self._year(year), month, day)
 
     def _year(self, text: str) -> int:
+        """The year of two or four digits, with the column's century; remarks on one that the column did not decide."""
         text = text.lstrip("'")
         year = int(text)
         if len(text) == 2 and not self._short_years and year in self._either:
-            self.told.append("century_assumed")
+            self.remarks.append("century_assumed")
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 
 def _eastern(text: str) -> tuple[date | None, str]:
     """An East Asian date (2026年3月1日, 令和8年3月1日, R8.3.1) and what follows it."""
-    if found := _EAST.match(text):
-        if found["y"]:
-            year = int(found["y"])
+    if written := _EAST.match(text):
+        if written["y"]:
+            year = int(written["y"])
         else:
-            before, most = ERAS[found["era"]]
-            count = 1 if found["n"] == "元" else int(found["n"])
-            year = before + count if 1 <= count <= most else 0
-    elif found := _ERA.match(text):
-        before, most = ERAS[ERAS_SHORT[found["e"]]]
-        year = before + int(found["n"]) if 1 <= int(found["n"]) <= most else 0
+            year = _year_of_era(written["era"], 1 if written["n"] == "元" else int(written["n"]))
+    elif written := _ERA.match(text):
+        year = _year_of_era(ERAS_SHORT[written["e"]], int(written["n"]))
     else:
         return None, ""
-    rest = text[found.end() :]
-    return None if _is_cut(rest) else _valid(year, int(found["m"]), int(found["d"])), rest
+    rest = text[written.end() :]
+    return None if _runs_on(rest) else _valid_date(year, int(written["m"]), int(written["d"])), rest
 
 
-def _valid(year: int, month: int, day: int) -> date | None:
+def _year_of_era(era: str, count: int) -> int:
+    """The year that is so many years into a Japanese era; 0 if the era was over by then."""
+    last_before, years = ERAS[era]
+    return last_before + count if 1 <= count <= years else 0
+
+
+def _valid_date(year: int, month: int, day: int) -> date | None:
+    """The date; None if there is no such day."""
     if not (1 <= month <= 12 and year >= 1 and 1 <= day <= 31):
         return None
     try:
@@ -531,39 +569,41 @@ def _valid(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _of_week(year: int, week: int, day: int) -> date | None:
+def _day_of_week(year: int, week: int, day: int) -> date | None:
+    """The date of an ISO week and its weekday, from 1; None if there is no such day."""
     try:
         return date.fromisocalendar(year, week, day)
     except ValueError:
         return None
 
 
-def _clock(text: str) -> tuple[time, timedelta | None] | None:
-    """A time of day, and how far it is ahead of UTC if it says so; None for any other text."""
+def _zoned_time(text: str) -> ZonedTime | None:
+    """The time of day that a folded text is; None for any other text."""
     if not text.isascii():
         text = text.translate(_EASTERN_CLOCK).rstrip(":")
-    found = _TIME.fullmatch(text)
-    if found is None or (found["mi"] is None and found["p"] is None):
+    written = _TIME.fullmatch(text)
+    if written is None or (written["mi"] is None and written["p"] is None):
         return None
-    hour, minute, second = int(found["h"]), int(found["mi"] or 0), int(found["s"] or 0)
-    if found["p"]:
+    hour, minute, second = int(written["h"]), int(written["mi"] or 0), int(written["s"] or 0)
+    if written["p"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if found["p"] == "p" else 0)
+        hour = hour % 12 + (12 if written["p"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    clock = time(hour, minute, second, int((found["f"] or "0").ljust(6, "0")[:6]))
-    if found["z"] is None:
-        return clock, None
-    ahead = _ahead(found["z"])
-    if ahead is None or (
-        found["s"] is None and found["z"][0] == "-" and -ahead > timedelta(hours=hour, minutes=minute)
-    ):
+    microsecond = int((written["f"] or "0").ljust(6, "0")[:6])
+    clock, zone = time(hour, minute, second, microsecond), written["z"]
+    if zone is None:
+        return ZonedTime(clock, None)
+    ahead = _offset_of(zone)
+    if ahead is None:
+        return None
+    if written["s"] is None and zone[0] == "-" and -ahead > timedelta(hours=hour, minutes=minute):
         return None  # 10:15-11:00 is rather from a time to another
-    return clock, ahead
+    return ZonedTime(clock, ahead)
 
 
-def _ahead(zone: str) -> timedelta | None:
+def _offset_of(zone: str) -> timedelta | None:
     """How far a zone is ahead of UTC; None if it is not known."""
     name = zone.rstrip("-+:0123456789 ")
     digits = "".join(filter(str.isdecimal, zone))
@@ -591,7 +631,7 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: Numbers = "
 
     `numbers` is what all numbers of the column show: "digits" if they are dates without separators.
     """
-    if number >= COMPACT_DATES and number == int(number) and (moment := _run_on(int(number))) is not None:
+    if number >= COMPACT_DATES and number == int(number) and (moment := _moment_of_digits(int(number))) is not None:
         return moment
     if numbers == "seconds" and is_unix(number):
         return _UNIX_EPOCH + timedelta(milliseconds=round(number * (1 if number >= _UNIX[1][0] else 1000)))
@@ -604,12 +644,12 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: Numbers = "
     return _EPOCH + timedelta(days=int(number), seconds=round(number % 1 * 86_400, 3))
 
 
-def _run_on(number: int) -> datetime | None:
+def _moment_of_digits(number: int) -> datetime | None:
     """The moment of 20260131, 202601311015 or 20260131101500."""
     digits = str(number)
     if len(digits) not in (8, *(8 + more for more in _RUN_ON_CLOCKS)):
         return None
-    day = _valid(int(digits[:4]), int(digits[4:6]), int(digits[6:8]))
+    day = _valid_date(int(digits[:4]), int(digits[4:6]), int(digits[6:8]))
     if day is None or not (day.year in _COMPACT_YEARS or number == _NEVER):
         return None
     hour, minute, second = (int(digits[at : at + 2] or 0) for at in (8, 10, 12))

@@ -20,11 +20,11 @@ from runner.engine.values.words import cleaner
 
 Tally = NumberTally | DateTally | TruthTally
 _DATES: Final = frozenset({"date", "datetime"})
-_MOST: Final = 10  # how many times more often one reading must occur to count for the column
-_SLIPS: Final = 2
+_OUTNUMBERED: Final = 10  # how many times more often one reading must occur to count for the column
+_SLIPS: Final = 2  # values of a column that may be written otherwise by mistake
 _PROOF: Final = 3  # hints of this weight, with none against them, need no finding
 _DELIMITER: Final = 2  # the weight of a file's delimiter
-_OTHER: Final = {".": ",", ",": "."}
+_OTHER_SIGN: Final = {".": ",", ",": "."}
 _WHOLE_KINDS: Final = frozenset({"integer", "money"})  # three digits after a separator are rather thousands
 _POINT_MONEY: Final = frozenset(
     {"$", "£", "¥", "₹", "US$", "C$", "CA$", "A$", "AU$", "NZ$", "HK$", "S$", "USD", "GBP", "JPY", "CNY", "INR", "AUD",
@@ -35,7 +35,7 @@ _COMMA_MONEY: Final = frozenset(
      "BRL", "TRY", "₺", "RUB", "₽"}
 )  # fmt: skip
 _PERCENTAGE: Final = re.compile(r"%|percent|pct|pro[cz]ent|pourcent|porcent|per_?cent", re.IGNORECASE)
-_SHORT: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
+_SHORT_FORMATS: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 
 
 class Convention(NamedTuple):
@@ -66,7 +66,7 @@ class ConventionChoice(NamedTuple):
     code: str = ""
 
 
-class Around(NamedTuple):
+class ColumnSurroundings(NamedTuple):
     """The evidence from the rest of the sheet and the file."""
 
     point: int = 0  # hints that other columns use a decimal point
@@ -77,52 +77,59 @@ class Around(NamedTuple):
     dotted: bool = False  # other columns have dates such as 31.12.2025
     percent_header: bool = False
     births: bool = False  # the column's names speak of births
-    units: Mapping[str, int] = MappingProxyType(
-        {}
-    )  # what the number formats of the column's cells show beside the number
+    # What the number formats of the column's cells show beside the number.
+    units: Mapping[str, int] = MappingProxyType({})
 
 
-_NOTHING_AROUND: Final = Around()
+_NOTHING_AROUND: Final = ColumnSurroundings()
 
 
-def settle(field: Field, tally: Tally, around: Around = _NOTHING_AROUND) -> tuple[Convention, list[ConventionChoice]]:
+def decide_convention(
+    field: Field, tally: Tally, around: ColumnSurroundings = _NOTHING_AROUND
+) -> tuple[Convention, list[ConventionChoice]]:
     """The convention of one column, and the choices to record."""
     if isinstance(tally, TruthTally):
         return Convention(marks=tally.marks()), []
     if isinstance(tally, DateTally):
-        convention, choices = _settle_dates(field, tally, around)
-        choices += [
-            _year_day_told(tally, field),
-            _swapped_told(tally),
-            _digits_told(tally, field),
-            _zones_told(tally, field),
+        convention, order_choices = _decide_dates(field, tally, around)
+        choices = [
+            *order_choices,
+            _year_day_choice(tally, field),
+            _swapped_choice(tally),
+            _digits_choice(tally, field),
+            _zones_choice(tally, field),
         ]
         convention = convention._replace(numbers=tally.numbers(), births=around.births)
     else:
-        convention, choices = _settle_numbers(field, tally, around)
-    return convention, [c for c in choices if c is not None]
+        convention, choices = _decide_numbers(field, tally, around)
+    return convention, [choice for choice in choices if choice is not None]
 
 
-def _settle_dates(field: Field, tally: DateTally, around: Around) -> tuple[Convention, list[ConventionChoice | None]]:
-    given = field.day_first if field.day_first is not None else day_first_in(field.formats)
-    if given is not None:
-        _, pivot, years = decide_years(tally, field.name, births=around.births)
-        short = bool(tally.short_years)
-        return Convention(day_first=given, dots_day_first=given, pivot=pivot, short_years=short), [*years]
-    year_first, pivot, years = decide_years(tally, field.name, births=around.births)
-    if year_first:
-        return Convention(year_first=True, short_years=True), [*years]
-    slashed, choice = decide_order(tally.slashed, field.name, around)
-    beside = around._replace(month=around.month + (slashed is False))
-    dotted, other = decide_order(tally.dotted, field.name, beside, dotted=True)
-    short = bool(tally.short_years)
-    convention = Convention(day_first=slashed, dots_day_first=dotted, pivot=pivot, short_years=short)
-    return convention, [choice, other, *years]
-
-
-def _settle_numbers(
-    field: Field, tally: NumberTally, around: Around
+def _decide_dates(
+    field: Field, tally: DateTally, around: ColumnSurroundings
 ) -> tuple[Convention, list[ConventionChoice | None]]:
+    """The convention of a column of dates, and what was chosen: None where there was no choice."""
+    years = decide_years(tally, field.name, births=around.births)
+    has_short_years = bool(tally.short_years)
+    declared = field.day_first if field.day_first is not None else day_first_in(field.formats)
+    if declared is not None:
+        order = Convention(day_first=declared, dots_day_first=declared, pivot=years.pivot, short_years=has_short_years)
+        return order, [*years.choices]
+    if years.year_first:
+        return Convention(year_first=True, short_years=True), [*years.choices]
+    day_first, choice = decide_order(tally.slashed, field.name, around)
+    beside = around._replace(month=around.month + (day_first is False))
+    dots_day_first, dotted_choice = decide_order(tally.dotted, field.name, beside, dotted=True)
+    order = Convention(
+        day_first=day_first, dots_day_first=dots_day_first, pivot=years.pivot, short_years=has_short_years
+    )
+    return order, [choice, dotted_choice, *years.choices]
+
+
+def _decide_numbers(
+    field: Field, tally: NumberTally, around: ColumnSurroundings
+) -> tuple[Convention, list[ConventionChoice | None]]:
+    """The convention of a column of numbers, and what was chosen: None where there was no choice."""
     decimal, choice = field.decimal, None
     if decimal is None:
         decimal, choice = decide_decimal(tally, field.type, field.name, around)
@@ -132,9 +139,9 @@ def _settle_numbers(
         in_percent, choice = decide_unit(tally, field.name, around)
         choices.append(choice)
     if field.type != "percent":
-        choices.append(currencies_told(tally, field.name, around.units if field.type == "money" else {}))
+        choices.append(_currencies_choice(tally, field.name, around.units if field.type == "money" else {}))
     if field.type not in ("money", "percent"):
-        choices.append(_units_told(around.units, field.name) or _shares_told(field, around))
+        choices.append(_units_choice(around.units, field.name) or _shares_choice(field, around))
     return Convention(decimal=decimal, in_percent=in_percent), choices
 
 
@@ -143,50 +150,52 @@ def tally_of(field: Field, values: Sequence[Any]) -> Tally | None:
     tally = fresh_tally(field)
     if tally is not None:
         add_values(tally, values)
-        tally.settle()
+        tally.count_pending()
     return tally
 
 
 def fresh_tally(field: Field) -> Tally | None:
+    """A tally for the values of a field's column, with nothing counted; None for a field without conventions."""
     if field.type in _DATES:
         return DateTally(cleaner(field.clean))
     if field.type == "boolean":
         return TruthTally(cleaner(field.clean))
     if field.type not in NUMERIC:
         return None
-    percent = field.type == "percent"
-    return NumberTally(cleaner(field.clean), percents=percent, sizes=percent, every=field.type == "money")
+    is_percent = field.type == "percent"
+    return NumberTally(cleaner(field.clean), percents=is_percent, sizes=is_percent, every=field.type == "money")
 
 
 def add_values(tally: Tally, column: Sequence[Any]) -> None:
+    """Add the cells of a column, or a part of it, to its tally: texts, and typed cells that show something."""
     kinds = set(map(type, column))
     if str in kinds:
         texts = column if len(kinds) == 1 else [v for v in column if type(v) is str]
         tally.add(texts)
     if isinstance(tally, DateTally) and not kinds.isdisjoint((date, datetime)):
         tally.add_dates([v for v in column if type(v) in (date, datetime)])
-    wanted = isinstance(tally, DateTally) or (isinstance(tally, NumberTally) and tally.sizes)
-    if wanted and not isinstance(tally, TruthTally) and not kinds.isdisjoint((int, float)):
+    counts_numbers = isinstance(tally, DateTally) or (isinstance(tally, NumberTally) and tally.sizes)
+    if counts_numbers and not isinstance(tally, TruthTally) and not kinds.isdisjoint((int, float)):
         tally.add_numbers([v for v in column if type(v) in (int, float)])
 
 
-def decimal_shown(tally: NumberTally) -> str | None:
+def proven_decimal(tally: NumberTally) -> str | None:
     """The decimal sign that the column itself proves."""
     point, comma = tally.point, tally.comma
-    if max(point, comma) < max(1, _MOST * min(point, comma)):
+    if max(point, comma) < max(1, _OUTNUMBERED * min(point, comma)):
         return None
     return "," if comma > point else "."
 
 
-def order_shown(tally: DateTally) -> bool | None:
+def proven_order(tally: DateTally) -> bool | None:
     """Whether the column itself proves that the day comes first."""
     day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
-    return None if max(day, month) < max(1, _MOST * min(day, month)) else day > month
+    return None if max(day, month) < max(1, _OUTNUMBERED * min(day, month)) else day > month
 
 
-def _outvoted(least: int, most: int) -> bool:
+def _are_slips(contradicting: int, agreeing: int) -> bool:
     """Whether values that contradict their column are slips; many of them may be a differently written part."""
-    return least <= _SLIPS and most >= _MOST * least
+    return contradicting <= _SLIPS and agreeing >= _OUTNUMBERED * contradicting
 
 
 class _Hints(NamedTuple):
@@ -200,7 +209,7 @@ class _Hints(NamedTuple):
 
 
 def decide_decimal(
-    tally: NumberTally, kind: str, name: str, around: Around = _NOTHING_AROUND
+    tally: NumberTally, kind: str, name: str, around: ColumnSurroundings = _NOTHING_AROUND
 ) -> tuple[str | None, ConventionChoice | None]:
     """A column's decimal sign (None if no value has one), and the choice to record."""
     point, comma, unclear = tally.point, tally.comma, tally.open
@@ -215,17 +224,13 @@ def decide_decimal(
         # 1.234 beside 12,50 is grouping. Beside a few 12.5 it may not be: decimals seldom have one length with few
         # exceptions, so there must be more than a few, or other columns must agree.
         grouping = tally.open_comma if chosen == "." else tally.open_dot
-        agreed = not hints.strong[_OTHER[chosen]] and hints.sum(chosen) > hints.sum(_OTHER[chosen])
-        sure = not unclear or (_outvoted(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
+        agreed = not hints.strong[_OTHER_SIGN[chosen]] and hints.sum(chosen) > hints.sum(_OTHER_SIGN[chosen])
+        sure = not unclear or (_are_slips(least, most) and (grouping == unclear or most * 50 >= unclear or agreed))
     else:
-        chosen, sure = _without_proof(tally, kind, hints, around)
+        chosen, sure = _likelier_decimal(tally, kind, hints, around)
     evidence = {"decimal point": point, "decimal comma": comma, "either": unclear}
     if around.point or around.comma:
         evidence |= {"other columns: point": around.point, "other columns: comma": around.comma}
-    grouped = tally.open_dot if chosen == "," else tally.open_comma
-    read_as = (
-        "as whole thousands" if grouped == unclear else "as decimals" if not grouped else "by the decimal sign chosen"
-    )
     return chosen, ConventionChoice(
         kind="decimal",
         chosen=chosen,
@@ -233,23 +238,31 @@ def decide_decimal(
         sure=sure,
         message=(
             f"{_many(unclear, 'number')} with one separator and three digits after it could be thousands or "
-            f"decimals; read {read_as}"
+            f"decimals; read {_read_as(tally, chosen)}"
         ),
-        settle=f'"decimal": "{chosen}" (or "{_OTHER[chosen]}") on field {name}',
+        settle=f'"decimal": "{chosen}" (or "{_OTHER_SIGN[chosen]}") on field {name}',
         values=max(1, unclear),
     )
 
 
-def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around) -> tuple[str, bool]:
-    """The decimal sign with the most evidence, and whether that is enough."""
+def _read_as(tally: NumberTally, decimal: str) -> str:
+    """How the unclear numbers of a column are read with a decimal sign, in words."""
+    grouped = tally.open_dot if decimal == "," else tally.open_comma
+    if grouped == tally.open:
+        return "as whole thousands"
+    return "by the decimal sign chosen" if grouped else "as decimals"
+
+
+def _likelier_decimal(tally: NumberTally, kind: str, hints: _Hints, around: ColumnSurroundings) -> tuple[str, bool]:
+    """The decimal sign with the most evidence where no value proves one, and whether that is enough."""
     point, comma = hints.sum("."), hints.sum(",")
     chosen = "," if comma > point else "."
     if comma == point:
         grouping = kind in _WHOLE_KINDS and tally.open_dot > tally.open_comma
         chosen = "," if grouping or (around.delimiter == ";" and kind not in _WHOLE_KINDS) else "."
-    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER[chosen]]:
+    if hints.strong[chosen] >= _PROOF and not hints.strong[_OTHER_SIGN[chosen]]:
         return chosen, True
-    if hints.sum(_OTHER[chosen]):
+    if hints.sum(_OTHER_SIGN[chosen]):
         return chosen, False
     # A file's delimiter and a field's type are enough if they agree, except for grouping points: many files with
     # semicolons use decimal points.
@@ -257,13 +270,14 @@ def _without_proof(tally: NumberTally, kind: str, hints: _Hints, around: Around)
     return chosen, expected and not (chosen == "," and tally.open_dot > 0)
 
 
-def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
+def _decimal_hints(tally: NumberTally, kind: str, around: ColumnSurroundings) -> _Hints:
+    """What speaks for each decimal sign: the form of unclear numbers, the field's type, and what is around."""
     strong = {".": min(around.point, 2) * 2, ",": min(around.comma, 2) * 2}
     weak = {".": 0, ",": 0}
     for sign, count in ((".", tally.open_dot), (",", tally.open_comma)):
         if not count:
             continue
-        other = _OTHER[sign]
+        other = _OTHER_SIGN[sign]
         # Short numbers without decimals beside thousands that end in zeros: only grouping looks like that.
         if tally.short and not tally.long and (tally.open_round or count >= 8):
             strong[other] += 4
@@ -279,28 +293,28 @@ def _decimal_hints(tally: NumberTally, kind: str, around: Around) -> _Hints:
     weak[","] += around.dotted
     if around.month and not around.day:
         weak["."] += 2
-    seen = {name for name in tally.currencies if name}
-    weak["."] += bool(seen) and seen <= _POINT_MONEY
-    weak[","] += bool(seen) and seen <= _COMMA_MONEY
+    currencies = {name for name in tally.currencies if name}
+    weak["."] += bool(currencies) and currencies <= _POINT_MONEY
+    weak[","] += bool(currencies) and currencies <= _COMMA_MONEY
     return _Hints(strong, weak)
 
 
 def decide_order(
-    tally: OrderCount, name: str, around: Around = _NOTHING_AROUND, *, dotted: bool = False
+    count: OrderCount, name: str, around: ColumnSurroundings = _NOTHING_AROUND, *, dotted: bool = False
 ) -> tuple[bool | None, ConventionChoice | None]:
-    """Whether a column's day comes first (None if no value needs it), and the choice to record."""
-    day, month, unclear = tally.day, tally.month, tally.open
+    """Whether the day comes first in dates of one kind (None if no value needs it), and the choice to record."""
+    day, month, unclear = count.day, count.month, count.open
     if not (day or month or unclear):
         return None, None
     for_day, for_month = _order_hints(around, dotted=dotted)
     if day or month:
         chosen = (day, for_day) > (month, for_month)
         most, least = max(day, month), min(day, month)
-        sure = not unclear or _outvoted(least, most)
+        sure = not unclear or _are_slips(least, most)
         if not unclear and not least:
             return chosen, None
     else:
-        chosen = for_day + _slightly_for_day(tally, around) > for_month
+        chosen = for_day + _slightly_for_day(count, around) > for_month
         sure = max(for_day, for_month) >= _PROOF and not min(for_day, for_month)
     evidence = {"day first": day, "month first": month, "either": unclear}
     if around.day or around.month:
@@ -319,7 +333,7 @@ def decide_order(
     )
 
 
-def _order_hints(around: Around, *, dotted: bool) -> tuple[int, int]:
+def _order_hints(around: ColumnSurroundings, *, dotted: bool) -> tuple[int, int]:
     """The evidence for the day and for the month first, apart from the column's own proofs."""
     day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
     if around.comma and not around.point:  # a decimal comma rules out the month first
@@ -328,19 +342,19 @@ def _order_hints(around: Around, *, dotted: bool) -> tuple[int, int]:
     return day, month
 
 
-def _slightly_for_day(tally: OrderCount, around: Around) -> int:
+def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
     """Weak signs that break a tie; below 0 for the month first."""
-    signs = (tally.dashed == tally.open) + (around.delimiter == ";")
+    signs = (count.dashed == count.open) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
-    first, second = len(tally.first), len(tally.second)
-    if first == 1 and second > 2 and 1 in tally.first:
+    first_numbers, second_numbers = len(count.first), len(count.second)
+    if first_numbers == 1 and second_numbers > 2 and 1 in count.first:
         return signs + 1
-    if second == 1 and first > 2 and 1 in tally.second:
+    if second_numbers == 1 and first_numbers > 2 and 1 in count.second:
         return signs - 1
-    return signs + (first > second) - (second > first)
+    return signs + (first_numbers > second_numbers) - (second_numbers > first_numbers)
 
 
-def _swapped_told(tally: DateTally) -> ConventionChoice | None:
+def _swapped_choice(tally: DateTally) -> ConventionChoice | None:
     """Report dates that a program may have read with day and month swapped, before it stored them."""
     if not tally.swapped():
         return None
@@ -356,7 +370,7 @@ def _swapped_told(tally: DateTally) -> ConventionChoice | None:
     )
 
 
-def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+def _year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
     """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month."""
     if not (tally.year_day and tally.year_open) or field.formats:
         return None
@@ -372,7 +386,7 @@ def _year_day_told(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def _digits_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+def _digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
     """Report day numbers that are as likely dates without separators: 10203 for 2001-02-03; record Unix times."""
     if tally.numbers() == "seconds":
         return ConventionChoice(
@@ -392,7 +406,7 @@ def _digits_told(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def _zones_told(tally: DateTally, field: Field) -> ConventionChoice | None:
+def _zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
     """Report a column in which some times have a zone and others have none: they cannot be compared."""
     if field.type != "datetime" or not (tally.zoned and tally.unzoned):
         return None
@@ -409,12 +423,20 @@ def _zones_told(tally: DateTally, field: Field) -> ConventionChoice | None:
     )
 
 
-def decide_years(tally: DateTally, name: str, *, births: bool = False) -> tuple[bool, int, list[ConventionChoice]]:
-    """Whether two-digit years come first, the pivot of their century, and the choices to record."""
+class ShortYears(NamedTuple):
+    """How the two-digit years of a column are read."""
+
+    year_first: bool
+    pivot: int  # the first one of the last century
+    choices: list[ConventionChoice]  # to record
+
+
+def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
+    """Whether two-digit years come first, and to which century they belong."""
     years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
     latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
-        return False, latest, []
+        return ShortYears(year_first=False, pivot=latest, choices=[])
     total = sum(years.values())
     leading = tally.short_first
     if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
@@ -428,24 +450,24 @@ def decide_years(tally: DateTally, name: str, *, births: bool = False) -> tuple[
             sure=False,
             message=f"{_many(total, 'date')} of short numbers could be {word} first or {other} first; "
             f"read {word} first",
-            settle=f'"formats": ["{_SHORT[word]}"] (or ["{_SHORT[other]}"]) on field {name}',
+            settle=f'"formats": ["{_SHORT_FORMATS[word]}"] (or ["{_SHORT_FORMATS[other]}"]) on field {name}',
             values=total,
         )
-        return year_first, PIVOT, [choice]
+        return ShortYears(year_first, PIVOT, [choice])
     pivot = min(_pivot(set(years), either), latest)
     unclear = sum(count for year, count in years.items() if year in either)
     if not unclear:
-        return False, pivot, []
+        return ShortYears(year_first=False, pivot=pivot, choices=[])
     choice = ConventionChoice(
         kind="century",
         chosen=f"from 19{pivot:02} on" if pivot < 100 else "from 2000 on",
-        evidence={"19xx": sum(n for y, n in years.items() if y >= pivot), "either": unclear},
+        evidence={"19xx": sum(count for year, count in years.items() if year >= pivot), "either": unclear},
         sure=False,
         message=f"{_many(unclear, 'date')} with a two-digit year could belong to either century",
         settle=f"write years with four digits in field {name}",
         values=unclear,
     )
-    return False, pivot, [choice]
+    return ShortYears(year_first=False, pivot=pivot, choices=[choice])
 
 
 def _pivot(years: set[int], either: range) -> int:
@@ -455,25 +477,31 @@ def _pivot(years: set[int], either: range) -> int:
     if not unclear or not later:
         return 50 if unclear and unclear[0] >= 50 else PIVOT
     ring = [max(later) - 100, *sorted(year for year in years if year < PIVOT), min(later)]
-    return max((b - a, b) for a, b in pairwise(ring) if b >= either[0])[1]
+    gaps = [(year - before, year) for before, year in pairwise(ring) if year >= either[0]]
+    return max(gaps)[1]
 
 
 def decide_unit(
-    tally: NumberTally, name: str, around: Around = _NOTHING_AROUND
+    tally: NumberTally, name: str, around: ColumnSurroundings = _NOTHING_AROUND
 ) -> tuple[bool, ConventionChoice | None]:
     """Whether numbers without a percent sign are percent, and the choice to record."""
-    shares, beyond, ones, signed = tally.shares, tally.beyond, tally.ones, tally.signed
+    shares, beyond, ones, with_sign = tally.shares, tally.beyond, tally.ones, tally.signed
     plain = shares + beyond + ones
-    shown = around.units.get("%", 0)
-    if shown >= plain:  # a cell with a percent format stores a share
+    with_format = around.units.get("%", 0)
+    if with_format >= plain:  # a cell with a percent format stores a share
         return False, None
-    if not beyond and not (ones and signed) and not (shares and around.percent_header and not shown):
+    if not beyond and not (ones and with_sign) and not (shares and around.percent_header and not with_format):
         return False, None
-    in_percent = beyond > shares and not shown
+    in_percent = beyond > shares and not with_format
     return in_percent, ConventionChoice(
         kind="unit",
         chosen="percent" if in_percent else "share",
-        evidence={"with a percent sign": signed + shown, "up to 1": shares, "exactly 1": ones, "beyond 1": beyond},
+        evidence={
+            "with a percent sign": with_sign + with_format,
+            "up to 1": shares,
+            "exactly 1": ones,
+            "beyond 1": beyond,
+        },
         sure=in_percent and not shares and around.percent_header,
         message=(
             f"{_many(plain, 'number')} without a percent sign could be percent or shares of 1; read as "
@@ -484,42 +512,43 @@ def decide_unit(
     )
 
 
-def _units_told(units: Mapping[str, int], name: str) -> ConventionChoice | None:
+def _units_choice(units: Mapping[str, int], name: str) -> ConventionChoice | None:
     """Report a column whose number formats show several units, or percents and plain numbers: the output drops them."""
-    folded: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for unit, count in units.items():
-        folded[unit.casefold().rstrip(".")] += count
-    return _mixed("unit", "numbers only", folded, f"the number formats show {len(folded)} units", name)
+        counts[unit.casefold().rstrip(".")] += count
+    return _mixed_choice("unit", "numbers only", counts, f"the number formats show {len(counts)} units", name)
 
 
-def _shares_told(field: Field, around: Around) -> ConventionChoice | None:
+def _shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice | None:
     """Report cells that show percents, and store shares, under a field of plain numbers that is called a percentage."""
-    shown = around.units.get("%", 0)
-    if not shown or field.unit is not None or not _PERCENTAGE.search(field.name):
+    with_format = around.units.get("%", 0)
+    if not with_format or field.unit is not None or not _PERCENTAGE.search(field.name):
         return None
     return ConventionChoice(
         kind="unit",
         chosen="share",
-        evidence={"with a percent format": shown},
+        evidence={"with a percent format": with_format},
         sure=False,
-        message=f"{_many(shown, 'number')} shown as percent came out as shares of 1: 0.15 for 15 %",
+        message=f"{_many(with_format, 'number')} shown as percent came out as shares of 1: 0.15 for 15 %",
         settle=f'"type": "percent" on field {field.name}',
-        values=shown,
+        values=with_format,
     )
 
 
-def currencies_told(
+def _currencies_choice(
     tally: NumberTally, name: str, units: Mapping[str, int] = MappingProxyType({})
 ) -> ConventionChoice | None:
     """Report a column of several currencies, in its texts or in number formats: the output drops them."""
-    written = Counter(tally.currencies)
+    signs = Counter(tally.currencies)
     for unit, count in units.items():
-        written[unit.upper()] += count
-    seen = {c: n for c, n in _currency_names(written).items() if c}
-    return _mixed("currency", "amounts only", seen, f"the amounts are in {len(seen)} currencies", name)
+        signs[unit.upper()] += count
+    counts = {name: count for name, count in _currency_counts(signs).items() if name}
+    return _mixed_choice("currency", "amounts only", counts, f"the amounts are in {len(counts)} currencies", name)
 
 
-def _mixed(kind: str, chosen: str, counts: Mapping[str, int], what: str, name: str) -> ConventionChoice | None:
+def _mixed_choice(kind: str, chosen: str, counts: Mapping[str, int], what: str, name: str) -> ConventionChoice | None:
+    """The choice to drop units or currencies of which a column has several; None if it has one."""
     if len(counts) < 2:
         return None
     return ConventionChoice(
@@ -549,18 +578,19 @@ _SHARED_SIGNS: Final = {
 }
 
 
-def _currency_names(currencies: Mapping[str, int]) -> dict[str, int]:
-    names: dict[str, int] = {}
-    for written, count in currencies.items():
+def _currency_counts(sign_counts: Mapping[str, int]) -> Counter[str]:
+    """How often each currency occurs, whatever its signs; a sign that several currencies share stays a sign."""
+    counts: Counter[str] = Counter()
+    for written, count in sign_counts.items():
         sign = unicodedata.normalize("NFKC", written)
-        name = _SAME_MONEY.get(sign, sign)
-        names[name] = names.get(name, 0) + count
+        counts[_SAME_MONEY.get(sign, sign)] += count
     for sign, codes in _SHARED_SIGNS.items():
-        spelled = [code for code in codes if code in names]
-        if sign in names and len(spelled) == 1:  # $5 and 5 USD are the same currency
-            names[spelled[0]] += names.pop(sign)
-    return names
+        used = [code for code in codes if code in counts]
+        if sign in counts and len(used) == 1:  # $5 and 5 USD are the same currency
+            counts[used[0]] += counts.pop(sign)
+    return counts
 
 
 def _many(count: int, noun: str) -> str:
+    """A count and its noun: `1 date`, `1,200 dates`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

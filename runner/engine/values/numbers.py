@@ -63,7 +63,7 @@ EXACT_DIGITS: Final = 15  # significant digits that every spreadsheet keeps
 Number = float | int | Decimal
 
 
-class Written(NamedTuple):
+class NumberParts(NamedTuple):
     """A number split into parts: its plain form with each decimal sign, None if its form rules that out."""
 
     point: str | None
@@ -72,7 +72,7 @@ class Written(NamedTuple):
     currency: str
 
     @property
-    def shows(self) -> str:
+    def decimal_sign(self) -> str:
         """The decimal sign it proves; `?` if both readings fit and differ; empty if the sign does not matter."""
         if self.point is None:
             return ","
@@ -82,29 +82,29 @@ class Written(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
-def take_apart(text: str) -> Written | None:
+def number_parts(text: str) -> NumberParts | None:
     """Split a text into a number's parts; None if it is not a number with either decimal sign."""
     text = text.strip()
     if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
     text, outside, is_bracketed = _without_brackets(_with_usual_signs(text))
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
+    amount = _AMOUNT.fullmatch(text)
+    if amount is None:
         return None
-    before, first, inner, body, middle, last, after = found.groups()
+    before, first, inner, body, middle, last, after = amount.groups()
     if outside and (first or last):
         return None
     signs = before + inner + middle + after
     if len(signs) > (0 if is_bracketed else 1):
         return None
-    digits, exponent = _split(body)
+    digits, exponent = _without_exponent(body)
     if middle + after == "+" and digits.isdecimal():
         return None  # 5+ is five and more; 5.00+ is how some programs write it
     minus = "-" if is_bracketed or signs == "-" else ""
-    point, comma = (_plain(digits, sign, minus, exponent) for sign in ".,")
+    point, comma = (_plain_form(digits, sign, minus, exponent) for sign in ".,")
     if point is None and comma is None:
         return None
-    return Written(point, comma, digits, (last or first or outside).upper())
+    return NumberParts(point, comma, digits, (last or first or outside).upper())
 
 
 def _with_usual_signs(text: str) -> str:
@@ -114,15 +114,26 @@ def _with_usual_signs(text: str) -> str:
     return _ascii_digits(_WHOLE.sub(r"\g<1>00", text)).strip().translate(_ODD_SIGNS)
 
 
-def _without_brackets(text: str) -> tuple[str, str, bool]:
-    """What brackets around an amount hold, the currency outside them, and whether there are any: they mean minus."""
-    found = _BRACKETED.fullmatch(text) if "(" in text else None
-    return (text, "", False) if found is None else (found[2].strip(), found[1] + found[3], True)
+class _Unbracketed(NamedTuple):
+    """An amount without the brackets around it, which mean minus."""
+
+    amount: str
+    currency: str  # outside the brackets
+    is_bracketed: bool
 
 
-def _split(body: str) -> tuple[str, str]:
-    at = max(body.find("e"), body.find("E"))
-    return (body[:at], body[at:]) if at > 0 else (body.strip(), "")
+def _without_brackets(text: str) -> _Unbracketed:
+    brackets = _BRACKETED.fullmatch(text) if "(" in text else None
+    if brackets is None:
+        return _Unbracketed(text, "", is_bracketed=False)
+    before, amount, after = brackets.groups()
+    return _Unbracketed(amount.strip(), before + after, is_bracketed=True)
+
+
+def _without_exponent(body: str) -> tuple[str, str]:
+    """The digits of a number, and its exponent with the letter; empty if it has none."""
+    letter = max(body.find("e"), body.find("E"))
+    return (body[:letter], body[letter:]) if letter > 0 else (body.strip(), "")
 
 
 def _ascii_digits(text: str) -> str:
@@ -130,31 +141,38 @@ def _ascii_digits(text: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
-def _plain(body: str, decimal: str, minus: str, exponent: str) -> str | None:
+def _plain_form(body: str, decimal: str, minus: str, exponent: str) -> str | None:
     """A number with a decimal point and without grouping; None if `body` is none with that decimal sign."""
     return minus + body.translate(_DEGROUP[decimal]) + exponent if _BODY[decimal].fullmatch(body) else None
 
 
-def read(text: str, decimal: str | None = None, hint: str | None = None) -> tuple[str, bool] | Bad | None:
-    """A text's number in plain form, and whether it contradicts its column or needs a convention that is missing.
+class PlainNumber(NamedTuple):
+    """A number with a decimal point and without grouping, as `float` takes it."""
+
+    numeral: str
+    is_doubtful: bool  # it contradicts its column, or needs a convention that is missing
+
+
+def plain_number(text: str, decimal: str | None = None, hint: str | None = None) -> PlainNumber | Bad | None:
+    """A text's number in plain form; None for a blank.
 
     A `decimal` from the manifest is the only one allowed. Without it the form decides, then the `hint`.
     """
-    found = take_apart(text)
-    if found is None:
+    parts = number_parts(text)
+    if parts is None:
         return BAD if text.strip() else None
-    point, comma = found.point, found.comma
+    point, comma = parts.point, parts.comma
     if decimal is not None:
-        plain = point if decimal == "." else comma
-        return BAD if plain is None else (plain, False)
+        numeral = point if decimal == "." else comma
+        return BAD if numeral is None else PlainNumber(numeral, is_doubtful=False)
     if point is None or comma is None:
-        sign = "." if comma is None else ","
-        return (point or comma or "", hint is not None and hint != sign)
-    return (comma if hint == "," else point), hint is None and point != comma
+        proven = "." if comma is None else ","
+        return PlainNumber(point or comma or "", is_doubtful=hint is not None and hint != proven)
+    return PlainNumber(comma if hint == "," else point, is_doubtful=hint is None and point != comma)
 
 
-def quick(text: str, decimal: str) -> float | None:
-    """The value of a common form with this decimal sign; None: call `read`."""
+def quick_number(text: str, decimal: str) -> float | None:
+    """The value of a common form with this decimal sign; None: call `plain_number`."""
     if len(text) > EXACT_DIGITS:
         return None
     if decimal == "." and _PLAIN.fullmatch(text):
@@ -165,14 +183,21 @@ def quick(text: str, decimal: str) -> float | None:
     return None
 
 
-def without_percent(text: str) -> tuple[str, bool, bool]:
-    """The number in a text, whether it has a percent sign, and whether brackets around both make it negative."""
+class PercentText(NamedTuple):
+    """A text without its percent sign."""
+
+    number: str
+    has_sign: bool = False
+    is_negative: bool = False  # by brackets around the number and its sign
+
+
+def without_percent(text: str) -> PercentText:
     bare = text.strip()
-    bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
-    if bracketed:
+    is_bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
+    if is_bracketed:
         bare = bare[1:-1]
-    signed = bare[-1:] in ("%", "\uff05")
-    return bare[:-1] if signed else bare, signed, bracketed
+    has_sign = bare[-1:] in ("%", "\uff05")
+    return PercentText(bare[:-1] if has_sign else bare, has_sign, is_bracketed)
 
 
 _SHORTENED: Final = re.compile(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
@@ -183,48 +208,48 @@ def is_shortened(text: str) -> bool:
     return "E+" in text and _SHORTENED.fullmatch(text.strip()) is not None
 
 
-def bare(text: str) -> float | None:
-    """The value of a text of only digits; None: call `read`."""
+def number_of_digits(text: str) -> float | None:
+    """The value of a text of only digits; None: call `plain_number`."""
     return float(text) if text.isdecimal() and text.isascii() and len(text) <= EXACT_DIGITS else None
 
 
-def to_number(plain: str) -> Number | Bad:
+def to_number(numeral: str) -> Number | Bad:
     """Convert a plain numeral without losing digits.
 
     With more than 15 significant digits, a whole number stays an int, and a fraction that no float represents stays a
     Decimal. Both are written as text, because a spreadsheet would round them.
     """
-    number = float(plain)
+    number = float(numeral)
     if number in (float("inf"), float("-inf")):
         return BAD
-    if len(plain) <= EXACT_DIGITS and number:
+    if len(numeral) <= EXACT_DIGITS and number:
         return number
-    exact = Decimal(plain)
-    if not number:
+    exact = Decimal(numeral)
+    if not number:  # too small for a float
         return number if not exact else BAD
-    if "e" not in plain.lower() and exact == exact.to_integral_value():
+    if "e" not in numeral.lower() and exact == exact.to_integral_value():
         return int(exact) if abs(exact) >= 10**EXACT_DIGITS else number
     if len(exact.normalize().as_tuple().digits) <= EXACT_DIGITS:
         return number
     return number if exact in (Decimal(repr(number)), Decimal(f"{number:.17g}")) else exact
 
 
-def to_whole(plain: str) -> int | Bad:
-    """Convert a plain numeral to an exact whole number of any length."""
-    head, _, tail = plain.partition(".")
-    if "e" in plain.lower():
-        exact = Decimal(plain)
+def to_whole(numeral: str) -> int | Bad:
+    """Convert a plain numeral to an exact whole number of any length; BAD for one with decimals."""
+    if "e" in numeral.lower():
+        exact = Decimal(numeral)
         return int(exact) if exact.adjusted() < MAX_TEXT and exact == exact.to_integral_value() else BAD
-    return int(head or "0") if not tail.strip("0") and head not in ("", "-") else BAD
+    whole, _, decimals = numeral.partition(".")
+    return int(whole or "0") if not decimals.strip("0") and whole not in ("", "-") else BAD
 
 
 def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
     """Parse an exact whole number of any length."""
-    found = read(text, decimal, hint)
-    return to_whole(found[0]) if isinstance(found, tuple) else found
+    plain = plain_number(text, decimal, hint)
+    return to_whole(plain.numeral) if isinstance(plain, PlainNumber) else plain
 
 
 def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
     """Parse a number. Without a given decimal sign its own form decides, then the column's `hint`."""
-    found = read(text, decimal, hint)
-    return to_number(found[0]) if isinstance(found, tuple) else found
+    plain = plain_number(text, decimal, hint)
+    return to_number(plain.numeral) if isinstance(plain, PlainNumber) else plain

@@ -22,19 +22,19 @@ from runner.engine.values.dates import (
     names_zone,
     numeric_date,
 )
-from runner.engine.values.numbers import MAX_TEXT, take_apart, without_percent
+from runner.engine.values.numbers import MAX_TEXT, PercentText, number_parts, without_percent
 from runner.engine.values.words import BOOLEANS, HOLLOW, NOTHING
 
 _SEPARATOR: Final = "\x1f"
-_LEVELLED: Final = str.maketrans("23456789", "11111111")
-_HELD: Final = 20_000  # distinct shapes kept before they are counted
+_DIGITS_LEVELLED: Final = str.maketrans("23456789", "11111111")
+_MAX_PENDING: Final = 20_000  # distinct shapes kept before they are counted
 # Day numbers, dates without separators and Unix times: the whole text, as 12345.6 kg counts nothing.
-_COUNT = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
+_COUNTING = re.compile(r"[1-9](?:[0-9]{4,6}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")
 
 
 Clean = Callable[[str], str]
 Signature = tuple[bool, ...]  # which kinds of texts a column has
-_UNIFORM: Final = 500  # texts that all show the same
+_ENOUGH_ALIKE: Final = 500  # texts that all show the same
 
 
 class NumberTally:
@@ -43,11 +43,14 @@ class NumberTally:
     def __init__(
         self, clean: Clean = str.strip, *, percents: bool = True, sizes: bool = False, every: bool = False
     ) -> None:
-        """`percents`: numbers with a percent sign count; a field of another type does not take them."""
+        """`percents`: numbers with a percent sign count; a field of another type does not take them.
+
+        `sizes`: numbers are also counted by size, for percentages. `every`: rare values matter, such as a currency.
+        """
         self._clean = clean
         self._percents = percents
-        self._every = every or sizes  # whether rare values matter: a currency, a size
-        self.sizes = sizes  # whether numbers are also counted by size, for percentages
+        self._every = every or sizes
+        self.sizes = sizes
         self.point = 0  # texts that only fit a decimal point
         self.comma = 0  # texts that only fit a decimal comma
         self.open_dot = 0  # 1.234: a decimal point or a grouping one
@@ -70,17 +73,19 @@ class NumberTally:
         return self.open_dot + self.open_comma
 
     def add(self, texts: Sequence[str]) -> None:
+        """Note texts by their shape, to be counted by `count_pending`."""
         if self.sizes:
             self._shapes.update(texts)
         else:
-            shapes = _SEPARATOR.join(texts).translate(_LEVELLED).split(_SEPARATOR)
+            shapes = _SEPARATOR.join(texts).translate(_DIGITS_LEVELLED).split(_SEPARATOR)
             if len(shapes) != len(texts):  # a text with the separator in it
-                shapes = [text.translate(_LEVELLED) for text in texts]
+                shapes = [text.translate(_DIGITS_LEVELLED) for text in texts]
             self._shapes.update(shapes)
-        if len(self._shapes) > _HELD:
-            self.settle()
+        if len(self._shapes) > _MAX_PENDING:
+            self.count_pending()
 
     def signature(self) -> Signature:
+        """Which decimal signs and currencies were met: more texts may leave it as it is."""
         return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
 
     @property
@@ -89,40 +94,42 @@ class NumberTally:
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one decimal sign, or on none, that sampling the rest suffices."""
+        if self._every or self.has_currency:
+            return False
         most, least = max(self.point, self.comma), min(self.point, self.comma)
-        bare = not (most or self.open) and self.numbers >= _UNIFORM
-        every = self._every or self.has_currency
-        return not every and not least and (most >= _UNIFORM or bare)
+        without_sign = not (most or self.open) and self.numbers >= _ENOUGH_ALIKE
+        return not least and (most >= _ENOUGH_ALIKE or without_sign)
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Add cells that are already numbers: only their size counts."""
         for value in values:
-            self._sized(abs(value), 1)
+            self._count_size(abs(value), 1)
 
-    def settle(self) -> "NumberTally":
+    def count_pending(self) -> "NumberTally":
         """Count the shapes seen so far."""
         for shape, count in self._shapes.items():
-            self._shape(shape, count)
+            self._count_shape(shape, count)
         self._shapes.clear()
         return self
 
-    def _shape(self, shape: str, count: int) -> None:
+    def _count_shape(self, shape: str, count: int) -> None:
+        """Count the texts of one shape: as numbers, and by the decimal sign that they prove."""
         bare = self._clean(shape).strip()
         if not bare:
             return
         self.texts += count
-        number, percent, _ = without_percent(bare) if self._percents else (bare, False, False)
-        found = take_apart(number) if len(bare) <= MAX_TEXT else None
-        if found is None:
+        text = without_percent(bare) if self._percents else PercentText(bare)
+        parts = number_parts(text.number) if len(bare) <= MAX_TEXT else None
+        if parts is None:
             return
         self.numbers += count
-        self.currencies[found.currency] += count
-        shows, body = found.shows, found.body
-        if shows == ".":
+        self.currencies[parts.currency] += count
+        sign, body = parts.decimal_sign, parts.body
+        if sign == ".":
             self.point += count
-        elif shows == ",":
+        elif sign == ",":
             self.comma += count
-        elif shows == "?":
+        elif sign == "?":
             if "." in body:
                 self.open_dot += count
             else:
@@ -132,13 +139,14 @@ class NumberTally:
         elif body.isdigit():
             self.short += count if len(body) <= 3 else 0
             self.long += count if len(body) > 3 else 0
-        if percent:
+        if text.has_sign:
             self.signed += count
         elif self.sizes:
-            plain = (found.comma if shows == "," else found.point) or "0"
-            self._sized(abs(float(plain)), count)
+            numeral = (parts.comma if sign == "," else parts.point) or "0"
+            self._count_size(abs(float(numeral)), count)
 
-    def _sized(self, size: float, count: int) -> None:
+    def _count_size(self, size: float, count: int) -> None:
+        """Count numbers without a percent sign by whether they may be shares of 1."""
         if size > 1:
             self.beyond += count
         elif size == 1:
@@ -147,9 +155,11 @@ class NumberTally:
             self.shares += count
 
 
-_STORED: Final = 3  # dates whose days are all up to the twelfth
+_ENOUGH_STORED: Final = 3  # dates whose days are all up to the twelfth
 _LIKELY_SERIALS: Final = range(21_916, 49_310)  # 1960 to 2034
-_FEW_SERIALS: Final = 3
+_FEW_SERIALS: Final = 3  # that differ in their first digits by chance
+_MONTHS: Final = frozenset(range(1, 13))
+_DAYS: Final = frozenset(range(1, 32))
 
 
 class OrderCount:
@@ -164,14 +174,15 @@ class OrderCount:
         self.second: Counter[int] = Counter()
 
     def add(self, written: NumericDate, count: int) -> None:
+        """Count a date, written so in `count` cells, by the order that it proves."""
         self.first[written.first] += count
         self.second[written.second] += count
-        shows = written.shows
-        if shows == "day":
+        order = written.proven_order
+        if order == "day":
             self.day += count
-        elif shows == "month":
+        elif order == "month":
             self.month += count
-        elif shows == "open":
+        elif order == "open":
             self.open += count
             self.dashed += count if written.sign == "-" else 0
 
@@ -210,14 +221,15 @@ class DateTally:
         """Whether only those texts are left that a program could not read as dates in its own order."""
         day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
         unclear = self.slashed.open + self.dotted.open
-        return bool(day) != bool(month) and not unclear and self.stored >= _STORED and not self.stored_late
+        return bool(day) != bool(month) and not unclear and self.stored >= _ENOUGH_STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
         """Add cells that are already numbers: what may they count?"""
         for value in values:
-            self._number(value, 1)
+            self._count_number(value, 1)
 
-    def _number(self, value: float, count: int) -> None:
+    def _count_number(self, value: float, count: int) -> None:
+        """Count a number by what it may be: a day number, digits of a date, a Unix time."""
         if FIRST_SERIAL <= value < PLAUSIBLE_SERIALS:
             self.serials += count
             self._serials.add(value)
@@ -225,7 +237,7 @@ class DateTally:
             self.past_serials += count
         elif is_unix(value):
             self.unix += count
-            if len(self._unix) < _HELD:
+            if len(self._unix) < _MAX_PENDING:
                 self._unix.add(int(value))
 
     def numbers(self) -> Numbers:
@@ -239,25 +251,26 @@ class DateTally:
 
         Day numbers fit by chance. So they must also be far apart, end in one year, or be unlikely days.
         """
-        found = self._serials
-        if not found or any(value != int(value) for value in found):
+        if not self._serials or any(value != int(value) for value in self._serials):
             return ""
-        middle, ends = {int(value) // 100 % 100 for value in found}, {int(value) % 100 for value in found}
-        if not middle <= set(range(1, 32)):
+        serials = set(map(int, self._serials))
+        middles, ends = {serial // 100 % 100 for serial in serials}, {serial % 100 for serial in serials}
+        if not middles <= _DAYS:
             return ""
-        by_month = middle <= set(range(1, 13))
-        if by_month and ends <= set(range(1, 32)):
-            return "%y%m%d" if len(found) > 1 or not found <= set(_LIKELY_SERIALS) else ""
-        spread = len(found) >= _FEW_SERIALS and len({int(value) // 10_000 for value in found}) > 1
-        one_year = len(found) > 1 and len(ends) == 1
-        return ("%d%m%y" if by_month else "%m%d%y") if spread or one_year else ""
+        if middles <= _MONTHS and ends <= _DAYS:
+            return "%y%m%d" if len(serials) > 1 or not serials <= set(_LIKELY_SERIALS) else ""
+        are_far_apart = len(serials) >= _FEW_SERIALS and len({serial // 10_000 for serial in serials}) > 1
+        are_of_one_year = len(serials) > 1 and len(ends) == 1
+        if not (are_far_apart or are_of_one_year):
+            return ""
+        return "%d%m%y" if middles <= _MONTHS else "%m%d%y"
 
     def add(self, texts: Iterable[str]) -> None:
         self._texts.update(texts)
-        if len(self._texts) > _HELD:
-            self.settle()
+        if len(self._texts) > _MAX_PENDING:
+            self.count_pending()
 
-    def settle(self) -> "DateTally":
+    def count_pending(self) -> "DateTally":
         """Count the dates seen so far, and apart from them the times of day behind them."""
         days: dict[str, int] = {}
         clocks: Counter[str] = Counter()
@@ -267,46 +280,48 @@ class DateTally:
             text = clean(raw).strip()
             if len(text) > MAX_TEXT:
                 continue
-            if _COUNT.fullmatch(text):
-                self._number(float(text), count)
+            if _COUNTING.fullmatch(text):
+                self._count_number(float(text), count)
                 continue
             if not text.isascii():
                 text = folded(text)
-            if (at := text.find(":")) >= 0:
-                day = text[:at].rstrip("0123456789")
+            if (colon := text.find(":")) >= 0:
+                day = text[:colon].rstrip("0123456789")
                 clock = text[len(day) :]
                 is_plain = "-" not in clock and "+" not in clock  # the digits of an offset matter
-                clocks[clock.translate(_LEVELLED) if is_plain else clock] += count
+                clocks[clock.translate(_DIGITS_LEVELLED) if is_plain else clock] += count
                 text = day
             if text[-4:].isdecimal() and text[:1].isdecimal():  # without a weekday any year shows the same
                 text = text[:-4] + "2000"
             days[text] = days.get(text, 0) + count
         self._texts.clear()
         for text, count in days.items():
-            self._day(text.lower(), count)
+            self._count_date(text.lower(), count)
         for clock, count in clocks.items():
             zoned = names_zone(clock.lower())
             self.zoned += count if zoned else 0
             self.unzoned += count if zoned is False else 0
         return self
 
-    def _day(self, text: str, count: int) -> None:
-        if (found := first_date(text)) is None:
+    def _count_date(self, text: str, count: int) -> None:
+        """Count a date by its order and the length of its year; the text has no time of day."""
+        if (written := first_date(text)) is None:
             return
-        if (numeric := numeric_date(found)) is not None:
-            self._order(numeric, count)
-        elif year := found["y3"] or found["y4"]:
+        if (numeric := numeric_date(written)) is not None:
+            self._count_order(numeric, count)
+        elif year := written["y3"] or written["y4"]:
             if len(year := year.lstrip("'")) == 2:
                 self.short_years[int(year)] += count
-        elif found["y1"]:
-            month, day = int(found["m1"]), int(found["d1"])
+        elif written["y1"]:
+            month, day = int(written["m1"]), int(written["d1"])
             self.year_day += count if month > 12 >= day else 0
             self.year_open += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
-        kinds = (self.slashed, self.dotted)
+        """Which orders, short years and zones were met: more texts may leave it as it is."""
+        orders = (self.slashed, self.dotted)
         return (
-            *(n > 0 for k in kinds for n in (k.day, k.month, k.open)),
+            *(count > 0 for order in orders for count in (order.day, order.month, order.open)),
             bool(self.short_years),
             self.year_day > 0,
             self.zoned > 0,
@@ -315,13 +330,15 @@ class DateTally:
 
     def is_uniform(self) -> bool:
         """Whether enough texts agree on one order, or need none, that sampling the rest suffices."""
-        proofs = [n for kind in (self.slashed, self.dotted) for n in (kind.day, kind.month) if n]
+        orders = (self.slashed, self.dotted)
+        proofs = [count for order in orders for count in (order.day, order.month) if count]
         unclear = self.slashed.open + self.dotted.open + len(self.short_years)
-        bare = not (proofs or unclear) and self._seen >= _UNIFORM
-        return bare or (len(proofs) == 1 and proofs[0] >= _UNIFORM and not self.short_years)
+        without_order = not (proofs or unclear) and self._seen >= _ENOUGH_ALIKE
+        return without_order or (len(proofs) == 1 and proofs[0] >= _ENOUGH_ALIKE and not self.short_years)
 
-    def _order(self, written: NumericDate, count: int) -> None:
-        (self.dotted if written.sign[0] == "." else self.slashed).add(written, count)
+    def _count_order(self, written: NumericDate, count: int) -> None:
+        order = self.dotted if written.sign[0] == "." else self.slashed
+        order.add(written, count)
         if len(written.year) == 2:
             self.short_years[int(written.year)] += count
             self.short_first[written.first] += count
@@ -335,17 +352,17 @@ def _is_minute(number: int) -> bool:
 
 
 class TruthTally:
-    """Which words for true and false a column has."""
+    """Which words for true and false a column has; never uniform, for one word may change what others mean."""
 
     def __init__(self, clean: Clean = str.strip) -> None:
         self._clean = clean
         self._texts: set[str] = set()
 
     def add(self, texts: Iterable[str]) -> None:
-        if len(self._texts) < _HELD:
+        if len(self._texts) < _MAX_PENDING:
             self._texts.update(texts)
 
-    def settle(self) -> "TruthTally":
+    def count_pending(self) -> "TruthTally":
         return self
 
     def signature(self) -> Signature:
@@ -362,15 +379,18 @@ class TruthTally:
         nobody here knows: V and Y are Turkish for yes and no.
         """
         words = {self._clean(text).strip().casefold() for text in self._texts}
+        marks: dict[str, bool | None] = {}
         hollow = {sign: full for sign, full in HOLLOW.items() if sign in words and not words.isdisjoint(full)}
-        found: dict[str, bool | None] = {sign: True for full in hollow.values() for sign in full}
-        found |= dict.fromkeys(hollow, False)
         if hollow:
-            return found | ({"☒": None} if "☑" in words else {})
+            marks |= {sign: True for full in hollow.values() for sign in full}
+            marks |= dict.fromkeys(hollow, False)
+            return marks | ({"☒": None} if "☑" in words else {})
         truths = {BOOLEANS[word] for word in words - {"x"} if word in BOOLEANS}
         if len(truths) != 1:
             return {}
         if "x" in words and truths == {True}:
-            found["x"] = None
+            marks["x"] = None
         letters = {word for word in words - {"x"} if len(word) == 1 and word.isalpha()}
-        return found | (dict.fromkeys(letters) if len(letters) > 1 and words - letters <= NOTHING else {})
+        if len(letters) > 1 and words - letters <= NOTHING:
+            marks |= dict.fromkeys(letters)
+        return marks

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-KEPT: Final = 50_000
+MAX_MEMO: Final = 50_000  # texts of a column that are parsed once
 
 
 class Bad:
@@ -36,7 +36,7 @@ class ParsingMemo(dict[str | None, Any]):
         self[None] = None
 
     def __missing__(self, text: str) -> Any:
-        if len(self) > KEPT:
+        if len(self) > MAX_MEMO:
             self.forget()
         value = self[text] = self.parse(text)
         if value is BAD:
@@ -100,10 +100,11 @@ _HOST = re.compile(
     r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
 )
 MAX_ADDRESS: Final = 2048
-_NUMBER: Final = 7  # digits of the shortest phone number
+_SHORTEST_PHONE, _LONGEST_PHONE = 7, 15  # digits; E.164 allows no more
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
+    """True or false for a word or sign of any language that is known; None for a blank."""
     word = text.strip().casefold()
     if not word.isascii():
         word = unicodedata.normalize("NFC", word)
@@ -132,20 +133,20 @@ def parse_phone(text: str) -> str | Bad | None:
     text = text.strip()
     if not text:
         return None
-    if len(text) < _NUMBER:
+    if len(text) < _SHORTEST_PHONE:
         return BAD
     if number := _FLOAT.fullmatch(text):  # a number that a program wrote as 5551234567.0
         if number[2].strip("0"):
             return BAD
         text = number[1]
-    found = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
-    if found is None or _ISO_DAY.fullmatch(text):
+    phone = _PHONE.fullmatch(text.removeprefix("tel:")) if len(text) <= 60 else None
+    if phone is None or _ISO_DAY.fullmatch(text):
         return BAD
-    country, body, extension = found.groups()
+    country, body, extension = phone.groups()
     if country and "(0)" in body:
         body = body.replace("(0)", "", 1)
     digits = _digits(body)
-    if not 7 <= len(digits) <= 15 or _are_two(body, abroad=bool(country)):
+    if not _SHORTEST_PHONE <= len(digits) <= _LONGEST_PHONE or _holds_two_numbers(body, has_country=bool(country)):
         return BAD
     return ("+" if country else "") + digits + (f" x{extension}" if extension else "")
 
@@ -154,13 +155,13 @@ def _digits(text: str) -> str:
     return "".join(c for c in text if "0" <= c <= "9")
 
 
-def _are_two(body: str, *, abroad: bool) -> bool:
+def _holds_two_numbers(body: str, *, has_country: bool) -> bool:
     """Whether the digits are those of two numbers, or of one with two endings (030 1234567/68)."""
     for parts in (re.split(r"[\s\u00a0]+", body), re.split(r"[^0-9]+", body)):
-        if sum(len(_digits(part)) >= _NUMBER for part in parts) > 1:
+        if sum(len(_digits(part)) >= _SHORTEST_PHONE for part in parts) > 1:
             return True
     before, slash, _ = body.partition("/")
-    return bool(slash) and len(_digits(before)) >= _NUMBER + 2 * abroad  # an area code is shorter
+    return bool(slash) and len(_digits(before)) >= _SHORTEST_PHONE + 2 * has_country  # an area code is shorter
 
 
 def parse_url(text: str) -> str | Bad | None:
@@ -170,15 +171,15 @@ def parse_url(text: str) -> str | Bad | None:
         return None
     if "://" not in text and "www." not in text.casefold():
         return BAD
-    found = _URL.fullmatch(text) if len(text) <= MAX_ADDRESS else None
-    if found is None:
+    address = _URL.fullmatch(text) if len(text) <= MAX_ADDRESS else None
+    if address is None:
         return BAD
-    scheme, place, rest = found.groups()
-    host = place.rpartition("@")[2].partition(":")[0] if not place.startswith("[") else place
+    scheme, authority, path = address.groups()
+    host = authority if authority.startswith("[") else authority.rpartition("@")[2].partition(":")[0]
     if not _HOST.fullmatch(host) or (scheme is None and not host.casefold().startswith("www.")):
         return BAD
-    user, at, server = place.rpartition("@")
-    return f"{(scheme or 'https').lower()}://{user}{at}{server.lower()}{rest or ''}"
+    user, separator, server = authority.rpartition("@")
+    return f"{(scheme or 'https').lower()}://{user}{separator}{server.lower()}{path or ''}"
 
 
 _BLANKS = re.compile(r"\s+")
@@ -192,6 +193,7 @@ _ENDS: Final = (
 
 
 def _strip(text: str) -> str:
+    """The text without blanks at its ends and without signs that nobody sees."""
     return text.strip() if text.isascii() else text.translate(_DIRT).strip(_ENDS)
 
 
@@ -199,15 +201,15 @@ def _unaccent(text: str) -> str:
     """Remove accents from Latin and Greek letters; in other scripts a mark makes a different letter."""
     if text.isascii():
         return text
-    out: list[str] = []
-    plain = False
-    for c in unicodedata.normalize("NFD", text):
-        if not unicodedata.combining(c):
-            plain = c.isascii() or "\u0370" <= c <= "\u03ff"
-        elif plain and "\u0300" <= c <= "\u036f":
+    letters: list[str] = []
+    is_latin_or_greek = False  # of the letter that marks follow
+    for char in unicodedata.normalize("NFD", text):
+        if not unicodedata.combining(char):
+            is_latin_or_greek = char.isascii() or "\u0370" <= char <= "\u03ff"
+        elif is_latin_or_greek and "\u0300" <= char <= "\u036f":
             continue
-        out.append(c)
-    return unicodedata.normalize("NFC", "".join(out))
+        letters.append(char)
+    return unicodedata.normalize("NFC", "".join(letters))
 
 
 STEPS: Final[dict[str, Callable[[str], str]]] = {
@@ -230,18 +232,18 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
     clean = cleaner(steps)
     functions = [_ASCII[name] for name in steps if name in _ASCII]
 
-    def one_by_one(values: list[str | None]) -> list[str | None]:
-        return [v and clean(v) for v in values]
+    def clean_each(values: list[str | None]) -> list[str | None]:
+        return [text and clean(text) for text in values]
 
-    def at_once(values: list[str | None]) -> list[str | None]:
+    def clean_by_step(values: list[str | None]) -> list[str | None]:
         texts = cast("list[str]", values)
         if None in values or not all(map(str.isascii, texts)):
-            return one_by_one(values)
+            return clean_each(values)
         for function in functions:
             texts = list(map(function, texts))
         return list(texts)
 
-    return at_once if len(functions) == len(steps) else one_by_one
+    return clean_by_step if len(functions) == len(steps) else clean_each
 
 
 def cleaner(steps: tuple[str, ...]) -> Callable[[str], str]:

@@ -208,9 +208,9 @@ class SheetWriter:
         """Data rows on each of its sheets."""
         return [*self._full, self._row - 1]
 
-    def odd(self) -> list[int]:
+    def altered_cells(self) -> list[int]:
         """How many cells of each column could not be written unchanged so far."""
-        return [cells.odd for cells in self._cells]
+        return [cells.altered for cells in self._cells]
 
     def write(self, columns: list[list[Any]], count: int) -> None:
         """Append `count` rows, given as one list per column."""

@@ -228,7 +228,7 @@ class CellFormatter:
             if kind is float:
                 self._styles[int] = style
         self._serials = Serials()
-        self.odd = 0  # cells that could not be written unchanged
+        self.altered = 0  # cells that could not be written unchanged
 
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
         """Iterables that give the rows when zipped with those of the other columns and joined."""
@@ -277,7 +277,7 @@ class CellFormatter:
         style = f' s="{self._styles[kind]}"' if self._styles.get(kind) else ""
         opening = f'<c r="{self._letters}{row}"{style}'
         if kind is str:
-            self.odd += too_long(value)
+            self.altered += too_long(value)
             return f'{opening} t="inlineStr">{cell_text(value)}</c>' if value else ""
         if kind is Shown:
             return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(value.shown)}</c>'
@@ -293,7 +293,7 @@ class CellFormatter:
             return f'{opening} t="e"><v>{escaped(value)}</v></c>'
         if kind is NoCachedValue:
             return ""
-        self.odd += 1
+        self.altered += 1
         # Values that a spreadsheet cannot store become text: more than 15 digits, days before 1900.
         return f'<c r="{self._letters}{row}" t="inlineStr">{cell_text(spelled(value))}</c>'
 

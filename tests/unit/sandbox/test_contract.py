@@ -13,6 +13,7 @@ from core.keys import LONGEST_OUTPUT, corrected_name
 from core.verdicts import Verdict
 from infra import reviews
 from runner.engine.contract import (
+    DATA_FILES,
     EXPLAINED,
     PUBLISHED_FILES,
     ContractBroken,
@@ -254,11 +255,12 @@ def test_a_name_that_no_job_publishes_is_refused(names):
         check_published(names, succeeded=True)
 
 
-def test_only_a_success_has_a_workbook():
+def test_only_a_success_has_files_with_data():
     check_published(PUBLISHED_FILES, succeeded=True)
-    with pytest.raises(ContractBroken):
-        check_published([OutputName.WORKBOOK], succeeded=False)
-    check_published(PUBLISHED_FILES - {OutputName.WORKBOOK}, succeeded=False)
+    for name in DATA_FILES:
+        with pytest.raises(ContractBroken):
+            check_published([name], succeeded=False)
+    check_published(PUBLISHED_FILES - DATA_FILES, succeeded=False)
 
 
 @pytest.mark.parametrize("key", ["inbox/a/b.XLSX", "inbox/a/b.csv", "inbox/a/b", "inbox/a/b.unknown"])

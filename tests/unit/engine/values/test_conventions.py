@@ -19,7 +19,7 @@ from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.reading.spool import Room
 from runner.engine.values.convert import Converter
-from runner.engine.values.decisions import Around, settle, tally_of
+from runner.engine.values.decisions import ColumnSurroundings, decide_convention, tally_of
 from tests.support.effort import examples
 from tests.support.engine_jobs import Outcome, run_job, run_order, workbook
 
@@ -54,11 +54,11 @@ class Read(NamedTuple):
 
 def read_column(kind: str, texts: list[str], delimiter: str | None = None, **spec: Any) -> Read:
     field = Field({"name": "x", "type": kind, **spec})
-    convention, choices = settle(field, tally_of(field, texts), Around(delimiter=delimiter))
+    convention, choices = decide_convention(field, tally_of(field, texts), ColumnSurroundings(delimiter=delimiter))
     converter = Converter(field, (), convention)
     values, bad = converter.convert(list(texts))
     warned = any(not c.sure for c in choices)
-    told = [warned or n in bad or text in converter.odd for n, text in enumerate(texts)]
+    told = [warned or n in bad or text in converter.remarks for n, text in enumerate(texts)]
     return Read(values, told, warned)
 
 

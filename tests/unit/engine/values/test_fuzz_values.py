@@ -58,13 +58,13 @@ def test_what_sampling_once_missed(kind, texts):
 def test_a_weekday_settles_the_order_of_its_column():
     column = Column({"name": "a", "type": "date"}, ["Mon, 05/01/2026", "02/03/2026"])
     assert column.values == [date(2026, 1, 5), date(2026, 3, 2)]
-    assert [column.odd(text) for text in column.texts] == [(), ()]
+    assert [column.remarks(text) for text in column.texts] == [(), ()]
 
 
 def test_a_weekday_that_contradicts_its_column_is_read_by_its_own_order_and_reported():
     column = Column({"name": "a", "type": "date"}, ["31/12/2025", "25/11/2025", "Mon, 01/05/2026"])
     assert column.values[2] == date(2026, 1, 5)
-    assert column.odd("Mon, 01/05/2026") == ("date_order_mixed",)
+    assert column.remarks("Mon, 01/05/2026") == ("date_order_mixed",)
 
 
 def test_zones_in_small_letters_are_sampled_as_they_are_converted():
@@ -76,7 +76,7 @@ def test_zones_in_small_letters_are_sampled_as_they_are_converted():
 def test_a_percent_sign_is_evidence_for_other_columns():
     tally = NumberTally()
     tally.add(["12,5%"])
-    assert tally.settle().comma == 1
+    assert tally.count_pending().comma == 1
     assert tally_of(Field({"name": "a", "type": "decimal"}), ["12,5%"]).comma == 0
 
 

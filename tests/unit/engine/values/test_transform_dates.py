@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runner.engine.common.fields import Field
 from runner.engine.values.dates import DateReader, from_number
-from runner.engine.values.decisions import decide_order, settle, tally_of
+from runner.engine.values.decisions import decide_convention, decide_order, tally_of
 from runner.engine.values.tallies import DateTally
 from runner.engine.values.words import BAD
 
@@ -114,7 +114,7 @@ def test_each_format_reads_what_strptime_reads(form, text):
 def test_a_column_shows_its_order(texts, order, sure):
     tally = DateTally()
     tally.add(texts)
-    chosen, choice = decide_order(tally.settle().slashed, "when")
+    chosen, choice = decide_order(tally.count_pending().slashed, "when")
     assert chosen is order
     assert (choice and choice.sure) is sure
 
@@ -149,7 +149,7 @@ def test_a_compact_date_that_a_program_wrote_as_a_float_is_read():
 def test_a_year_that_the_buddhist_calendar_may_have_counted_is_reported(text):
     reader = DateReader((), day_first=True)
     assert reader.day(text) == date(2569, 1, 31)
-    assert reader.told == ["calendar_assumed"]
+    assert reader.remarks == ["calendar_assumed"]
 
 
 @given(st.dates(min_value=date(1970, 1, 1), max_value=date(2068, 12, 31)))
@@ -182,6 +182,6 @@ def test_what_is_counted_as_a_day_number_is_what_the_converter_reads():
 @pytest.mark.parametrize("formats", [[], ["%d.%m.%Y"]])
 def test_unix_times_are_recorded_whatever_formats_the_field_has(formats):
     field = Field({"name": "at", "type": "datetime", "formats": formats})
-    convention, choices = settle(field, tally_of(field, ["1769853600", "1769853661"]))
+    convention, choices = decide_convention(field, tally_of(field, ["1769853600", "1769853661"]))
     assert convention.numbers == "seconds"
     assert [choice.chosen for choice in choices] == ["Unix times, in UTC"]

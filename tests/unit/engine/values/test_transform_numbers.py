@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.values.numbers import parse_integer, parse_number, take_apart
+from runner.engine.values.numbers import number_parts, parse_integer, parse_number
 from runner.engine.values.words import BAD
 
 
@@ -91,7 +91,7 @@ def test_a_given_decimal_point_refuses_a_decimal_comma():
      ("1 234", ""), ("1 234,567", ","), ("1.234.567", ","), ("1,23,456", "."), ("50.-", "."), ("50,-", ",")],
 )  # fmt: skip
 def test_a_number_shows_its_decimal_sign_as_far_as_it_can(text, sign):
-    assert take_apart(text).shows == sign
+    assert number_parts(text).decimal_sign == sign
 
 
 @pytest.mark.parametrize(
