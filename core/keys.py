@@ -193,7 +193,7 @@ def output_folder(tenant: str, subject: str, workflow: str, job_id: str) -> str:
     return f"{line_folder(tenant, subject, workflow)}{job_id}/"
 
 
-LONGEST_OUTPUT = "normalized.xlsx"  # of the names in a job's folder
+LONGEST_OUTPUT = "normalized.parquet"  # of the names in a job's folder
 
 
 def line_folder(tenant: str, subject: str, workflow: str) -> str:
