@@ -8,6 +8,7 @@ from core.notices import pending
 
 _EXPIRED_SECONDS = 3600.0
 _SENT_ANYWAY_SECONDS = 6 * 3600.0
+_RECHECK_SECONDS = 24 * 3600.0  # between checks of a result that stays because no newer one has come
 _SHORTEST_DEFERRAL, LONGEST_DEFERRAL = 10.0, 300.0
 
 
@@ -15,6 +16,7 @@ _SHORTEST_DEFERRAL, LONGEST_DEFERRAL = 10.0, 300.0
 class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
+    latest_retention_seconds: float = 0.0  # how long the newest success of a line outlives that, at most
     resend_seconds: float = 900.0  # a message that nobody acted on for this long is checked, and sent again if lost
     # How long to watch a lease that has expired by our clock: a runner that renews it in that time is alive and only
     # has another clock. 0: all runners share our clock.
@@ -50,6 +52,21 @@ def defer(job: Job, now: float, timings: Timings) -> Job:
     """Postpone a job whose chore could not be done, by as long as it is overdue, within bounds."""
     late = now - (_due_at(job, timings) or now)
     return replace(job, deferred_until=now + min(max(late, _SHORTEST_DEFERRAL), LONGEST_DEFERRAL))
+
+
+def stays_until(job: Job, newest: Job, now: float, timings: Timings) -> float | None:
+    """When to check again a success whose retention is over; None: it expires now.
+
+    The newest good result of a line stays until a newer one has been there for a whole retention, and no longer than
+    `latest_retention_seconds`: Friday's file is there on Monday. `newest`: the newest success of its line.
+    """
+    most = _ended_at(job) + timings.latest_retention_seconds
+    until = most if newest.job_id == job.job_id else min(most, _ended_at(newest) + timings.retention_seconds)
+    return min(until, now + _RECHECK_SECONDS) if now < until else None
+
+
+def _ended_at(job: Job) -> float:
+    return job.updated_at if job.ended_at is None else job.ended_at
 
 
 def may_be_sent(job: Job, timings: Timings) -> bool:
@@ -97,7 +114,7 @@ def _due_at(job: Job, timings: Timings) -> float | None:
                 # A planner that skips a job publishes nothing itself; a runner that ends one is already publishing.
                 skipped = job.state is State.SKIPPED
                 return job.updated_at + (0.0 if skipped else timings.grace_seconds)
-            expires = (job.ended_at or job.updated_at) + timings.retention_seconds
+            expires = _ended_at(job) + timings.retention_seconds
             due = pending(job)
             return expires if due is None else min(due, expires)
 

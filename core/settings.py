@@ -176,6 +176,9 @@ class Settings:
     max_attempts: int = _setting(3, _int(1, 100), "attempts of a job that fails through no fault of its own")
     retry_backoff_seconds: float = _setting(2.0, _seconds(0), "wait before the second attempt; doubles each time")
     retention_hours: float = _setting(48.0, _seconds(0, "hours"), "how long an ended job's outputs are kept, in hours")
+    keep_latest_days: float = _setting(
+        30.0, _seconds(0, "days"), "how long the newest good result of a file may outlive that, in days"
+    )
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
     sandbox: str = _setting("jail", _one_of("jail", "process", "docker"), "driver that runs the engine")
@@ -245,6 +248,7 @@ class Settings:
         return Timings(
             lease_seconds=self.lease_seconds,
             retention_seconds=self.retention_hours * 3600,
+            latest_retention_seconds=self.keep_latest_days * 86_400,
             watch_seconds=2 * self.beat_seconds if self.table_url else 0.0,
             unnoted_seconds=_UNNOTED_SECONDS if self.queue_url.startswith("sqs:") else 0.0,
         )

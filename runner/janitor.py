@@ -23,7 +23,7 @@ from pathlib import Path
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, wake_at
+from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, stays_until, wake_at
 from core.errors import ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
@@ -35,6 +35,7 @@ from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
 from runner.attempt import Boxes
 from runner.audit import Audit
+from runner.documents import order_of
 from runner.notifier import Notifier
 from runner.publish import Publisher, count_moved
 from runner.worker import Worker
@@ -339,9 +340,7 @@ class Janitor:
                 case Chore.PUBLISH:
                     self.worker.finish(job)
                 case Chore.EXPIRE:
-                    expired = self.table.replace(job, move(job, State.EXPIRED, now=now, files=()))
-                    if expired is not None:
-                        self.publisher.finish(expired)
+                    return self._expire(job, now)
                 case Chore.CLOSE_REVIEW:
                     self._close_review(job, now)
                 case Chore.FORGET:
@@ -355,6 +354,23 @@ class Janitor:
                 self.table.replace(job, defer(job, now, self.timings))
             return Counter(chores_failed=1)
         return Counter({f"jobs_{what}": 1})
+
+    def _expire(self, job: Job, now: float) -> Counter[str]:
+        if (until := self._stays_until(job, now)) is not None:
+            self.table.replace(job, replace(job, deferred_until=until))
+            return Counter()
+        expired = self.table.replace(job, move(job, State.EXPIRED, now=now, files=()))
+        if expired is not None:
+            self.publisher.finish(expired)
+        return Counter({f"jobs_{Chore.EXPIRE}": 1})
+
+    def _stays_until(self, job: Job, now: float) -> float | None:
+        """When to check again a result that stays for now; None: it expires."""
+        if job.state is not State.SUCCEEDED or not self.timings.latest_retention_seconds:
+            return None
+        line = self.table.line(job.line, whole=True)
+        newest = max((one for one in line if one.state is State.SUCCEEDED), key=order_of, default=job)
+        return stays_until(job, newest, now, self.timings)
 
     def _resend(self, jobs: list[Job], now: float) -> Counter[str]:
         """Send lost messages again, and note that the others are still in the queue."""

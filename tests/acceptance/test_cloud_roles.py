@@ -127,7 +127,7 @@ def test_an_upload_reaches_its_result_by_eventbridge_too(root: Account, code: di
 def test_the_janitor_sweeps_expires_and_tidies_with_its_own_rights(
     stack: Deployed, roles: dict[str, Account], tmp_path: Path
 ):
-    short = {"ADE_RETENTION_HOURS": "0.0001"}
+    short = {"ADE_RETENTION_HOURS": "0.0001", "ADE_KEEP_LATEST_DAYS": "0"}
     assert carried(stack, tmp_path / "runner", "old", **short)["status"] == "SUCCEEDED"
     environment = stack.environment("Store", "Table", "Queue") | roles["JanitorRole"].keys
     ade = Ade(tmp_path, TRUSTED | environment | short)

@@ -191,6 +191,7 @@ class World:
             lease_seconds=LEASE,
             settle_seconds=1.0,
             retention_hours=RETENTION / 3600,
+            keep_latest_days=0.0,
             sweep_seconds=SWEEP,
             max_concurrency=2,
             tenant_concurrency=rng.choice([0, 1, 2]),

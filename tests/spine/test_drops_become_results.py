@@ -4,6 +4,7 @@ import io
 import json
 import stat
 import zipfile
+from contextlib import closing
 
 import pytest
 
@@ -400,6 +401,27 @@ def test_an_ended_job_expires_and_its_outputs_go_but_result_json(world):
     (job,) = world.jobs()
     assert (job.state, world.result(job)["status"], world.result(job)["files"]) == (State.EXPIRED, "EXPIRED", [])
     assert [k.rpartition("/")[2] for k in world.store.keys("outputs/")] == ["result.json"]
+
+
+def test_the_newest_good_result_outlives_its_retention_until_a_newer_one_is_as_old(tmp_path):
+    with closing(World(tmp_path, keep_latest_days=30.0)) as world:
+        runner = world.runner()
+
+        def later(hours):
+            world.clock.move(hours * 3600)
+            runner.janitor.chores()
+            return [job.state for job in sorted(world.jobs(), key=lambda job: job.created_at)]
+
+        world.intake.changed(world.drop())
+        world.work_off(runner)
+        assert later(60) == [State.SUCCEEDED], "Friday's result is there on Monday"
+        world.intake.changed(world.drop(body=b"id\n2\n"))
+        world.work_off(runner)
+        assert later(30) == [State.SUCCEEDED, State.SUCCEEDED]
+        assert later(24) == [State.EXPIRED, State.SUCCEEDED]
+        for _ in range(30):
+            states = later(24)
+        assert states[-1] is State.EXPIRED, "nothing stays for ever"
 
 
 @pytest.mark.parametrize(("taken_back", "rows"), [(True, 0), (False, 1)])

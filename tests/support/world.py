@@ -154,6 +154,7 @@ class World:
         self, folder: Path, place: Place = embedded, *, telemetry: Telemetry | None = None, **settings: Any
     ) -> None:
         base = {"storage_data_dir": folder, "lease_seconds": 30.0, "settle_seconds": 0.0, "sandbox": "process"}
+        base |= {"keep_latest_days": 0.0}  # so that every end expires alike
         self.settings = Settings(**(base | settings))
         self.crasher = Crasher()
         self.draw = random.Random(1).random  # the same jitter in every run

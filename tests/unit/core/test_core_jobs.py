@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.chores import Chore, Timings, chore, wake_at
+from core.chores import Chore, Timings, chore, stays_until, wake_at
 from core.errors import IllegalTransition
 from core.jobs import (
     ENDED,
@@ -222,3 +222,26 @@ def test_an_id_is_readable_and_the_same_for_the_same_facts():
     assert job_id("Acme Inc.", "members", whole).startswith("acme-inc-members-")
     assert len(job_id("a", "b", whole).rpartition("-")[2]) == 8
     assert identity(**facts, params={}) != whole
+
+
+KEEPS = Timings(retention_seconds=100, latest_retention_seconds=1000)
+OLD = replace(JOB, job_id="old", state=State.SUCCEEDED, ended_at=0.0)
+NEW = replace(JOB, job_id="new", state=State.SUCCEEDED, ended_at=200.0)
+A_DAY = 86_400.0
+
+
+def test_the_newest_success_stays_for_as_long_as_the_newest_may():
+    assert stays_until(OLD, OLD, 100.0, KEEPS) == 1000.0
+    assert stays_until(OLD, OLD, 1000.0, KEEPS) is None
+    long = replace(KEEPS, latest_retention_seconds=30 * A_DAY)
+    assert stays_until(OLD, OLD, 100.0, long) == 100.0 + A_DAY, "whether a newer one has come is asked once a day"
+
+
+def test_an_older_success_goes_when_the_newer_one_is_as_old_as_the_retention():
+    assert stays_until(OLD, NEW, 250.0, KEEPS) == 300.0
+    assert stays_until(OLD, NEW, 300.0, KEEPS) is None
+    assert stays_until(OLD, replace(NEW, ended_at=5000.0), 999.0, KEEPS) == 1000.0
+
+
+def test_without_that_setting_a_success_expires_like_every_end():
+    assert stays_until(OLD, OLD, 100.0, Timings(retention_seconds=100)) is None

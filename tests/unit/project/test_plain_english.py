@@ -58,6 +58,7 @@ STORED = {
     ("runner/worker.py", "mends"): "as in the row",
     ("core/memories.py", "said_at"): "a field of memories",
     ("core/settings.py", "settle_seconds"): "ADE_SETTLE_SECONDS",
+    ("core/settings.py", "keep_latest_days"): "ADE_KEEP_LATEST_DAYS",
     ("handlers/intake.py", "settle_seconds"): "as the setting",
     ("handlers/planning.py", "settle_seconds"): "as the setting",
     ("infra/deploy/plan.py", "given"): "a field of `ade deploy plan --json`",
