@@ -40,6 +40,7 @@ from core.manifests import Manifest, Scalar, Schedule
 from core.ports import ObjectInfo
 
 PACKAGE_FOLDERS = ("columns/", "row_types/", "hooks/", "lib/")
+TESTS = "tests"  # the cases of `ade test`, in a package or beside a manifest
 MAX_PACKAGE_FILES = 500
 MAX_INPUTS = 5000  # of one job: its row is one item of the table, and result.json lists them all
 MAX_SWEPT_REFS = 100_000  # files that the rows of one input set name, all combinations of a sweep together
@@ -223,9 +224,21 @@ class Package:
     missing: str = ""
 
 
+def is_case_file(path: str) -> bool:
+    """Whether a path below a package is a file of `ade test`: no job needs it, and editing it makes no new jobs."""
+    folder, *below = path.split("/")
+    if folder != TESTS or len(below) < 2 or path.endswith(".py"):
+        return False
+    name = below[1]
+    if len(below) == 2:
+        return name.startswith("input.") or (name.startswith("expected") and name.endswith((".csv", ".json")))
+    return name == "input"
+
+
 def find_package(workflow: Workflow, objects: list[ObjectInfo]) -> Package:
     """`objects`: everything at the workflow's config place. Raises ManifestInvalid if the package is too large."""
-    files = [o for o in objects if workflow.is_config(o.key)]
+    start = len(workflow.config_place)
+    files = [o for o in objects if workflow.is_config(o.key) and not is_case_file(o.key[start:])]
     if not files and workflow.manifest.config is not None:
         return Package((), 0.0, missing=workflow.config_place)
     if len(files) > MAX_PACKAGE_FILES or sum(f.size for f in files) > MAX_PACKAGE_BYTES:

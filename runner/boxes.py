@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core.verdicts import Verdict
-from runner.engine.contract import Event, Json, Order, VerifyOrder, Where
+from runner.engine.contract import Event, InspectOrder, Json, Order, VerifyOrder, Where
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class BoxOrder:
     label: str  # job and attempt; names processes, folders and orphans
     tenant: str
     scratch: Path
-    job: Order | VerifyOrder
+    job: Order | VerifyOrder | InspectOrder
     outputs: tuple[str, ...]  # file names the box may write, at most
     limits: BoxLimits
     network: bool = False

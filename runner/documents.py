@@ -23,6 +23,15 @@ def outcome(job: Job) -> State:
     return State.SUCCEEDED if job.state is State.PUBLISHING else job.state
 
 
+def ended_as(job: Job) -> str:
+    """How a job ended, in words: its state, and its verdict if it did not succeed."""
+    return status_text(str(outcome(job)), None if job.error is None else str(job.error.verdict))
+
+
+def status_text(state: str, verdict: str | None) -> str:
+    return f"{state} ({verdict})" if verdict else state
+
+
 def result_body(job: Job) -> bytes:
     status = outcome(job)
     committed = next(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from posixpath import join
 
-from core.drops import Package, Workflow, find_package, make_workflow
+from core.drops import Package, Workflow, find_package, is_case_file, make_workflow
 from core.errors import ObjectMissing, ObjectTooLarge, UsageError
 from core.keys import INBOX, is_manifest
 from core.manifests import MAX_MANIFEST_BYTES, Manifest
@@ -55,7 +55,8 @@ def lay_out(path: Path, manifest: Manifest, *, folder: str, bucket: Path | None 
     files: dict[str, Path] = {}
     for key in _config_keys(workflow, local):
         found = local(key)
-        if found is not None and workflow.is_config(key):
+        is_case = is_case_file(key.removeprefix(workflow.config_place))
+        if found is not None and workflow.is_config(key) and not is_case:
             files[key] = found
     package = find_package(workflow, [info_of(key, file) for key, file in files.items()])
     if workflow.config_place.endswith(".zip") and not package.missing:

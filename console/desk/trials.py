@@ -20,7 +20,7 @@ from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_b
 from runner.boxes import Killed, OnEvent, ignore_event
 from runner.documents import result_body
 from runner.engine.contract import PUBLISHED_FILES, OutputName, Where
-from runner.staging import StagedSource, StagingFailed, stage
+from runner.staging import Staged, StagedSource, StagingFailed, stage
 
 TENANT = "desk"
 _NAMES = (*PUBLISHED_FILES, OutputName.RESULT)
@@ -95,7 +95,11 @@ def _params_name(job: Job) -> str:
 class TriedTable:
     """Runs trials one after the other and writes what would be in `outputs/`."""
 
-    def __init__(self, settings: Settings, boxes: Boxes, source: StagedSource, scratch: Path) -> None:
+    def __init__(
+        self, settings: Settings, boxes: Boxes, source: StagedSource, scratch: Path, *, traced: bool = False
+    ) -> None:
+        """`traced`: outputs name the source of each row, whether the manifest asks for it or not."""
+        self._traced = traced
         self._settings = settings
         self._boxes = boxes
         self._source = source
@@ -122,6 +126,8 @@ class TriedTable:
 
     def _attempt(self, job: Job, folder: Path, out: Path, stopped: Killed, on_event: OnEvent) -> Job:
         staged = stage(self._source, job, folder, file_mb=self._settings.worker_fsize_mb)
+        if self._traced:
+            staged = _with_sources(staged)
         report = run_box(
             self._boxes,
             staged,
@@ -151,3 +157,11 @@ class TriedTable:
         state = decision.state if isinstance(decision, End) else State.FAILED
         error = JobError(verdict=verdict, message=message or f"ended with verdict {verdict}", where=where)
         return move(job, state, now=self._clock.now(), error=error)
+
+
+def _with_sources(staged: Staged) -> Staged:
+    """The same job with `output.provenance`."""
+    order = staged.order
+    output = order.manifest["output"]
+    named = {**output, "provenance": True} if isinstance(output, dict) else output
+    return replace(staged, order=replace(order, manifest={**order.manifest, "output": named}))

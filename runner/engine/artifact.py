@@ -334,6 +334,7 @@ class Artifact:
                 "field": c.field.name if c.field else None,
                 "type": c.field.type if c.field else None,
                 **({"added": c.added} if c.added else {}),
+                **({"unique": True} if c.field is not None and c.field.unique else {}),
             }
             for n, c in enumerate(self.columns, 1)
         ]

@@ -204,6 +204,7 @@ class OutputColumnPart(TypedDict):
     field: str | None
     type: str | None
     added: NotRequired[str]
+    unique: NotRequired[bool]
 
 
 class ExtraSheet(TypedDict):

@@ -20,6 +20,7 @@ from runner.engine.contract import (
     EndCode,
     EndError,
     FinalEvent,
+    InspectOrder,
     Json,
     Order,
     OutputName,
@@ -45,7 +46,15 @@ from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall
 from runner.engine.memory.remembered import SenderShapes
 from runner.engine.options import GROUP, JobOptions
-from runner.engine.protocol import EngineStop, EventWriter, open_output, place_of, read_order, read_verify_order
+from runner.engine.protocol import (
+    EngineStop,
+    EventWriter,
+    open_output,
+    place_of,
+    read_inspect_order,
+    read_order,
+    read_verify_order,
+)
 from runner.engine.reading.spool import Room
 from runner.engine.rejects.set_aside import RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
 from runner.engine.rules.hooks import Hooks, row_scores
@@ -88,6 +97,9 @@ def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
     if "verify" in raw:
         voice.write(_guarded(lambda: _verify(read_verify_order(raw, folder))))
         return REPORTED
+    if "inspect" in raw:
+        voice.write(_guarded(lambda: _inspect(read_inspect_order(raw, folder))))
+        return REPORTED
     asked: list[VerifyOrder] = []
     end = _guarded(lambda: _work(raw, voice, folder, asked))
     code = None if end.error is None else end.error.code
@@ -123,6 +135,12 @@ def _work(raw: Json, voice: EventWriter, folder: Path, asked: list[VerifyOrder])
 
 def _verify(order: VerifyOrder) -> FinalEvent:
     from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
+
+    return carry_out(order)
+
+
+def _inspect(order: InspectOrder) -> FinalEvent:
+    from runner.engine.comparing import carry_out  # noqa: PLC0415  # few boxes need it
 
     return carry_out(order)
 

@@ -14,6 +14,7 @@ from runner.engine.contract import (
     EndError,
     Event,
     FinalEvent,
+    InspectOrder,
     Json,
     Order,
     OtherVersion,
@@ -85,6 +86,12 @@ def read_verify_order(raw: Json, folder: Path) -> VerifyOrder:
     """Like `read_order`, for an order to verify."""
     with _runner_at_fault():
         return VerifyOrder.decode(raw).below(folder)
+
+
+def read_inspect_order(raw: Json, folder: Path) -> InspectOrder:
+    """Like `read_order`, for an order to inspect results."""
+    with _runner_at_fault():
+        return InspectOrder.decode(raw).below(folder)
 
 
 @contextmanager

@@ -23,7 +23,18 @@ from typing import Self
 from core.verdicts import Verdict
 from infra import own_code
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Isolation, Killed, OnEvent, Verification, ignore_event
-from runner.engine.contract import EXPLAINED, EndCode, FinalEvent, Json, Order, Place, SandboxFacts, VerifyOrder, Where
+from runner.engine.contract import (
+    EXPLAINED,
+    EndCode,
+    FinalEvent,
+    InspectOrder,
+    Json,
+    Order,
+    Place,
+    SandboxFacts,
+    VerifyOrder,
+    Where,
+)
 from runner.sandbox import claims
 from runner.sandbox.box.limits import MIB, TASKS, THREADS, KernelLimits
 from runner.sandbox.claims import CappedLog, Channel, ChannelViolation
@@ -491,12 +502,12 @@ class Session:
     def verification_limits(self) -> KernelLimits:
         return _limits(self.order.limits if self._verification is None else self._verification.limits)
 
-    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> Order | VerifyOrder:
+    def engine_order(self, isolation: Isolation, *, root: str, layer: str | None) -> Order | VerifyOrder | InspectOrder:
         """The order for the engine; `root`: where the box sees `scratch`."""
         place, sandbox = Path(root), _facts(isolation)
         job = self.order.job.below(place)
         outputs: dict[str, Place] = {name: self._places[name] for name in self.order.outputs}
-        if isinstance(job, VerifyOrder):
+        if not isinstance(job, Order):
             return replace(job, outputs=outputs, sandbox=sandbox)
         verification = None
         if self.engine_verifies:

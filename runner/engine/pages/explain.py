@@ -22,14 +22,14 @@ def explain(artifact: ArtifactDocument) -> list[str]:
     lines: list[str] = []
     columns: dict[str, list[str]] = {}
     for m in artifact["mapping"]:
-        columns.setdefault(m["table"], []).append(_column(m))
+        columns.setdefault(m["table"], []).append(column_words(m))
     for sheet in artifact["sheets"]:
         lines += _sheet(sheet)
         for table in sheet["tables"]:
             lines += columns.get(table["id"], ())
         lines += [f"  {line}" for line in left_out(sheet)]
     lines += [f"Reading: {line}" for line in map(reading, artifact["readings"])]
-    lines += [_transform(t) for t in artifact["transforms"] if t["changed"]]
+    lines += [transform_words(t) for t in artifact["transforms"] if t["changed"]]
     lines += _validation(artifact["validation"])
     output = artifact["output"]
     lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns{_sheets(output)}.")
@@ -114,7 +114,8 @@ def _sheet(sheet: SheetFacts) -> list[str]:
     return lines
 
 
-def _column(m: MappingPart) -> str:
+def column_words(m: MappingPart) -> str:
+    """What a column became, and why."""
     name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
     if m["target"] is None:
         return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
@@ -130,7 +131,8 @@ def _percent(probability: float) -> str:
     return f"{int(100 * probability)} %"
 
 
-def _transform(t: TransformPart) -> str:
+def transform_words(t: TransformPart) -> str:
+    """How the values of a field were converted."""
     how = [f"as {t['type']}"]
     if t["decimal"]:
         how.append(f"decimal sign {t['decimal']}")

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, Final, TypeGuard
@@ -131,6 +131,11 @@ def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
 _NETWORK: Final = frozenset(
     {"URLError", "gaierror", "ConnectionError", "ConnectError", "ConnectTimeout", "NewConnectionError", "MaxRetryError"}
 )
+_NO_NETWORK: Final = (
+    ": the box of a rule has no network, unless the manifest asks for runtime_network_access and the operator allows "
+    "it; put what it looks up into an auxiliary input"
+)
+_MOST_LINKS: Final = 10  # exceptions in a chain
 _VARARGS: Final = 0x04
 _VARKEYS: Final = 0x08
 LOGGED_KINDS: Final = 5  # distinct failures of one rule in the log
@@ -194,7 +199,7 @@ class Rule:
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
-            kind, line = _named(self.class_of(error)), _line_in(error.__traceback__, self.file)
+            kind, line = self.class_of(error) + network_hint(error), _line_in(error.__traceback__, self.file)
             self._log(error, line, given)
         # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
@@ -227,13 +232,31 @@ class Rule:
         return "object"
 
 
-def _named(kind: str) -> str:
-    """The exception's name; one that looks like a missing network says how to ask for it."""
-    if kind not in _NETWORK:
-        return kind
-    return (
-        f"{kind}: rules have no network unless the manifest asks for runtime_network_access and the operator allows it"
-    )
+def network_hint(error: BaseException) -> str:
+    """What to tell an author whose rule wanted the network; empty if nothing speaks for that."""
+    return _NO_NETWORK if any(_wants_network(one) for one in _chain(error)) else ""
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those that it was raised from, or while handling."""
+    one: BaseException | None = error
+    for _ in range(_MOST_LINKS):
+        if one is None:
+            return
+        yield one
+        one = one.__context__ if one.__cause__ is None else one.__cause__
+
+
+def _wants_network(error: BaseException) -> bool:
+    """Whether an exception has the name of a failed connection, or is of the system and came from the socket module."""
+    if any(kind.__name__ in _NETWORK for kind in type(error).__mro__):
+        return True
+    trace = error.__traceback__ if isinstance(error, OSError) else None
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") == "socket":
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _place(given: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from runner.engine.rules.call import (
     literals_of,
     log_traceback,
     meant,
+    network_hint,
 )
 from runner.engine.rules.returns import returns_of
 
@@ -170,7 +171,7 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
     except BaseException as error:  # noqa: BLE001  # a module may raise anything
         log_traceback(error, f"{file} cannot be loaded")
         kind, trace, line = type(error).__name__, error.__traceback__, None
-        what = f" ({error})" if isinstance(error, ImportError) else ""
+        what = f" ({error})" if isinstance(error, ImportError) else network_hint(error)
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == file:
                 line = trace.tb_lineno

@@ -107,3 +107,35 @@ FINE = {
 def test_helpers_are_left_alone(what, tmp_path):
     done = run_job(tmp_path, ROWS, fields=[{"name": "code"}], rules=FINE[what])
     assert done.column("code") == ["a1", "b2", "c3"]
+
+
+WANTS_NETWORK = {
+    "by_address": "    socket.create_connection(('127.0.0.1', 1), timeout=1)\n",
+    "by_name": "    raise urllib.error.URLError('x')\n",
+    "inside_another": (
+        "    try:\n        socket.create_connection(('127.0.0.1', 1), timeout=1)\n"
+        "    except OSError as error:\n        raise ValueError('x') from error\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", WANTS_NETWORK.values(), ids=WANTS_NETWORK)
+def test_a_rule_that_wants_the_network_is_told_that_boxes_have_none(tmp_path, body):
+    rule = f"import socket, urllib.error\ndef transform(*, value):\n{body}"
+    done = run_job(tmp_path, [["code"], ["a"]], fields=[{"name": "code"}], rules={"columns/code.py": rule})
+    (one,) = done.findings
+    assert "has no network, unless the manifest asks for runtime_network_access" in one["message"]
+    assert done.column("code") == ["a"]
+
+
+def test_so_is_one_that_wants_it_when_it_is_loaded(tmp_path):
+    rule = "import socket\nsocket.create_connection(('127.0.0.1', 1), timeout=1)\ndef transform(*, value):\n    return value\n"
+    done = run_job(tmp_path, [["code"], ["a"]], fields=[{"name": "code"}], rules={"columns/code.py": rule})
+    assert "has no network" in done.error["message"]
+    assert done.error["where"]["line"] == 2
+
+
+def test_other_errors_of_the_system_are_not_taken_for_it(tmp_path):
+    rule = "def transform(*, value):\n    open('/no/such/file')\n"
+    done = run_job(tmp_path, [["code"], ["a"]], fields=[{"name": "code"}], rules={"columns/code.py": rule})
+    assert "network" not in done.findings[0]["message"]

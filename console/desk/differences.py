@@ -1,0 +1,134 @@
+"""The differences of two results in words: for `ade test`, `ade diff` and whoever reports a comparison."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Comparison = Mapping[str, Any]  # as runner/comparisons.py returns it; docs/reference/commands.md has its keys
+
+_WORDS = {
+    "status_worse": ("the job ends worse", "the job ends worse"),
+    "status_better": ("the job ends better", "the job ends better"),
+    "columns_removed": ("column removed", "columns removed"),
+    "columns_moved": ("column moved", "columns moved"),
+    "types_changed": ("column of another type", "columns of another type"),
+    "columns_added": ("column added", "columns added"),
+    "sheets_changed": ("further sheet changed", "further sheets changed"),
+    "mapping_changed": ("column mapped otherwise", "columns mapped otherwise"),
+    "mapping_added": ("column mapped in addition", "columns mapped in addition"),
+    "rows_removed": ("row removed", "rows removed"),
+    "rows_added": ("row added", "rows added"),
+    "values_changed": ("value changed", "values changed"),
+    "values_blanked": ("value blanked", "values blanked"),
+    "values_filled": ("blank filled", "blanks filled"),
+    "errors_added": ("error added", "errors added"),
+    "errors_removed": ("error removed", "errors removed"),
+    "warnings_changed": ("warning added or removed", "warnings added or removed"),
+    "infos_changed": ("note added or removed", "notes added or removed"),
+    "left_out_changed": ("other number of rows left out", "other numbers of rows left out"),
+}
+
+
+class Sides(NamedTuple):
+    """What the two results are called."""
+
+    left: str
+    right: str
+
+
+def summary(found: Comparison) -> list[tuple[str, bool]]:
+    """Each kind of change in words, and whether it breaks readers of the left result; breaking ones first."""
+    changes = sorted(found["changes"], key=lambda one: not one["breaking"])
+    return [(_counted(one["what"], one["count"]), bool(one["breaking"])) for one in changes]
+
+
+def _counted(what: str, count: int) -> str:
+    one, several = _WORDS.get(what, (what, what))
+    return one if what.startswith("status") else f"{count:,} {one if count == 1 else several}"
+
+
+def lines(found: Comparison, sides: Sides, most: int) -> list[str]:
+    """What differs, one line each, at most so many of each kind."""
+    left, right = sides
+    parts: Sequence[tuple[str, Iterator[str], int]] = (
+        ("", _statuses(found, sides), 1),
+        ("columns", _columns(found, sides), len(found["columns"])),
+        ("mappings", _mappings(found, sides), len(found["mapping"])),
+        ("cells", _cells(found, sides), sum(found["cells_by_column"].values())),
+        ("rows", _rows(found["rows_removed"], f"only {left}"), found["rows"]["removed"]),
+        ("rows", _rows(found["rows_added"], f"only {right}"), found["rows"]["added"]),
+        ("sheets", _sheets(found, sides), len(found["sheets"])),
+        ("kinds", _left_out(found, sides), len(found["left_out"])),
+        ("findings", _findings(found, sides), len(found["findings"])),
+        ("findings", _finding_counts(found, sides), len(found["finding_counts"])),
+    )
+    shown: list[str] = []
+    for noun, texts, total in parts:
+        some = [text for _, text in zip(range(most), texts, strict=False)]
+        shown += some
+        if total > len(some) and some:
+            shown.append(f"… and {total - len(some):,} more {noun}")
+    return shown
+
+
+def _statuses(found: Comparison, sides: Sides) -> Iterator[str]:
+    left, right = found["status"]
+    if left != right:
+        yield f"end: {sides.left} {left}, {sides.right} {right}"
+
+
+def _columns(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["columns"]:
+        what = one["what"]
+        if what == "columns_moved":
+            yield f"column {one['column']}: is at another place"
+        elif what == "types_changed":
+            yield f"column {one['column']}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+        else:
+            yield f"column {one['column']}: only {sides.left if what == 'columns_removed' else sides.right}"
+
+
+def _mappings(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["mapping"]:
+        column = f", column {one['column']}" if one["column"] else ""
+        left, right = one["left"] or "no field", one["right"] or "no field"
+        yield f"mapping of {one['table']}{column}: {sides.left} {left}, {sides.right} {right}"
+
+
+def _cells(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["cells"]:
+        left, right = one["left"] or "a blank", one["right"] or "a blank"
+        yield f"{one['cell']}{_from(one)} {one['field']}: {sides.left} {left}, {sides.right} {right}"
+
+
+def _from(one: Mapping[str, Any]) -> str:
+    return f" (from {one['source']})" if one.get("source") else ""
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
+    for one in rows:
+        values = f": {', '.join(one['values'])}" if "values" in one else ""
+        yield f"row {one['row']}{_from(one)} {where}{values}"
+
+
+def _sheets(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["sheets"]:
+        yield f"sheet {one['sheet']}: {sides.left} {one['left'] or 'none'}, {sides.right} {one['right'] or 'none'}"
+
+
+def _left_out(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["left_out"]:
+        kind = one["kind"].replace("_", " ")
+        yield f"rows left out, {kind}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+
+
+def _findings(found: Comparison, sides: Sides) -> Iterator[str]:
+    for one in found["findings"]:
+        times = f" ({one['count']} times)" if one["count"] > 1 else ""
+        yield f"only {sides.left if one['only'] == 'left' else sides.right}: {one['finding']}{times}"
+
+
+def _finding_counts(found: Comparison, sides: Sides) -> Iterator[str]:
+    listed = {one["finding"].partition(" at ")[0] for one in found["findings"]}
+    for one in found["finding_counts"]:
+        if one["finding"] not in listed:
+            yield f"{one['finding']}: {sides.left} {one['left']:,}, {sides.right} {one['right']:,}"

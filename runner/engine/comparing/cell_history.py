@@ -1,0 +1,230 @@
+"""Why a cell of the output is what it is: its source, mapping, readings, transform, rules and findings.
+
+Everything comes from the artifact and the output. The source row comes from the output's own columns where the manifest
+asks for `output.provenance`, and otherwise from the artifact's books.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from runner.engine.comparing.result_sides import ResultSide, SideRow
+from runner.engine.comparing.row_origins import RowOrigin, row_origins
+from runner.engine.contract import Json
+from runner.engine.document_types import (
+    ArtifactDocument,
+    FindingPart,
+    MappingPart,
+    OutputColumnPart,
+    ReadingPart,
+    TransformPart,
+)
+from runner.engine.pages.explain import column_words, reading, transform_words
+from runner.engine.protocol import BadOutput
+
+_CELL: Final = re.compile(r"\$?([A-Za-z]{1,3})\$?([1-9][0-9]{0,6})")
+_FINDINGS: Final = 50
+_ON_VALUES: Final = ("after_transform", "after_validate")  # hooks that see the values of every field
+
+
+class _Place(NamedTuple):
+    """Where a cell of the output comes from, as far as that is known."""
+
+    input: str
+    sheet: str
+    table: str
+    row: int | None
+    rows: tuple[int, int] | None  # one of these rows, where `row` is not known
+
+
+def explain_cell(side: ResultSide, cell: str) -> Json:
+    """The facts about a cell such as `D3` or `Normalized!D3`, and the same in sentences. Raises BadOutput."""
+    artifact = side.artifact
+    index, sheet, row = _parsed(cell, artifact)
+    column = artifact["output"]["columns"][index]
+    found, number = _row(side, artifact, sheet, row)
+    value = _value(found, artifact, index)
+    place = _source(artifact, found, number)
+    mapping = _mapping(artifact, column, place)
+    source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
+    field = column["field"]
+    transform = next(
+        (t for t in artifact["transforms"] if place and t["table"] == place.table and t["field"] == field), None
+    )
+    readings = [one for one in artifact["readings"] if place and _concerns(one, place, field, mapping)]
+    findings = [
+        one for one in artifact["validation"]["findings"] if place and _is_about(one, place, field, source_cell)
+    ]
+    rules = _rules(artifact, field)
+    return {
+        "cell": f"{sheet}!{cell.rpartition('!')[2].replace('$', '').upper()}",
+        "column": column["header"],
+        "field": field,
+        "type": column["type"],
+        "value": value,
+        "source": None if place is None else {**place._asdict(), "cell": source_cell},
+        "mapping": mapping,
+        "readings": readings,
+        "transform": transform,
+        "rules": rules,
+        "findings": findings[:_FINDINGS],
+        "why": [
+            *_source_words(place, source_cell),
+            *_mapping_words(column, mapping, transform),
+            *(f"Reading: {reading(one)}" for one in readings),
+            *([transform_words(transform)] if transform else []),
+            *(f"Rules of this field: {', '.join(rules)}." for _ in rules[:1]),
+            *_finding_words(findings),
+        ],
+    }
+
+
+def _parsed(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
+    """The column (0-based), sheet and row of a cell of the output."""
+    output = artifact["output"]
+    name, _, address = cell.rpartition("!")
+    match = _CELL.fullmatch(address)
+    if match is None:
+        raise BadOutput("the cell is not an address such as D3 or Normalized!D3")
+    if not output["sheets"]:
+        raise BadOutput("the job ended without an output, so it has no cells")
+    sheet = name.strip("'") or output["sheets"][0]
+    if sheet not in output["sheets"]:
+        raise BadOutput(f"the output has no sheet of this name; its rows are on: {', '.join(output['sheets'][:5])}")
+    index = 0
+    for letter in match[1].upper():
+        index = index * 26 + ord(letter) - 64
+    row, rows = int(match[2]), output["sheet_rows"][output["sheets"].index(sheet)]
+    if index > len(output["columns"]):
+        last = output["columns"][-1]["column"] if output["columns"] else "none"
+        raise BadOutput(f"the output has no column {match[1].upper()}; the last one is {last}")
+    if row == 1:
+        raise BadOutput("row 1 of the output is its header; name a cell of a data row, such as A2")
+    if row > rows + 1:
+        raise BadOutput(f"the output has no row {row}; the last one is {rows + 1}")
+    return index - 1, sheet, row
+
+
+def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
+    """A row of the output, and how many rows are before it."""
+    output = artifact["output"]
+    before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
+    found = next(islice(side.rows(), before, None), None)
+    if found is None:
+        raise BadOutput("normalized.xlsx has fewer rows than artifact.json says")
+    return found, before
+
+
+def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
+    """The cell's text; None for a column that says where a row comes from, which `row` has as its source."""
+    hidden = [n for n, c in enumerate(artifact["output"]["columns"]) if str(c.get("added", "")).startswith("source_")]
+    if len(hidden) < 3:
+        return row.cells[index]
+    return None if index in hidden else row.cells[index - sum(n < index for n in hidden)]
+
+
+def _source(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
+    origins = row_origins(artifact)
+    origin = None if origins is None else next(islice(origins, number, None), None)
+    if origin is not None and origin.address(several=False) in ("", _last(row.source)):
+        known = int(row.source.rpartition("!")[2]) if row.source else origin.row
+        return _placed(origin, known)
+    return next(_by_address(artifact, row.source), None) if row.source else None
+
+
+def _last(source: str) -> str:
+    """An address without the file before it."""
+    return source.rpartition("/")[2]
+
+
+def _placed(origin: RowOrigin, row: int | None) -> _Place:
+    rows = None if row is not None else (origin.first, origin.last)
+    return _Place(origin.input, origin.sheet, origin.table, row, rows)
+
+
+def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
+    """The tables whose data has the row of an address."""
+    for sheet in artifact["sheets"]:
+        for prefix in (f"{sheet['name']}!", f"{sheet['input']}/{sheet['name']}!"):
+            row = source.removeprefix(prefix)
+            if row == source or not row.isdecimal():
+                continue
+            names = {table["ref"]: table["id"] for table in sheet["tables"]}
+            for run in sheet["rows"]:
+                if run["as"] == "data" and run["from"] <= int(row) <= run["to"] and run.get("table") in names:
+                    yield _Place(sheet["input"], sheet["name"], names[run.get("table", "")], int(row), None)
+
+
+def _mapping(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> MappingPart | None:
+    """The source column of an output column in the row's table."""
+    for one in artifact["mapping"]:
+        if place is None or one["table"] != place.table:
+            continue
+        if one["target"] == column["field"] if column["field"] else one["header"] == column["header"]:
+            return one
+    return None
+
+
+def _concerns(one: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
+    """Whether a choice between readings is about the cell: its column, or the whole table, sheet or file."""
+    if one.get("input", place.input) != place.input or one.get("sheet", place.sheet) != place.sheet:
+        return False
+    if one.get("table", place.table) != place.table or one.get("row", place.row) != place.row:
+        return False
+    if "field" in one and one["field"] != field:
+        return False
+    return "column" not in one or (mapping is not None and one["column"] == mapping["column"])
+
+
+def _is_about(one: FindingPart, place: _Place, field: str | None, cell: str | None) -> bool:
+    """Whether a finding is about the cell, its row as a whole, or its whole column."""
+    if one.get("table", place.table) != place.table or one.get("sheet", place.sheet) != place.sheet:
+        return False
+    if one.get("input", place.input) != place.input:
+        return False
+    if "cell" in one and one["cell"] == cell:
+        return True
+    if "row" in one and one["row"] != place.row:
+        return False
+    return one.get("field", field) == field and ("row" in one or one.get("field") == field) and "cell" not in one
+
+
+def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
+    """The Python of the config that a field's values pass through."""
+    named: list[str] = []
+    for one in artifact["config"]["rules"]:
+        functions, path = one.get("rules"), str(one.get("path", ""))
+        is_own = path == f"columns/{field}.py"
+        listed = functions if isinstance(functions, list) else []
+        named += [f"{path} {name}" for name in listed if is_own or name in _ON_VALUES]
+    return named
+
+
+def _source_words(place: _Place | None, cell: str | None) -> list[str]:
+    if place is None:
+        return ['Source: unknown; "output": {"provenance": true} in the manifest makes the output name it.']
+    where = f"{place.input}, sheet {place.sheet}"
+    if cell:
+        return [f"Source: {where}, cell {cell}."]
+    if place.row is not None:
+        return [f"Source: {where}, row {place.row}."]
+    first, last = place.rows or (0, 0)
+    more = 'blank rows are among them; "output": {"provenance": true} in the manifest makes the output name the row'
+    return [f"Source: {where}, one of rows {first} to {last}: {more}."]
+
+
+def _mapping_words(column: OutputColumnPart, mapping: MappingPart | None, transform: TransformPart | None) -> list[str]:
+    if mapping is not None:
+        words = column_words(mapping).strip()
+        return [words[:1].upper() + words[1:]]
+    if column.get("added"):
+        return [f"No source column: {column['header']} is added to every row."]
+    made = f"{transform['rule']} makes it" if transform and transform["rule"] else "its constant or default fills it"
+    return [f"No column of the table became {column['field'] or 'this column'}; {made}, or it is blank."]
+
+
+def _finding_words(findings: list[FindingPart]) -> list[str]:
+    if not findings:
+        return ["No findings."]
+    return [f"Finding: {one['severity']} {one['code']}: {one['message']}." for one in findings[:_FINDINGS]]

@@ -1,0 +1,69 @@
+"""Values of a result as texts that a person reads and a program compares: each value has one text, each text one value.
+
+As in a spreadsheet, an apostrophe marks a text that looks like something else: `'42` is the text 42, `42` the number.
+"""
+
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Final
+
+from runner.engine.reading import CellError, NoCachedValue
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATETIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
+_TIME: Final = re.compile(r"-?[0-9]{2,}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?")
+_BOOLEANS: Final = frozenset({"true", "false"})
+_MARKED: Final = ("'", "=", "+", "-", "@", "\t", "\r")  # would be a formula where the file is opened as a sheet
+_EXACT: Final = 10**15  # whole numbers up to here are the same as int and as float
+
+
+def cell_text(value: object) -> str:
+    """The text of a value; a blank is empty."""
+    if value is None or isinstance(value, NoCachedValue):
+        return ""
+    if isinstance(value, str):
+        return value if isinstance(value, CellError) else _marked(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
+    if isinstance(value, int | Decimal):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return _duration(value)
+    return _marked(str(value))
+
+
+def kind_of(text: str) -> str:
+    """What a text of a cell stands for, where the value itself is not shown."""
+    if not text:
+        return "blank"
+    if text.startswith("'"):
+        return "text"
+    return _kind(text)
+
+
+def _kind(text: str) -> str:
+    if text in _BOOLEANS:
+        return "boolean"
+    for pattern, kind in ((_NUMBER, "number"), (_DATE, "date"), (_DATETIME, "date and time"), (_TIME, "time")):
+        if pattern.fullmatch(text):
+            return kind
+    return "text"
+
+
+def _marked(text: str) -> str:
+    return f"'{text}" if text.startswith(_MARKED) or not text or _kind(text) != "text" else text
+
+
+def _duration(value: timedelta) -> str:
+    sign, whole = ("-", -value) if value < timedelta() else ("", value)
+    minutes, seconds = divmod(whole.days * 86_400 + whole.seconds, 60)
+    part = f".{whole.microseconds:06}" if whole.microseconds else ""
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{part}"

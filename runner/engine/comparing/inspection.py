@@ -1,0 +1,83 @@
+"""Carries out an order to inspect results: takes their files, writes one small document about them."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Final
+
+from runner.engine.comparing.cell_history import explain_cell
+from runner.engine.comparing.comparison import compare
+from runner.engine.comparing.result_sides import SOURCE, ResultSide
+from runner.engine.contract import (
+    COMPARE,
+    DESCRIBE,
+    EXPLAIN,
+    EndCode,
+    EndError,
+    FinalEvent,
+    InspectName,
+    InspectOrder,
+)
+from runner.engine.protocol import BadOutput, open_target, place_of
+from runner.engine.reading import InputUnreadable
+
+
+def carry_out(order: InspectOrder) -> FinalEvent:
+    """Inspect; whatever the files hold, it ends with an event."""
+    try:
+        _ACTIONS[order.what](order)
+    except BadOutput as refused:
+        problem = EndError(EndCode.BAD_OUTPUT, str(refused))
+    except InputUnreadable as error:
+        problem = EndError(EndCode.BAD_OUTPUT, f"normalized.xlsx cannot be read: {error.code}")
+    except MemoryError:
+        problem = EndError(EndCode.OUT_OF_MEMORY, "reading the results exceeded the memory limit")
+    except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
+        problem = EndError(
+            EndCode.ENGINE_ERROR, f"the results broke their reader: {type(error).__name__}", place_of(error)
+        )
+    else:
+        return FinalEvent()
+    return FinalEvent(error=problem)
+
+
+def _compare(order: InspectOrder) -> None:
+    left, right = map(ResultSide, order.results)
+    place = order.outputs.get(InspectName.SPOOL)
+    with nullcontext() if place is None else open_target(place) as spool:
+        found = compare(left, right, by=order.by, values=order.values, spool=spool)
+        if spool is not None:
+            spool.truncate(0)
+    _write(order, InspectName.COMPARISON, json.dumps(found, ensure_ascii=False, indent=1))
+
+
+def _describe(order: InspectOrder) -> None:
+    """Write a result as the expected files of a test."""
+    side = ResultSide(order.results[0])
+    _write(order, InspectName.EXPECTED, json.dumps(side.facts.encode(), ensure_ascii=False, indent=2) + "\n")
+    with (
+        open_target(order.outputs[InspectName.EXPECTED_ROWS]) as file,
+        io.TextIOWrapper(file, "utf-8", "replace", newline="") as text,
+    ):
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([SOURCE, *side.facts.columns])
+        writer.writerows([row.source, *row.cells] for row in side.rows())
+
+
+def _explain(order: InspectOrder) -> None:
+    found = explain_cell(ResultSide(order.results[0]), order.cell)
+    _write(order, InspectName.EXPLANATION, json.dumps(found, ensure_ascii=False))
+
+
+_ACTIONS: Final[dict[str, Callable[[InspectOrder], None]]] = {
+    COMPARE: _compare,
+    DESCRIBE: _describe,
+    EXPLAIN: _explain,
+}
+
+
+def _write(order: InspectOrder, name: InspectName, text: str) -> None:
+    with open_target(order.outputs[name]) as file:
+        file.write(text.encode(errors="replace"))

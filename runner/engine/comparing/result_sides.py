@@ -1,0 +1,300 @@
+"""A finished result as a side of a comparison: its facts, and its rows as texts, one after the other.
+
+A result is normalized.xlsx with its artifact.json, or the expected.csv with its expected.json that a test has. Both
+sides have the same form, so that a test and the comparison of two results are one thing.
+"""
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from runner.engine.common import a1
+from runner.engine.comparing.cell_texts import cell_text
+from runner.engine.comparing.row_origins import row_origins, source_text
+from runner.engine.contract import Json, OutputName, ResultFiles
+from runner.engine.document_types import ArtifactDocument, FindingPart, OutputColumnPart, SheetFacts, TablePart
+from runner.engine.protocol import BadOutput
+from runner.engine.reading import Book, InputUnreadable, Sheet, open_book
+from runner.engine.verifying.document import MAX_BYTES, read_artifact
+
+EXPECTED_VERSION: Final = 1
+SOURCE: Final = "source"  # heads the column of expected.csv that says where a row comes from
+_PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
+_LONGEST: Final = 1024 * 1024  # characters of one cell of expected.csv
+_AT: Final = " at "  # between the words of a finding and its place; neither codes nor fields have spaces
+_DIGEST: Final = 12  # digits of a digest that people see
+
+
+class SideRow(NamedTuple):
+    """One row of a result: its place in the output, where it comes from (empty: unknown), its cells as texts."""
+
+    place: str
+    source: str
+    cells: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultFacts:
+    """What a result says beside its rows, in the form of expected.json."""
+
+    status: str
+    columns: dict[str, str]  # the columns of the output in their order, each with its type
+    unique: tuple[str, ...] = ()  # columns whose values identify a row
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)  # table -> source column -> field, or empty
+    left_out: dict[str, int] = field(default_factory=dict)  # kind -> rows
+    findings: list[str] = field(default_factory=list)  # severity, code, field, place
+    counts: dict[str, int] = field(default_factory=dict)  # severity, code, field -> all of them, listed or not
+    sheets: dict[str, str] = field(default_factory=dict)  # further sheets, each with its size and digest
+
+    def encode(self) -> Json:
+        """As expected.json has it; what is empty is left out."""
+        listed = _counted(self.findings)
+        more = {name: count for name, count in self.counts.items() if count != listed.get(name)}
+        parts: dict[str, object] = {
+            "left_out": self.left_out,
+            "findings": self.findings,
+            "finding_counts": more,
+            "sheets": self.sheets,
+        }
+        return {
+            "expected": EXPECTED_VERSION,
+            "status": self.status,
+            "columns": self.columns,
+            **({"unique": list(self.unique)} if self.unique else {}),
+            "tables": self.tables,
+            **{name: part for name, part in parts.items() if part},
+        }
+
+    @property
+    def only_sheet(self) -> str | None:
+        """The name of the sheet that all tables are on; None if there are several, or none."""
+        names = {name.rpartition("!")[0] for name in self.tables}
+        return names.pop() if len(names) == 1 else None
+
+    def with_sheet_of(self, other: "ResultFacts") -> "ResultFacts":
+        """The same facts with the other's name of the sheet, if both have one: two files have two names."""
+        mine, theirs = self.only_sheet, other.only_sheet
+        if mine is None or theirs is None or mine == theirs:
+            return self
+        start, instead = f"{_AT}{mine}!", f"{_AT}{theirs}!"
+        return replace(
+            self,
+            tables={name.replace(f"{mine}!", f"{theirs}!", 1): columns for name, columns in self.tables.items()},
+            findings=[line.replace(start, instead, 1) for line in self.findings],
+        )
+
+    @classmethod
+    def decode(cls, raw: bytes) -> "ResultFacts":
+        """Raises BadOutput."""
+        if len(raw) > MAX_BYTES:
+            raise BadOutput(f"expected.json is over {MAX_BYTES} bytes")
+        try:
+            body = json.loads(raw)
+            if body["expected"] != EXPECTED_VERSION:
+                raise BadOutput("expected.json is of another version; update ade, or run `ade test --update`")
+            findings = [str(line) for line in body.get("findings", ())]
+            return cls(
+                status=str(body["status"]),
+                columns={str(name): str(kind) for name, kind in body["columns"].items()},
+                unique=tuple(map(str, body.get("unique", ()))),
+                tables={
+                    str(table): {str(column): str(target) for column, target in columns.items()}
+                    for table, columns in body["tables"].items()
+                },
+                left_out={str(kind): int(rows) for kind, rows in body.get("left_out", {}).items()},
+                findings=findings,
+                counts=_counted(findings) | {str(k): int(n) for k, n in body.get("finding_counts", {}).items()},
+                sheets={str(name): str(facts) for name, facts in body.get("sheets", {}).items()},
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise BadOutput("expected.json does not have the form that `ade test --update` writes") from None
+
+
+def _counted(findings: Sequence[str]) -> dict[str, int]:
+    """Findings by severity, code and field: the words of a line before its place."""
+    return dict(Counter(line.partition(_AT)[0] for line in findings))
+
+
+class ResultSide:
+    """One of two results; `rows` streams, and may be called again."""
+
+    def __init__(self, files: ResultFiles) -> None:
+        self._files = files
+        self._artifact: ArtifactDocument | None = None
+        self._header: list[str] = []
+        if files.facts is None:
+            self.facts = ResultFacts(status=files.status, columns={})
+            return
+        with files.facts.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if files.facts.name == OutputName.ARTIFACT:
+            self._artifact = artifact = read_artifact(raw)
+            extra = self._extra_sheets(artifact)
+            self.facts = facts_of(artifact, files.status, extra)
+        else:
+            self.facts = ResultFacts.decode(raw)
+
+    @property
+    def artifact(self) -> ArtifactDocument:
+        if self._artifact is None:
+            raise BadOutput("the result has no artifact.json")
+        return self._artifact
+
+    def rows(self) -> Iterator[SideRow]:
+        """The rows of the output from top to bottom; none if the job ended without an output."""
+        if self._files.rows is None:
+            return iter(())
+        if self._artifact is None:
+            return _expected_rows(self._files.rows, list(self.facts.columns))
+        return self._written_rows(self._files.rows, self._artifact)
+
+    def _written_rows(self, path: Path, artifact: ArtifactDocument) -> Iterator[SideRow]:
+        output, several = artifact["output"], _inputs(artifact) > 1
+        at = {column.get("added"): n for n, column in enumerate(output["columns"]) if column.get("added")}
+        proven = [at[name] for name in _PROVENANCE] if all(name in at for name in _PROVENANCE) else []
+        shown = [n for n in range(len(output["columns"])) if n not in proven]
+        origins = None if proven else row_origins(artifact)
+        sources = repeat("") if origins is None else (one.address(several=several) for one in origins)
+        with closing(_opened(path)) as book:
+            for name, count in zip(output["sheets"], output["sheet_rows"], strict=True):
+                prefix = f"{name}!" if len(output["sheets"]) > 1 else ""
+                for number, values in _all_rows(_sheet_named(book, name), count):
+                    cells = [values[n] if n < len(values) else None for n in range(len(output["columns"]))]
+                    source = next(sources, "")
+                    if proven:
+                        file, sheet, row = (cells[n] for n in proven)
+                        whole = int(row) if isinstance(row, int | float) else 0
+                        source = source_text(str(file) if several else "", str(sheet), whole)
+                    yield SideRow(f"{prefix}{number}", source, [cell_text(cells[n]) for n in shown])
+
+    def _extra_sheets(self, artifact: ArtifactDocument) -> dict[str, str]:
+        """The sheets that hooks added: how many rows, and a digest of what is in them."""
+        extra, path = artifact["output"]["extra_sheets"], self._files.rows
+        if not extra or path is None:
+            return {}
+        found: dict[str, str] = {}
+        with closing(_opened(path)) as book:
+            for one in extra:
+                digest = hashlib.sha256()
+                for number, values in _sheet_named(book, one["name"]).rows():
+                    digest.update(json.dumps([number, *map(cell_text, values)]).encode())
+                found[one["name"]] = f"{one['rows']} rows, sha256 {digest.hexdigest()[:_DIGEST]}"
+        return found
+
+
+def _inputs(artifact: ArtifactDocument) -> int:
+    return sum(one["role"] == "primary" for one in artifact["inputs"])
+
+
+def _opened(path: Path) -> Book:
+    try:
+        return open_book(path, name=OutputName.WORKBOOK)
+    except InputUnreadable as error:
+        raise BadOutput(f"normalized.xlsx cannot be read: {error.code}") from None
+
+
+def _sheet_named(book: Book, name: str) -> Sheet:
+    for sheet in book.sheets:
+        if sheet.name == name:
+            return sheet
+    raise BadOutput("normalized.xlsx lacks a sheet that artifact.json names")
+
+
+def _all_rows(sheet: Sheet, count: int) -> Iterator[tuple[int, Sequence[object]]]:
+    """The data rows of a sheet with their numbers, those without any value too."""
+    last = 1
+    for number, values in sheet.rows():
+        if number == 1:
+            continue
+        yield from ((blank, ()) for blank in range(last + 1, number))
+        yield number, values
+        last = number
+    yield from ((blank, ()) for blank in range(last + 1, count + 2))
+
+
+def _expected_rows(path: Path, columns: list[str]) -> Iterator[SideRow]:
+    """The rows of an expected.csv; raises BadOutput if it is not one."""
+    csv.field_size_limit(_LONGEST)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            header = next(reader, [])
+            if header != [SOURCE, *columns]:
+                raise BadOutput("the header of expected.csv does not match the columns of expected.json")
+            for number, row in enumerate(reader, 2):
+                if len(row) != len(header):
+                    raise BadOutput(f"row {number} of expected.csv has {len(row)} cells, its header {len(header)}")
+                yield SideRow(str(number), row[0], row[1:])
+    except (csv.Error, UnicodeDecodeError):
+        raise BadOutput("expected.csv is not a CSV file in UTF-8") from None
+
+
+def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str]) -> ResultFacts:
+    """What an artifact says, without its numbers of probability and time."""
+    several = _inputs(artifact) > 1
+    output = artifact["output"]
+    columns = [one for one in output["columns"] if one.get("added") not in _PROVENANCE]
+    counts: dict[str, int] = {}
+    for total in artifact["validation"]["totals"]:
+        name = " ".join(part for part in (total["severity"], total["code"], total["field"]) if part)
+        counts[name] = counts.get(name, 0) + total["count"]
+    return ResultFacts(
+        status=status,
+        columns=_columns(columns),
+        unique=tuple(name for one, name in zip(columns, _columns(columns), strict=True) if one.get("unique")),
+        tables={
+            _table_name(sheet, table, several=several): _mapping(artifact, table)
+            for sheet in artifact["sheets"]
+            for table in sheet["tables"]
+        },
+        left_out=dict(sorted(artifact["summary"]["left_out"].items())),
+        findings=sorted(_finding(one, several=several) for one in artifact["validation"]["findings"]),
+        counts=counts,
+        sheets=dict(sheets),
+    )
+
+
+def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
+    """The columns by name, each with its type; a header that is not shown, or was there before, gets its letters."""
+    found: dict[str, str] = {}
+    for one in columns:
+        name = one["header"] or f"column {one['column']}"
+        found[name if name not in found else f"{name} ({one['column']})"] = one["type"] or "any"
+    return found
+
+
+def _table_name(sheet: SheetFacts, table: TablePart, *, several: bool) -> str:
+    place = f"{sheet['name']}!{table['range']}"
+    name = f"{sheet['input']}/{place}" if several else place
+    return f"{name} (left out)" if table.get("skipped") else name
+
+
+def _mapping(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
+    return {
+        f"{one['column']} {one['header']}" if one["header"] else one["column"]: one["target"] or ""
+        for one in artifact["mapping"]
+        if one["table"] == table["id"]
+    }
+
+
+def _finding(one: FindingPart, *, several: bool) -> str:
+    words = " ".join(part for part in (one["severity"], one["code"], one.get("field")) if part)
+    sheet = one.get("sheet")
+    if not sheet:
+        return words
+    cell = one.get("cell") or (str(one["row"]) if "row" in one else "")
+    file = f"{one.get('input', '')}/" if several else ""
+    return f"{words}{_AT}{file}{sheet}!{cell}" if cell else f"{words}{_AT}{file}{sheet}"
+
+
+def output_cell(column: int, place: str) -> str:
+    """The address of a cell in the output: its column (0-based) and the place of its row."""
+    sheet, mark, row = place.rpartition("!")
+    return f"{sheet}{mark}{a1.letters(column + 1)}{row}"

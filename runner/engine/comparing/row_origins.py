@@ -1,0 +1,95 @@
+"""Where the rows of an output come from, worked out from the artifact's books alone.
+
+The books list every row of every sheet as runs, and tables are written sheet by sheet, from top to bottom, those that
+share rows one after the other. A run that contains blank rows does not say which rows they are: its rows get no number.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from runner.engine.document_types import ArtifactDocument, SheetFacts, TablePart
+
+
+class RowOrigin(NamedTuple):
+    """The source of one row of the output; `row` is None where only the run of rows is known."""
+
+    input: str
+    sheet: str
+    table: str
+    row: int | None
+    first: int
+    last: int
+
+    def address(self, *, several: bool) -> str:
+        """The row as people write it; with the file where there are several. Empty if the row is not known."""
+        if self.row is None:
+            return ""
+        return source_text(self.input if several else "", self.sheet, self.row)
+
+
+def source_text(file: str, sheet: str, row: int) -> str:
+    return f"{file}/{sheet}!{row}" if file else f"{sheet}!{row}"
+
+
+def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
+    """The source of each row of the output, in its order; None if the books do not say it."""
+    found = [(sheet, group) for sheet in artifact["sheets"] for group in _strands(sheet)]
+    rows = sum(_data_rows(sheet, table) for sheet, group in found for table in group)
+    if rows != artifact["output"]["rows"]:
+        return None
+    return (origin for sheet, group in found for table in group for origin in _origins(sheet, table))
+
+
+def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
+    """The tables of a sheet in the order they are written: groups of tables that share no row."""
+    spans = sorted((*_span(sheet, table), _first_column(table), n) for n, table in enumerate(sheet["tables"]))
+    groups: list[list[tuple[int, int]]] = []  # the last row so far, and the table
+    for top, bottom, _, n in spans:
+        if bottom < top:
+            continue
+        group = next((one for one in groups if one[-1][0] < top), None)
+        if group is None:
+            groups.append([(bottom, n)])
+        else:
+            group.append((bottom, n))
+    return [[sheet["tables"][n] for _, n in group] for group in groups]
+
+
+def _span(sheet: SheetFacts, table: TablePart) -> tuple[int, int]:
+    """First and last row of a table's data, kept captions and totals included."""
+    runs = [run for run in sheet["rows"] if run.get("table") == table["ref"] and run["as"] in _STREAMED]
+    ends = [end for run in runs for end in (run["from"], run["to"])]
+    if table["data_range"]:
+        first, _, last = table["data_range"].partition(":")
+        ends += [_row_of(first), _row_of(last or first)]
+    return (min(ends), max(ends)) if ends else (0, -1)
+
+
+_STREAMED = ("data", "rejected", "skipped_table")
+
+
+def _row_of(cell: str) -> int:
+    return int("".join(c for c in cell if c.isdigit()) or 0)
+
+
+def _first_column(table: TablePart) -> int:
+    number = 0
+    for letter in (c for c in table["range"].partition(":")[0] if c.isalpha()):
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _data_rows(sheet: SheetFacts, table: TablePart) -> int:
+    return sum(run["rows"] for run in sheet["rows"] if run["as"] == "data" and run.get("table") == table["ref"])
+
+
+def _origins(sheet: SheetFacts, table: TablePart) -> Iterator[RowOrigin]:
+    for run in sheet["rows"]:
+        if run["as"] != "data" or run.get("table") != table["ref"]:
+            continue
+        first, last = run["from"], run["to"]
+        rows: Sequence[int | None] = range(first, last + 1)
+        if last - first + 1 != run["rows"]:
+            rows = [None] * run["rows"]
+        for row in rows:
+            yield RowOrigin(sheet["input"], sheet["name"], table["id"], row, first, last)

@@ -1,0 +1,137 @@
+"""Pairs the rows of two results by an id, in one reading of each and in bounded memory.
+
+Two results mostly have their rows in the same order, so rows wait for their partner in memory, a few at a time. If too
+many wait, all that is left goes to a spool file in parts by a hash of the id, and each part is paired by itself.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Final, NamedTuple
+from zlib import crc32
+
+from runner.engine.comparing.result_sides import SideRow
+
+WAITING: Final = 20_000  # rows of a side that wait in memory
+_PARTS: Final = 64
+_BUFFER: Final = 64 * 1024  # characters of a part that are gathered before they are written
+
+LEFT, RIGHT = 0, 1
+RowId = Callable[[SideRow], str]
+Queue = deque[SideRow]
+
+
+class RowPair(NamedTuple):
+    """A row and its partner; None: the other result has no such row."""
+
+    left: SideRow | None
+    right: SideRow | None
+
+
+class RowPairs:
+    """`ids`: the id of a row, for each side. Rows with the same id are paired in their order."""
+
+    def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int = WAITING) -> None:
+        self._ids = ids
+        self._spool = spool
+        self._most = waiting
+
+    def pairs(self, left: Iterable[SideRow], right: Iterable[SideRow]) -> Iterator[RowPair]:
+        sides = (iter(left), iter(right))
+        waiting: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
+        counts = [0, 0]
+        open_sides = [LEFT, RIGHT]
+        while open_sides:
+            for side in list(open_sides):
+                row = next(sides[side], None)
+                if row is None:
+                    open_sides.remove(side)
+                    continue
+                other = _first(waiting[1 - side], name := self._ids[side](row))
+                if other is not None:
+                    counts[1 - side] -= 1
+                    yield RowPair(row, other) if side == LEFT else RowPair(other, row)
+                else:
+                    waiting[side].setdefault(name, deque()).append(row)
+                    counts[side] += 1
+            if max(counts) > self._most and self._spool is not None:
+                yield from self._spooled(self._spool, waiting, sides)
+                return
+        yield from _alone(waiting)
+
+    def _spooled(
+        self,
+        spool: IO[bytes],
+        waiting: tuple[dict[str, Queue], dict[str, Queue]],
+        sides: tuple[Iterator[SideRow], Iterator[SideRow]],
+    ) -> Iterator[RowPair]:
+        """Pair what waits and what is left, part by part."""
+        parts = ([_Part(spool) for _ in range(_PARTS)], [_Part(spool) for _ in range(_PARTS)])
+        for side in (LEFT, RIGHT):
+            for rows in (*waiting[side].values(), sides[side]):
+                for row in rows:
+                    name = self._ids[side](row)
+                    parts[side][crc32(name.encode(errors="replace")) % _PARTS].add(row)
+            waiting[side].clear()
+        for mine, theirs in zip(*parts, strict=True):
+            queues: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
+            for row in mine.rows():
+                queues[LEFT].setdefault(self._ids[LEFT](row), deque()).append(row)
+            for row in theirs.rows():
+                name = self._ids[RIGHT](row)
+                other = _first(queues[LEFT], name)
+                if other is not None:
+                    yield RowPair(other, row)
+                else:
+                    queues[RIGHT].setdefault(name, deque()).append(row)
+            yield from _alone(queues)
+
+
+class _Part:
+    """Rows in a file that other parts are in too: written in pieces, read back in order."""
+
+    def __init__(self, spool: IO[bytes]) -> None:
+        self._spool = spool
+        self._lines: list[str] = []
+        self._size = 0
+        self._pieces: list[tuple[int, int]] = []
+
+    def add(self, row: SideRow) -> None:
+        line = json.dumps(row)
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= _BUFFER:
+            self._write()
+
+    def _write(self) -> None:
+        body = "\n".join(self._lines).encode()
+        at = self._spool.seek(0, 2)
+        self._spool.write(body)
+        self._pieces.append((at, len(body)))
+        self._lines, self._size = [], 0
+
+    def rows(self) -> Iterator[SideRow]:
+        if self._lines:
+            self._write()
+        for at, size in self._pieces:
+            self._spool.seek(at)
+            for line in self._spool.read(size).split(b"\n"):
+                yield SideRow(*json.loads(line))
+
+
+def _first(waiting: dict[str, Queue], name: str) -> SideRow | None:
+    """The first row that waits under this id; it waits no longer."""
+    rows = waiting.get(name)
+    if rows is None:
+        return None
+    row = rows.popleft()
+    if not rows:
+        del waiting[name]
+    return row
+
+
+def _alone(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
+    for rows in waiting[LEFT].values():
+        yield from (RowPair(row, None) for row in rows)
+    for rows in waiting[RIGHT].values():
+        yield from (RowPair(None, row) for row in rows)
