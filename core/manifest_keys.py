@@ -11,6 +11,7 @@ _MANIFEST: Final[Words] = {
     "name": "The workflow's name; part of the paths of its outputs.",
     "inputs": "Which files beside the manifest are processed, and which are looked up.",
     "subscribe": "A standing manifest's patterns of paths below the tenant's inbox.",
+    "tenants": "Of a manifest in configs/_shared/: the tenants that it serves, by name or pattern; * for all.",
     "config": "Where the Python rules are: '.', a folder or zip beside the manifest, or configs/_shared/<name>.",
     "fields": "The columns of the output, in their order.",
     "rules": "Rules over several fields of one row.",
