@@ -1,5 +1,6 @@
 """Plans jobs from a manifest and the objects of a bucket. Pure: the caller lists the bucket."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -35,6 +36,7 @@ from core.keys import (
     output_folder,
     place,
     refusal,
+    rejected_key,
 )
 from core.manifests import Manifest, Scalar, Schedule
 from core.ports import ObjectInfo
@@ -257,6 +259,7 @@ def plan(
     auxiliary: dict[str, ObjectInfo],
     now: float,
     most: int | None = None,
+    overlays: Sequence[ObjectInfo] = (),
 ) -> list[Job]:
     """The jobs of one input set: one per parameter set, or the first few. `auxiliary`: those that exist, by key."""
     manifest, info = workflow.manifest, workflow.info
@@ -269,11 +272,16 @@ def plan(
     else:
         parts = [(r.key.removeprefix(workflow.config_place), r.digest) for r in package.refs]
         digest = digest_of([("manifest", info.digest), *parts])
+    version = ""
+    if overlays:
+        # A name of the package never begins with a slash.
+        version, digest = digest, digest_of([("/", digest), *((f"/{n}", o.digest) for n, o in enumerate(overlays))])
+        digest = UNPACKED + digest if package.missing else digest
     inputs = [
         *(InputRef(role="primary", name=p.key.removeprefix(workflow.base), ref=p.ref) for p in primaries),
         *(InputRef(role="auxiliary", name=names[k], ref=auxiliary[k].ref) for k in names if k in auxiliary),
     ]
-    stamp = max([info.modified, package.modified, *(p.modified for p in primaries)])
+    stamp = max([info.modified, package.modified, *(i.modified for i in (*primaries, *overlays))])
     subject = workflow.subject(primaries[0].key)
     base = Job(
         job_id="",
@@ -285,6 +293,8 @@ def plan(
         config=package.refs,
         config_place=workflow.config_place,
         config_digest=digest,
+        overlays=tuple(o.ref for o in overlays),
+        version=version,
         inputs=tuple(inputs),
         stamp=stamp,
         priority=manifest.priority,
@@ -395,6 +405,14 @@ def too_many(workflow: Workflow, subject: str, count: int, *, now: float) -> Job
         what = f"{count} files of input and config are too many for each of {combinations} jobs of a sweep"
         remedy = f"at most {MAX_SWEPT_REFS // combinations}; pack the config as a zip, or sweep fewer values"
     return _of_workflow(workflow, subject, reason=f"{what}; {remedy}", wanted=("a smaller drop",), now=now)
+
+
+def misfitting(workflow: Workflow, info: ObjectInfo, overlay: str, *, now: float) -> Job:
+    """The row of an input whose overlay cannot be used; it gives way to the job once it can, or is gone."""
+    reason = f"overlay {overlay} cannot be used; see {rejected_key(overlay)}" if overlay else ""
+    tenant, name, subject = workflow.tenant, workflow.manifest.name, workflow.subject(info.key)
+    job = _waiting(tenant, name, subject, reason=reason, wanted=(overlay,), info=info, now=now)
+    return replace(job, manifest=workflow.info.ref)
 
 
 def missing_drop(workflow: Workflow, deadline: float, *, now: float) -> Job:

@@ -181,7 +181,9 @@ class Job:
     manifest: ObjectRef | None = None
     config: tuple[ObjectRef, ...] = ()
     config_place: str = ""  # the package's folder or zip; what the names inside it are relative to
-    config_digest: str = ""
+    config_digest: str = ""  # of manifest, config and overlays
+    overlays: tuple[ObjectRef, ...] = ()  # what its tenant or sender changes of the manifest, most specific last
+    version: str = ""  # digest of manifest and config; empty: there is no overlay, and it is `config_digest`
     inputs: tuple[InputRef, ...] = ()
     mends: CorrectionOf | None = None  # set by the attempt that found keys of rejects.xlsx in an input
     corrections: tuple[Correction, ...] = ()  # jobs that correct the rejects of this one
@@ -228,6 +230,11 @@ class Job:
         return f"{self.config_digest}:{primaries}"
 
     @property
+    def workflow_version(self) -> str:
+        """Which version of its workflow this is, whatever overlays it has."""
+        return self.version or self.config_digest
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 
@@ -247,6 +254,7 @@ class JobChanges(PinChanges, total=False):
     manifest: ObjectRef | None
     config: tuple[ObjectRef, ...]
     config_place: str
+    overlays: tuple[ObjectRef, ...]
     inputs: tuple[InputRef, ...]
     mends: CorrectionOf | None
     stamp: float
@@ -536,7 +544,7 @@ def stamp_text(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-RECORD_VERSION = 3  # the newest that this program reads and writes
+RECORD_VERSION = 4  # the newest that this program reads and writes
 # Verdicts that programs of version 1 know, and those that came with version 3; a row with any other is of version 2.
 _FIRST = frozenset(
     {
@@ -557,6 +565,8 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
+    if job.overlays:
+        return 4  # programs of version 3 would run it without
     verdict = Verdict.OK if job.error is None else job.error.verdict
     if verdict in _THIRD:
         return 3

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from posixpath import basename
 
 from core.drops import Workflow, is_placeholder
-from core.errors import KeyRefused, ObjectRefused, StoreUnavailable
+from core.errors import KeyRefused, ObjectRefused, Problem, StoreUnavailable
 from core.jobs import NO_WORKFLOW, Job, State, move
 from core.keys import (
     CONFIGS,
@@ -35,10 +35,13 @@ from core.keys import (
     refusal,
 )
 from core.memories import is_memory
+from core.overlays import ENDING as OVERLAY
+from core.overlays import is_overlay
 from core.ports import Clock, JobQuery, JobTable, Marks, ObjectInfo, ObjectStore, WorkQueue
 from handlers.decisions import Decisions
 from handlers.expectations import Expectations
 from handlers.generations import Generations
+from handlers.overlays import Overlays
 from handlers.planning import Planner, Report, Scan, ancestors
 from handlers.recording import FollowUps, Recorder
 from handlers.rejections import (
@@ -109,6 +112,7 @@ class Intake:
             self._workflows,
             packages,
             lambda view, folder: decisions.problems(view, folder, self.selecting),
+            self._overlay_problems,
         )
         # Folders wait for their records, so each of the two has its own lanes.
         self._folders, records = Lanes(lanes), Lanes(lanes)
@@ -116,8 +120,16 @@ class Intake:
         self._recorder = Recorder(table, queue, clock, records, self._statuses, telemetry=self.telemetry, marks=marks)
         self._recorder.unnoted = unnoted
         self._expectations = Expectations(table, clock, self._recorder)
+        self._overlays = Overlays(store, self._workflows)
         self._planner = Planner(
-            store, clock, self._workflows, packages, self._recorder, decisions=decisions, settle_seconds=settle_seconds
+            store,
+            clock,
+            self._workflows,
+            packages,
+            self._recorder,
+            decisions=decisions,
+            overlays=self._overlays,
+            settle_seconds=settle_seconds,
         )
 
     @classmethod
@@ -327,7 +339,9 @@ class Intake:
             scan.report.refused += [unread_line(key) for key in shown]
 
     def _report_configs(self, scan: Scan, tenant: str) -> None:
-        for folder in sorted({folder_of(o.key) for o in manifests_at(scan.view, f"{CONFIGS}{tenant}/")}):
+        files = [o.key for o in scan.view.below(f"{CONFIGS}{tenant}/") if not is_set_aside(o.key)]
+        reported = self._rejections.reported(f"{CONFIGS}{tenant}/")
+        for folder in sorted({*reported, *(folder_of(k) for k in files if is_manifest(basename(k)) or is_overlay(k))}):
             with self._guarded(scan.report, folder):
                 self._rejections.report(scan.view, folder, (), scan.generations, cached=True)
 
@@ -395,6 +409,9 @@ class Intake:
             return  # a new memory runs nothing again
         at = place(key, CONFIGS)
         self._table.advance(at.tenant)
+        if is_overlay(key):
+            self._scan_overlay(scan, key)
+            return
         manifests = manifests_at(scan.view, f"{CONFIGS}{at.tenant}/")
         for workflow in self._workflows.valid(manifests, scan.report.rejected):
             if key.startswith(workflow.folder):
@@ -402,6 +419,14 @@ class Intake:
         scan.folders |= {w.folder for w in self._workflows.valid(manifests, []) if key.startswith(w.folder)}
         if is_manifest(at.name):
             scan.folders.add(folder_of(key))
+
+    def _scan_overlay(self, scan: Scan, key: str) -> None:
+        """Plan again what waits for an overlay. Like a new manifest, it does not run again what has been processed."""
+        tenant, name = place(key, CONFIGS).tenant, basename(key).removesuffix(OVERLAY)
+        scan.folders.add(folder_of(key))
+        for job in self._jobs(frozenset({State.AWAITING}), tenant):
+            for item in job.inputs if job.workflow == name and is_placeholder(job) else ():
+                self._scan_file(scan, item.ref.key, scan.view.head(item.ref.key))
 
     def _scan_shared(self, scan: Scan, key: str) -> None:
         """Let waiting files find a shared workflow, and waiting jobs a shared package. The sweep does the rest.
@@ -451,9 +476,27 @@ class Intake:
         places = [*ancestors(at.tenant, at.folder), *standing_places(at.tenant)]
         return self._workflows.above(view, places, at.tenant, lambda w: w.selects(key), generations=None, rejected=[])
 
+    def _overlay_problems(self, view: BucketView, folder: str) -> list[tuple[str, Problem]]:
+        """What is wrong with the overlays of a folder of configs/, each with its key."""
+        tenant = place(f"{folder}x", CONFIGS).tenant
+        infos = view.infos([key for key in view.names(folder) if is_overlay(key)])
+        workflows = self._standing(view, tenant) if infos else []
+        found = list[tuple[str, Problem]]()
+        for info in infos:
+            own = [w for w in workflows if w.manifest.name == basename(info.key).removesuffix(OVERLAY)]
+            known = sorted({w.manifest.name for w in workflows})
+            problems = [problem for w in own for problem in self._overlays.problems(w, info)]
+            if not own:
+                names = f"<workflow>{OVERLAY}, of a standing workflow: {', '.join(known) or 'there is none yet'}"
+                problems = [Problem("$", "is named after no workflow of this tenant", names)]
+            found += [(info.key, problem) for problem in problems]
+        return found
+
     def standing(self, tenant: str) -> list[Workflow]:
         """The workflows that serve a tenant's whole inbox: its own, and the shared ones."""
-        view = LiveView(self._store)
+        return self._standing(LiveView(self._store), tenant)
+
+    def _standing(self, view: BucketView, tenant: str) -> list[Workflow]:
         return self._workflows.above(
             view, standing_places(tenant), tenant, lambda _: True, generations=None, rejected=[]
         )
@@ -593,7 +636,7 @@ def _needs(job: Job) -> list[str]:
     """The objects without which a waiting job is none."""
     needs = [i.ref.key for i in job.inputs if i.role == "primary"]
     if job.state is State.AWAITING and job.manifest and job.workflow != NO_WORKFLOW:
-        needs.append(job.manifest.key)
+        needs += [job.manifest.key, *(key for key in job.waiting_for if is_overlay(key))]
     return needs
 
 

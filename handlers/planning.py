@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from posixpath import basename
 
@@ -12,6 +12,7 @@ from core.drops import (
     MAX_SWEPT_REFS,
     Package,
     Workflow,
+    misfitting,
     needs_metadata,
     plan,
     too_many,
@@ -26,6 +27,7 @@ from core.memories import own_key
 from core.ports import Clock, Marks, ObjectInfo, ObjectStore
 from handlers.decisions import Decisions
 from handlers.generations import Generations
+from handlers.overlays import Overlays
 from handlers.recording import FollowUps, Planned, Recorded, Recorder
 from handlers.workflows import BucketView, LiveView, Packages, Workflows, folder_of, manifests_at
 
@@ -86,6 +88,7 @@ class Planner:
     recorder: Recorder
     _: KW_ONLY
     decisions: Decisions
+    overlays: Overlays
     settle_seconds: float
 
     def plan_workflow(self, scan: Scan, workflow: Workflow) -> set[str]:
@@ -192,6 +195,7 @@ class Planner:
             count = len(large) + (len(package.refs) if workflow.manifest.combinations > 1 else 0)
             self.place(scan, too_many(workflow, workflow.subject(large[0].key), count, now=now))
             fresh.remove(large)
+        fresh = self._with_usable_overlays(scan, workflow, fresh, now)
         self.workflows.recall(scan.view, own_key(workflow.tenant, workflow.manifest.name), scan.generations)
         source = _Source.of(scan.view, workflow, package, auxiliary)
         failed: RowUnreadable | None = None
@@ -205,22 +209,49 @@ class Planner:
         if failed is not None:
             raise failed
 
+    def _with_usable_overlays(
+        self, scan: Scan, workflow: Workflow, sets: list[list[ObjectInfo]], now: float
+    ) -> list[list[ObjectInfo]]:
+        """The sets without those whose overlay cannot be used; these wait."""
+        usable = []
+        for one in sets:
+            overlays = self.overlays.of(scan.view, workflow, one[0].key, scan.generations)
+            misfit = self.overlays.misfit(workflow, overlays)
+            if misfit is None:
+                usable.append(one)
+            else:
+                self.place(scan, misfitting(workflow, one[0], misfit, now=now))
+        return usable
+
     def _plan_some(self, scan: Scan, source: "_Source", fresh: list[list[ObjectInfo]]) -> None:
         """Plan input sets, except those that are as a sweep found them in order, and record their jobs."""
         now, workflow, package = self.clock.now(), source.workflow, source.package
         origins: list[bytes] = []
         if scan.marks is not None:
             lines = [f"{workflow.tenant}/{workflow.subject(s[0].key)}|{workflow.manifest.name}" for s in fresh]
-            digests, marked = [source.digest(scan.view, s) for s in fresh], scan.marks.marked(lines)
+            digests = [source.digest(scan.view, s, self.overlays.of(scan.view, workflow, s[0].key)) for s in fresh]
+            marked = scan.marks.marked(lines)
             left = [n for n, line in enumerate(lines) if marked.get(line) != digests[n]]
             fresh, origins = [fresh[n] for n in left], [digests[n] for n in left]
         if needs_metadata(workflow.manifest):
             fresh = [[self._described(info) for info in s] for s in fresh]
+        overlays = [self.overlays.of(scan.view, workflow, s[0].key) for s in fresh]
         jobs = [
             self.decisions.pinned(
-                scan.view, workflow, package, s, plan(workflow, s, package=package, auxiliary=source.auxiliary, now=now)
+                scan.view,
+                workflow,
+                package,
+                s,
+                plan(
+                    workflow,
+                    s,
+                    package=package,
+                    auxiliary=source.auxiliary,
+                    now=now,
+                    overlays=of_set,
+                ),
             )
-            for s in fresh
+            for s, of_set in zip(fresh, overlays, strict=True)
         ]
         planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
         lines_found = self.recorder.record(
@@ -233,6 +264,8 @@ class Planner:
         }
         scan.followups.mark(in_order)
         _drop_placeholders(scan, workflow, fresh, now)
+        changed = [s[0] for s, of_set in zip(fresh, overlays, strict=True) if of_set]
+        scan.followups.drop(misfitting(workflow, info, "", now=now) for info in changed)
         if scan.followups.full:
             self.recorder.follow_up(scan.followups)
 
@@ -266,7 +299,8 @@ class Planner:
             loaded, package = self.packages.find(view, loaded)
         except ManifestInvalid:
             return False
-        (now,) = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now(), most=1)
+        overlays = self.overlays.of(view, loaded, primaries[0].key)
+        (now,) = plan(loaded, primaries, package=package, auxiliary={}, now=self.clock.now(), most=1, overlays=overlays)
         return now.generation == job.generation
 
 
@@ -285,11 +319,12 @@ class _Source:
         parts = [_facts(workflow.info), repr(package), *map(_facts, auxiliary.values())]
         return cls(workflow, package, auxiliary, _digest(_PLANS, *parts, *map(_facts, view.infos(memories))))
 
-    def digest(self, view: BucketView, primaries: list[ObjectInfo]) -> bytes:
+    def digest(self, view: BucketView, primaries: list[ObjectInfo], overlays: Sequence[ObjectInfo]) -> bytes:
         """Of everything that the jobs of an input set are planned from."""
         folders = dict.fromkeys(folder_of(info.key) for info in primaries)
         decisions = [key for folder in folders for key in sorted(view.decisions(folder))]
-        return _digest(self._digest.hex(), *map(_facts, primaries), *map(_facts, view.infos(decisions)))
+        parts = [*primaries, *view.infos(decisions), *overlays]
+        return _digest(self._digest.hex(), *map(_facts, parts))
 
 
 def _planned_as(workflow: Workflow, key: str) -> tuple[str, str, str, str]:

@@ -278,6 +278,7 @@ class Recorder:
             "manifest": planned.manifest,
             "config": planned.config,
             "config_place": planned.config_place,
+            "overlays": planned.overlays,
             "inputs": planned.inputs,
             "stamp": planned.stamp,
             "priority": planned.priority,
@@ -331,6 +332,7 @@ class _Starts(PinChanges):
     manifest: ObjectRef | None
     config: tuple[ObjectRef, ...]
     config_place: str
+    overlays: tuple[ObjectRef, ...]
     inputs: tuple[InputRef, ...]
     stamp: float
     priority: int

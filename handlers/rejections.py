@@ -16,8 +16,10 @@ from posixpath import basename
 from core.drops import PACKAGE_FOLDERS, Workflow
 from core.errors import KeyRefused, ManifestInvalid, ObjectMissing, ObjectTooLarge, Problem
 from core.keys import (
+    CONFIGS,
     INBOX,
     MAX_KEY_BYTES,
+    SHARED,
     SPREADSHEETS,
     is_ignored,
     is_manifest,
@@ -31,8 +33,8 @@ from core.ports import JobTable, ObjectInfo, ObjectStore
 from handlers.generations import Generations
 from handlers.workflows import BucketView, Packages, Workflows
 
-# What is wrong with the decisions of a folder, each with its key.
-Decided = Callable[[BucketView, str], list[tuple[str, Problem]]]
+# What is wrong with the decisions, or the overlays, of a folder, each with its key.
+Found = Callable[[BucketView, str], list[tuple[str, Problem]]]
 _CACHED = 100_000
 _COUNTERS = 64  # of reports for each tenant
 _LARGEST = 1024 * 1024
@@ -47,7 +49,8 @@ class Rejections:
     table: JobTable
     workflows: Workflows
     packages: Packages
-    decided: Decided
+    decided: Found
+    overlaid: Found
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,6 +87,8 @@ class Rejections:
         problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
         if folder.startswith(INBOX) and view.decisions(folder):
             problems += [{"decision": key, **problem.as_dict()} for key, problem in self.decided(view, folder)]
+        if folder.startswith(CONFIGS) and not folder.startswith(SHARED):
+            problems += [{"overlay": key, **problem.as_dict()} for key, problem in self.overlaid(view, folder)]
         if problems:
             report: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
             if len(problems) > _MOST_PROBLEMS:

@@ -311,7 +311,7 @@ class Workflows:
         return [own for w in self.valid(manifests, rejected) if (own := w.for_tenant(tenant)) is not None]
 
     def recall(self, view: BucketView, memory: str, generations: Generations) -> None:
-        """Let a view know a memory of its tenant, as it was when it was last asked for in this generation."""
+        """Let a view know a memory or an overlay of its tenant, as it was when last asked for in this generation."""
         if not isinstance(view, LiveView):
             return
         generation = generations.of(memory.split("/")[1])

@@ -16,6 +16,7 @@ from core.errors import ManifestInvalid, Problem
 from core.jobs import ObjectRef
 from core.manifests import Manifest, parse_manifest
 from core.memories import Memory, MemoryInvalid, MemorySummary, parse_memory, summary
+from core.overlays import Overlay, parse_overlay
 from infra.apart import SMALL, TooCostly, apart
 
 _CACHE_BYTES: Final = 64 * 1024 * 1024  # of memory, for all kinds of text together
@@ -69,6 +70,14 @@ def _has_digest(body: bytes, digest: str) -> bool:
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
     found = _read(Manifest, _manifest, body, "a manifest as docs/reference/manifest.md describes it")
+    if isinstance(found, list):
+        raise ManifestInvalid(found)
+    return found
+
+
+def read_overlay(body: bytes) -> Overlay:
+    """Raises ManifestInvalid."""
+    found = _read(Overlay, _overlay, body, "an overlay as docs/reference/overlays.md describes it")
     if isinstance(found, list):
         raise ManifestInvalid(found)
     return found
@@ -132,6 +141,13 @@ def _read(kind: type[T], how: Callable[[bytes], T | list[Problem]], body: bytes,
 def _manifest(body: bytes) -> Manifest | list[Problem]:
     try:
         return parse_manifest(body)
+    except ManifestInvalid as error:
+        return error.problems
+
+
+def _overlay(body: bytes) -> Overlay | list[Problem]:
+    try:
+        return parse_overlay(body)
     except ManifestInvalid as error:
         return error.problems
 

@@ -615,6 +615,7 @@ def verification_order(job: Order) -> VerifyOrder:
         job=job.job,
         params=job.params,
         config_digest=job.config_digest,
+        overlays=job.overlays,
         known=tuple(one.facts for one in job.inputs),
         title=options.title,
         formats=options.formats,

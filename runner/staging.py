@@ -23,18 +23,20 @@ from core.jobs import InputRef, Job, ObjectRef, PinChanges
 from core.keys import decision_place, decision_places, place, profile_key
 from core.manifests import MAX_MANIFEST_BYTES, Limits, Manifest
 from core.memories import MAX_MEMORY_BYTES, MemoryInvalid, own_key
+from core.overlays import MAX_OVERLAY_BYTES, apply
 from core.packages import check_names, check_zip, read_member
 from core.ports import Fetched, ObjectStore
 from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.apart import SMALL, TooCostly, apart
-from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest
+from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest, read_overlay
 from runner.boxes import BoxLimits, BoxReport
 from runner.bundles import StoredProfile
 from runner.engine.contract import (
     ENGINE_FILES,
     PRIMARY,
+    AppliedOverlay,
     DecisionFile,
     InputFile,
     JobFacts,
@@ -150,7 +152,7 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     try:
         body = texts.read(job.tenant, job.manifest, limit=MAX_MANIFEST_BYTES)
         _check_body(job.manifest, body)
-        manifest = read_manifest(body)
+        manifest, overlays = _overlaid(store, read_manifest(body), job)
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
@@ -167,7 +169,19 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     pins = stage_pins(store, job, scratch, manifest.mapping.memory)
     known, previous = _previous(store, job, scratch)
     order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)
+    order = replace(order, overlays=overlays) if overlays else order
     return Staged(manifest, order, config, _requirements(config), pins, known)
+
+
+def _overlaid(store: StagedSource, manifest: Manifest, job: Job) -> tuple[Manifest, tuple[AppliedOverlay, ...]]:
+    """The manifest with the job's overlays, and what each of them changed."""
+    applied = list[AppliedOverlay]()
+    for ref in job.overlays:
+        body = read_pinned(store, ref, limit=MAX_OVERLAY_BYTES)
+        manifest, changes = apply(manifest, read_overlay(body))
+        sha256 = hashlib.sha256(body).hexdigest()
+        applied.append(AppliedOverlay(key=ref.key, version=ref.version, sha256=sha256, changes=changes))
+    return manifest, tuple(applied)
 
 
 def input_file(item: InputRef, path: Path, fetched: Fetched) -> InputFile:

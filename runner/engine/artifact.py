@@ -172,7 +172,11 @@ class Artifact:
                 "readers": sorted({s.reader for s in self._sources}),
                 "sandbox": order.sandbox.encode(),
             },
-            "config": {"digest": order.config_digest, "rules": self._package.files},
+            "config": {
+                "digest": order.config_digest,
+                "rules": self._package.files,
+                **({"overlays": [one.encode() for one in order.overlays]} if order.overlays else {}),
+            },
             **({"decision": order.decision.facts()} if order.decision is not None else {}),
             "inputs": [self._input(s) for s in self._sources]
             + [i.facts.encode() for i in (*order.auxiliary, *order.corrections)],

@@ -11,7 +11,7 @@ Standard library only, and little of it: every box imports this module.
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -349,6 +349,29 @@ class StagedFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AppliedOverlay:
+    """An overlay that is part of the order's manifest, and the paths of what it changed there."""
+
+    key: str
+    version: str
+    sha256: str
+    changes: tuple[str, ...]
+
+    def encode(self) -> Json:
+        """As the order and the artifact name it."""
+        return {"key": self.key, "version": self.version, "sha256": self.sha256, "changes": list(self.changes)}
+
+    @classmethod
+    def decode(cls, read: _Object) -> Self:
+        return cls(
+            key=read.text("key"),
+            version=read.text("version", ""),
+            sha256=read.text("sha256"),
+            changes=read.texts("changes"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DecisionFile:
     """A copy of a person's decision."""
 
@@ -438,6 +461,7 @@ class VerifyOrder:
     job: JobFacts
     params: Mapping[str, object]
     config_digest: str
+    overlays: tuple[AppliedOverlay, ...] = ()
     known: tuple[InputFacts, ...]  # the inputs of the job
     title: str = ""
     formats: tuple[str, ...] = ()  # number formats of the manifest
@@ -469,7 +493,7 @@ class VerifyOrder:
             "order": ORDER_VERSION,
             "job": self.job.encode(),
             "params": dict(self.params),
-            "config": {"digest": self.config_digest},
+            "config": {"digest": self.config_digest, **_overlays(self.overlays)},
             "verify": {
                 "inputs": [one.encode() for one in self.known],
                 "title": self.title,
@@ -498,6 +522,7 @@ class VerifyOrder:
             job=JobFacts.decode(read.object("job")),
             params=read.object("params"),
             config_digest="" if config is None else config.text("digest", ""),
+            overlays=() if config is None else tuple(map(AppliedOverlay.decode, config.children("overlays"))),
             known=tuple(map(InputFacts.decode, verify.children("inputs"))),
             title=verify.text("title", ""),
             formats=verify.texts("formats"),
@@ -514,6 +539,10 @@ class VerifyOrder:
         )
 
 
+def _overlays(overlays: Sequence[AppliedOverlay]) -> Json:
+    return {"overlays": [one.encode() for one in overlays]} if overlays else {}
+
+
 def _texts(read: _Object, keys: Iterable[str]) -> dict[str, str]:
     return {key: read.text(key) for key in keys}
 
@@ -528,6 +557,7 @@ class Order:
     inputs: tuple[InputFile, ...]
     config: Path | None = None  # the folder of its Python
     config_digest: str = ""
+    overlays: tuple[AppliedOverlay, ...] = ()  # already in the manifest
     layer: str | None = None  # the folder of its installed requirements
     answer_to: str | None = None  # where a decision on it is expected
     decision: DecisionFile | None = None
@@ -591,7 +621,11 @@ class Order:
             "params": dict(self.params),
             "answer_to": self.answer_to,
             "inputs": [one.encode() for one in self.inputs],
-            "config": {"digest": self.config_digest, "path": None if self.config is None else str(self.config)},
+            "config": {
+                "digest": self.config_digest,
+                "path": None if self.config is None else str(self.config),
+                **_overlays(self.overlays),
+            },
             **self._encode_learnt(),
             **({"lost": list(self.lost)} if self.lost else {}),
             "layer": self.layer,
@@ -630,6 +664,7 @@ class Order:
             inputs=tuple(map(InputFile.decode, read.children("inputs", needed=True))),
             config=Path(path) if config is not None and (path := config.text("path", "")) else None,
             config_digest="" if config is None else config.text("digest", ""),
+            overlays=() if config is None else tuple(map(AppliedOverlay.decode, config.children("overlays"))),
             layer=read.optional("layer"),
             answer_to=read.optional("answer_to"),
             decision=None if decision is None else DecisionFile.decode(decision),

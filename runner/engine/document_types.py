@@ -52,6 +52,7 @@ class EnginePart(TypedDict):
 class ConfigPart(TypedDict):
     digest: str
     rules: list[dict[str, object]]
+    overlays: NotRequired[list[dict[str, object]]]
 
 
 class InputPart(TypedDict):

@@ -194,6 +194,14 @@ def test_a_drop_without_a_manifest_goes_to_the_workflow_that_all_share(ade):
         done = ade("drop", "members.csv", "--tenant", "acme", "--path", "in", "--wait", "--json")
     (job,) = done.json["jobs"]
     assert (job["state"], job["subject"]) == ("SUCCEEDED", "in/members.csv")
+    overlay = {"overlay": 1, "reading": {"delimiter": ";"}}
+    (ade.bucket / "configs/acme").mkdir(parents=True)
+    (ade.bucket / "configs/acme/members.overlay.json").write_text(json.dumps(overlay))
+    ade.write("semicolons.csv", CSV.replace(",", ";"))
+    with ade.up():
+        (job,) = ade("drop", "semicolons.csv", "--tenant", "acme", "--path", "in", "--wait", "--json").json["jobs"]
+    artifact = json.loads(published(ade, job["job_id"])["artifact.json"].read_text())
+    assert [one["changes"] for one in artifact["config"]["overlays"]] == [["reading.delimiter"]]
     refused = ade("drop", "members.csv", "--tenant", "acme", expect=2)
     assert "no standing workflow selects inbox/acme/members.csv" in refused.err
     assert not (ade.bucket / "inbox/acme/members.csv").exists()

@@ -140,7 +140,11 @@ def artifact(order: Order, isolation: Isolation, *, rows: int = 1) -> dict[str, 
             "readers": [],
             "sandbox": {"driver": isolation.driver, "level": isolation.level, "rungs": {}},
         },
-        "config": {"digest": order.config_digest, "rules": []},
+        "config": {
+            "digest": order.config_digest,
+            "rules": [],
+            **({"overlays": [one.encode() for one in order.overlays]} if order.overlays else {}),
+        },
         **({"decision": order.decision.facts()} if order.decision else {}),
         "inputs": [i.facts.encode() for i in order.inputs],
         "sheets": [

@@ -136,6 +136,8 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     _same_job(order, artifact)
     if artifact.get("decision") != order.decision:
         raise BadOutput("artifact.json names another decision than the runner knows")
+    if artifact["config"].get("overlays", []) != [one.encode() for one in order.overlays]:
+        raise BadOutput("artifact.json names other overlays than the runner knows")
     memories = list(order.memories)
     if artifact.get("memories", memories) != memories:
         raise BadOutput("artifact.json names other memories than the runner knows")

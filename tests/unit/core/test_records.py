@@ -57,7 +57,9 @@ def test_a_record_says_the_lowest_version_that_holds_it():
         assert json.loads(dump_job(replace(job, **more)))["v"] == 2, more
     for verdict in (Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED):
         failed = replace(job, error=JobError(verdict=verdict, message=""))
-        assert json.loads(dump_job(failed))["v"] == RECORD_VERSION, verdict
+        assert json.loads(dump_job(failed))["v"] == 3, verdict
+    for more in ({"overlays": (ref,)},):
+        assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 
 def test_a_record_without_a_version_is_one_of_the_first():

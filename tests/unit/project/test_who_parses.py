@@ -20,6 +20,7 @@ LISTED = {
     "core/budget.py:validate": "few values, or counted",
     "core/jobs.py:load_job": OURS + "a row",
     "core/memories.py:_built": "entries that were validated",
+    "core/overlays.py:_merged": "a field or the reading of a manifest and of an overlay, both validated",
     "handlers/events.py:_parsed": "within its budget, measured just before",
     "runner/documents.py:read_order": OURS + "latest.json, at most 1 MiB is read",
     "runner/profiles.py:_object_of": OURS + "the head of a profile, a short line",

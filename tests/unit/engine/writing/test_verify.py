@@ -72,6 +72,10 @@ def raw(old: str, new: str) -> bytes:
         (other(job__tenant="globex"), "about its job"),
         (other(job__params={"year": 1}), "about its params"),
         (other(config__digest="x"), "about its config"),
+        (
+            other(config__overlays=[{"key": "k", "version": "", "sha256": "1" * 64, "changes": []}]),
+            "names other overlays",
+        ),
         (other(inputs__0__sha256="1" * 64), "about its inputs"),
         (other(engine__sandbox={"driver": "jail", "level": "none", "rungs": {}}), "about its sandbox"),
         (artifact(ORDER, BOX, rows=2), "counts 2 rows, normalized.xlsx has 1"),
