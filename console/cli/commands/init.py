@@ -108,7 +108,7 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     checked(settled.manifest)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.json").write_text(written(settled.manifest), encoding="utf-8")
-    notes = [*document.notes, *(f"taken back: {one}" for one in settled.taken)]
+    notes = [*document.notes, *settled.taken]
     _report(folder, samples, decisions, notes, out, fields=len(document.fields))
     return Exit.OK
 
