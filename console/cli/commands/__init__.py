@@ -35,6 +35,7 @@ COMMANDS = {
     "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",
     "init": "create a config package: drafted from samples, or a commented one that works",
     "contract": "write a manifest as a contract of another tool: JSON Schema, ODCS, Frictionless, PostgreSQL",
+    "template": "write a blank workbook for senders: headers, notes, drop-downs and checks",
     "manifest-schema": "print the JSON Schema of the manifest",
     "doctor": "check this machine and say how to fix problems",
     "demo": "three messy spreadsheets from start to finish",
