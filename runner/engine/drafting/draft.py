@@ -12,7 +12,7 @@ from runner.engine.common.spelling import normalized
 from runner.engine.contract import DraftRequest, EndCode, Json, Order, OutputName
 from runner.engine.deciding.review import Answers
 from runner.engine.drafting.field_facts import FieldFacts
-from runner.engine.drafting.inference import DraftQuestion, Inference, Spec
+from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
 from runner.engine.drafting.sample_columns import ColumnFacts, facts_of
 from runner.engine.mapping.evidence import ColumnIn
 from runner.engine.mapping.knowledge import concepts_of
@@ -61,7 +61,7 @@ def draft(order: Order, request: DraftRequest) -> Json:
     for table in tables:
         joined.add(table)
     files = len({table.file for table in tables})
-    made = [(facts, _drafted(facts, files, request)) for facts in joined.fields]
+    made = _with_one_key([(facts, _drafted(facts, files, request)) for facts in joined.fields])
     document: Json = {
         "draft": 1,
         "samples": len(order.primary),
@@ -103,6 +103,21 @@ def _drafted(facts: FieldFacts, files: int, request: DraftRequest) -> Drafted:
     if not request.rules:
         spec, questions = {key: value for key, value in spec.items() if key in _OF_SAMPLES}, []
     return Drafted({**spec, **facts.known, **_synonyms(spec, facts.known)}, found.evidence, questions)
+
+
+def _with_one_key(made: Sequence[tuple[FieldFacts, Drafted]]) -> list[tuple[FieldFacts, Drafted]]:
+    """The draft with the first unique field only: numbers of other things may repeat in a later file."""
+    unique = [facts.name for facts, one in made if one.spec.get("unique") and "unique" not in facts.known]
+    return [(facts, _without_key(one) if facts.name in unique[1:] else one) for facts, one in made]
+
+
+def _without_key(one: Drafted) -> Drafted:
+    spec = {key: value for key, value in one.spec.items() if key != "unique"}
+    evidence = [words for words in one.evidence if words != NEVER_TWICE]
+    asked = DraftQuestion(
+        "unique", spec["name"], "no value occurs twice: is it unique in every file?", {"unique": True}
+    )
+    return Drafted(spec, evidence, [*one.questions, asked])
 
 
 def _synonyms(found: Spec, known: Spec) -> Spec:
@@ -255,7 +270,8 @@ def _as_field(facts: FieldFacts) -> Spec:
     if not facts.columns:
         return facts.known
     spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.known.get("synonyms", ())]}
-    kind = facts.known.get("type") or Inference(facts, 1).spec.get("type", "text")
+    so_far = FieldFacts(facts.name, facts.columns)  # what is worked out about it is of these columns only
+    kind = facts.known.get("type") or Inference(so_far, 1).spec["type"]
     return {**spec, "type": "text" if kind == "enum" else kind}
 
 

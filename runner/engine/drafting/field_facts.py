@@ -1,7 +1,7 @@
 """A field of the draft: the columns that hold it over all samples, and what its headers and values are about."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -98,8 +98,10 @@ class FieldFacts:
             for name, score in self.meanings.items()
         )
 
-    def means(self, names: Sequence[str], least: float = PLAIN) -> bool:
-        return any(self.meanings.get(name, 0.0) >= least for name in names)
+    def hints_at(self, *classes: str) -> bool:
+        """Whether a header may mean something whose values are of one of these classes: plainly, or at all."""
+        plain = max(self.meanings.values(), default=0.0) >= PLAIN
+        return self.is_about(*classes, least=PLAIN if plain else 0.0)
 
     @cached_property
     def words(self) -> frozenset[str]:

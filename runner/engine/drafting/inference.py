@@ -12,9 +12,11 @@ from typing import Any, Final, NamedTuple
 from runner.engine.common.fields import NUMERIC, TEMPORAL
 from runner.engine.drafting.field_facts import FieldFacts
 from runner.engine.drafting.written_shapes import formats_of, pattern_of
+from runner.engine.mapping.knowledge import head_classes
 from runner.engine.values.words import BOOLEANS
 
 Spec = dict[str, Any]  # a field as the manifest writes it
+NEVER_TWICE: Final = "never twice in one sample"
 _FEW_ROWS: Final = 20  # below this nothing is said about blanks
 _KEY_ROWS: Final = 30  # rows that a key needs without a repeat
 _SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
@@ -22,12 +24,14 @@ _SLIPS_ROWS: Final = 50
 _MOST_ALLOWED: Final = 60
 _LONGEST_ALLOWED: Final = 100
 _EACH_OFTEN: Final = 3  # how often each allowed value occurs at least
-_OFTEN: Final = 20  # how often it occurs on average, if there is a single sample
+_OFTEN: Final = 10  # how often it occurs on average, if there is a single sample
 _OFTEN_EACH_FILE: Final = 5  # the same with several samples
+_OPEN: Final = ("place", "district", "company", "person", "text", "text_short", "identifier")  # new ones always come
 _RANGE_VALUES: Final = 30
 _MONEY_VALUES: Final = 200
 _TENTHS: Final = 10  # a bound leaves room for ten times as much
 _YEARS: Final = 10
+_SHORT_NUMBER: Final = 3  # digits of a count or a position; numbers of documents have more
 _MOST_SYNONYMS: Final = 50
 _NONNEGATIVE: Final = ("quantity", "small_number", "year", "latitude", "longitude")
 _SIGNED: Final = ("latitude", "longitude")
@@ -145,11 +149,13 @@ class Inference:
         kind: str = self.spec["type"]
         if facts.any_of("repeats") or kind not in ("text", "integer") or not facts.is_identifier:
             return
+        if facts.hints_at("postcode", "phone", "house_number"):
+            return
         if facts.values < facts.rows or not facts.values:
             return
         if facts.rows >= _KEY_ROWS and min(column.rows for column in facts.columns) >= _FEW_ROWS:
             self.spec["unique"] = True
-            self.evidence.append("never twice in one sample")
+            self.evidence.append(NEVER_TWICE)
         else:
             text = f"no value occurs twice in {facts.rows} rows: is it unique in every file?"
             self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _shown(facts)))
@@ -164,7 +170,7 @@ class Inference:
         if not 2 <= len(different) <= _MOST_ALLOWED or max(map(len, counts)) > _LONGEST_ALLOWED:
             return
         listed = sorted(counts)
-        if _is_saturated(facts, len(different)):
+        if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
             self.spec.update({"type": "enum", "allowed": listed})
             where = "each in several samples" if several else "none of them only in the second half of the rows"
             self.evidence.append(f"{len(different)} different values, {where}")
@@ -219,7 +225,8 @@ class Inference:
 def _named(kind: str, facts: FieldFacts) -> str:
     """The type that values of a tried type get: whole numbers may be amounts, dates may have a time."""
     if kind in ("integer", "decimal"):
-        if facts.is_about("money") or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
+        meant = facts.is_about("money") and not facts.is_about("quantity")
+        if meant or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
             return "money"
         whole = not any(fit.fractions for fit in facts.fit("decimal"))
         return "integer" if whole and kind == "integer" else "decimal"
@@ -258,11 +265,12 @@ def _is_day(facts: FieldFacts) -> bool:
 
 def _is_number(facts: FieldFacts) -> bool:
     """Whether digits are numbers, and not names of things, which may lose zeros as numbers."""
-    if facts.any_of("zeros") or facts.any_of("digits"):
+    if facts.any_of("zeros") or facts.any_of("digits") or facts.is_about("postcode", "phone", "house_number", "uuid"):
         return False
-    return not facts.is_about("identifier", "postcode", "phone", "house_number", "uuid") and not (
-        facts.is_identifier and facts.kinds()["number"] < facts.values
-    )
+    if not facts.is_identifier or (facts.kinds()["number"] == facts.values and not facts.is_about("identifier")):
+        return True
+    different = len(facts.counts)
+    return max(map(len, facts.counts)) <= _SHORT_NUMBER and different < facts.values  # a count or a position
 
 
 def _is_percent(facts: FieldFacts) -> bool:
@@ -271,7 +279,7 @@ def _is_percent(facts: FieldFacts) -> bool:
 
 
 def _is_phone(facts: FieldFacts) -> bool:
-    if facts.is_about("phone", least=0.5):
+    if facts.is_about("phone", least=0.5) or any("phone" in head_classes(header) for header in facts.headers):
         return True
     signed = sum(count for text, count in facts.counts.items() if text.startswith("+"))
     return signed * 2 > facts.values

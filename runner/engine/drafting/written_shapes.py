@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from runner.engine.values.dates import reader_of
@@ -46,21 +46,19 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
     with how often it occurs. `counted`: whether numbers may be counted up, and so get longer.
     """
     shapes: dict[tuple[str, ...], list[tuple[_Run, ...]]] = {}
-    fillers: list[str] = []
-    for text, times in counts.items():
+    for text in counts:
         runs = _runs(text)
-        kinds = tuple(run.kind for run in runs)
-        if len(runs) > _MOST_RUNS:
+        if len(runs) > _MOST_RUNS or len(shapes) > _MOST_SHAPES + most_fillers:
             return None
-        if times >= _FILLED and "digit" not in kinds and len(fillers) < most_fillers:
-            fillers.append(text)
-            continue
-        shapes.setdefault(kinds, []).append(runs)
-        if len(shapes) > _MOST_SHAPES:
-            return None
-    if not shapes or any(len(found) < _FEWEST for found in shapes.values()):
+        shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
+    rare = ("".join(run.text for run in runs) for found in shapes.values() if len(found) < _FEWEST for runs in found)
+    fillers = list(islice(rare, most_fillers + 1))
+    usual = [found for found in shapes.values() if len(found) >= _FEWEST]
+    if not 1 <= len(usual) <= _MOST_SHAPES or len(fillers) > most_fillers:
         return None
-    made = [_expression(found, counted=counted) for found in shapes.values()]
+    if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
+        return None
+    made = [_expression(found, counted=counted) for found in usual]
     if None in made:
         return None
     return "|".join([*sorted(one for one in made if one is not None), *map(_escaped, sorted(fillers))])
