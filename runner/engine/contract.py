@@ -40,6 +40,7 @@ class OutputName(StrEnum):
     REVIEW = "review.json"
     REVIEW_PAGE = "review.html"
     PROFILE = "profile.json"
+    DRAFT = "draft.json"  # of an order that asks for a draft of a manifest; never published
     LOG = "logs.txt"
     RESULT = "result.json"
 
@@ -543,6 +544,27 @@ def _overlays(overlays: Sequence[AppliedOverlay]) -> Json:
     return {"overlays": [one.encode() for one in overlays]} if overlays else {}
 
 
+@dataclass(frozen=True, kw_only=True)
+class DraftRequest:
+    """An order with this asks for the draft of a manifest instead of a job: its inputs are samples."""
+
+    known_only: bool = False  # columns that are none of the manifest's fields are left out
+    rules: bool = True  # infer rules too; a contract has its own
+    same: Mapping[str, str] = field(default_factory=dict)  # header -> the header of the same field in an earlier sample
+
+    def encode(self) -> Json:
+        return {"known_only": self.known_only, "rules": self.rules, "same": dict(self.same)}
+
+    @classmethod
+    def decode(cls, read: _Object) -> Self:
+        same = _Object(read.object("same"), "draft.same")
+        return cls(
+            known_only=read.flag("known_only"),
+            rules=read.flag("rules"),
+            same={header: same.text(header) for header in same.raw},
+        )
+
+
 def _texts(read: _Object, keys: Iterable[str]) -> dict[str, str]:
     return {key: read.text(key) for key in keys}
 
@@ -571,6 +593,7 @@ class Order:
     outputs: Mapping[str, Place] = field(default_factory=dict)
     sandbox: SandboxFacts = SandboxFacts()
     verification: VerifyOrder | None = None  # to be carried out after the job, if no rule can run
+    draft: DraftRequest | None = None
 
     def __post_init__(self) -> None:
         before = 0  # corrected files so far
@@ -632,6 +655,7 @@ class Order:
             "outputs": {name: _written(place) for name, place in self.outputs.items()},
             "sandbox": self.sandbox.encode(),
             **({"verification": self.verification.encode()} if self.verification is not None else {}),
+            **({"draft": self.draft.encode()} if self.draft is not None else {}),
         }
 
     def _encode_learnt(self) -> Json:
@@ -656,7 +680,7 @@ class Order:
         read = _Object(raw)
         _version(read)
         config, headers, previous = read.child("config"), read.child("headers"), read.child("previous")
-        decision, verification = read.child("decision"), read.child("verification")
+        decision, verification, draft = read.child("decision"), read.child("verification"), read.child("draft")
         return cls(
             job=JobFacts.decode(read.object("job")),
             manifest=read.object("manifest", needed=True),
@@ -678,6 +702,7 @@ class Order:
             outputs=read.places("outputs", needed=True),
             sandbox=SandboxFacts.decode(read.object("sandbox")),
             verification=None if verification is None else VerifyOrder.decode(verification.raw),
+            draft=None if draft is None else DraftRequest.decode(draft),
         )
 
 

@@ -130,6 +130,10 @@ def _work(raw: Json, voice: EventWriter, folder: Path, asked: list[VerifyOrder])
     order = read_order(raw, folder)
     if order.verification is not None:
         asked.append(order.verification)
+    if order.draft is not None:
+        from runner.engine.drafting import draft  # noqa: PLC0415  # no job needs it
+
+        return FinalEvent(draft(order, order.draft))
     return FinalEvent(EngineJob(order, voice).run())
 
 

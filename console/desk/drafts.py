@@ -1,0 +1,245 @@
+"""Drafts a manifest from samples: the box reads them, this side checks what it wrote and tries the manifest on them.
+
+Samples come from strangers, so they are read in the same box as a job's inputs (runner/engine/drafting). Its answer is
+untrusted: read within a budget, and every field validated as a manifest's. Then the manifest runs on its own samples,
+and rules that they break are taken back.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from console.desk.files import DeskSource, inbox_folder
+from console.desk.trials import TENANT, TriedTable, desk_of, trials_of
+from core.budget import Budget, read
+from core.errors import AdeError, ManifestInvalid
+from core.fields import Strict
+from core.jobs import Job
+from core.manifests import Limits, Manifest, parse_manifest
+from core.settings import Settings
+from core.verdicts import Verdict
+from runner.attempt import Boxes, describe
+from runner.boxes import BoxOrder, Killed
+from runner.engine.contract import PRIMARY, DraftRequest, InputFile, JobFacts, Order, OutputName
+from runner.staging import box_limits
+
+BUDGET: Final = Budget(bytes=16 * 1024 * 1024, values=500_000)
+SCHEMA: Final = "https://ade-drop.dev/manifest.schema.json"
+ROUNDS: Final = 4  # trials after which a draft that still breaks its own samples is given up
+_EXTENSIONS: Final = ("*.xlsx", "*.csv")
+_MAX_ARTIFACT: Final = 256 * 1024 * 1024
+# Which keys of a field a finding takes back.
+_TAKEN_BACK: Final[Mapping[str, tuple[str, ...]]] = {
+    "required": ("required",),
+    "missing_field": ("required",),
+    "duplicate": ("unique",),
+    "pattern": ("pattern",),
+    "not_allowed": ("allowed",),
+    "min": ("min",),
+    "max": ("max",),
+}
+
+Spec = dict[str, Any]  # a field as a manifest writes it; validated with the manifest
+
+
+class DraftFailed(AdeError):
+    """The samples could not be read, or no manifest fits them."""
+
+
+class DraftedField(Strict):
+    spec: Spec
+    evidence: Annotated[str, Field(max_length=2000)]
+    personal: bool
+
+
+class DraftQuestion(Strict):
+    """Something that a person knows better than the samples; without an answer nothing is changed."""
+
+    kind: Literal["same_column", "type", "date_order", "unique", "allowed"]
+    field: str
+    text: Annotated[str, Field(max_length=500)]
+    change: Spec
+    examples: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=20)] = ()
+
+
+class DraftDocument(Strict):
+    """What the box found out about samples."""
+
+    draft: Literal[1]
+    samples: int
+    rows: int
+    headless: bool
+    fields: Annotated[tuple[DraftedField, ...], Field(min_length=1, max_length=2000)]
+    questions: Annotated[tuple[DraftQuestion, ...], Field(max_length=5000)]
+    notes: Annotated[tuple[str, ...], Field(max_length=5000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """Where drafts are made, and from what."""
+
+    settings: Settings
+    boxes: Boxes
+    scratch: Path
+    samples: Sequence[Path]
+    killed: Killed
+
+    def document(self, files: Sequence[Path], known: Iterable[Spec], request: DraftRequest) -> DraftDocument:
+        """Have the box read samples; raises DraftFailed if it cannot."""
+        folder = self.scratch / "draft"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "in").mkdir(parents=True)
+        source = DeskSource({str(n): path for n, path in enumerate(files)})
+        inputs = []
+        for n, path in enumerate(files):
+            place = Path("in", str(n))
+            source.fetch(str(n), folder / place, limit=self.settings.worker_fsize_mb * 1024 * 1024)
+            facts = describe(str(n), folder / place)
+            inputs.append(InputFile(role=PRIMARY, name=path.name, path=place, size=facts.size, sha256=facts.sha256))
+        job = JobFacts(job_id="draft", tenant=TENANT, workflow="draft")
+        order = BoxOrder(
+            label="draft-1",
+            tenant=TENANT,
+            scratch=folder,
+            job=Order(job=job, manifest={"fields": list(known)}, inputs=tuple(inputs), draft=request),
+            outputs=(OutputName.DRAFT,),
+            limits=box_limits(Limits(), self.settings),
+            trusted=True,
+        )
+        report = self.boxes.sandbox.run(order, killed=self.killed)
+        if report.verdict is not Verdict.OK or OutputName.DRAFT not in report.outputs:
+            remedy = report.where.get("remedy")
+            raise DraftFailed(f"{report.message or report.verdict}{f'; {remedy}' if remedy else ''}")
+        found = read(report.outputs[OutputName.DRAFT].read_bytes(), DraftDocument, BUDGET)
+        if isinstance(found, list):
+            raise DraftFailed(f"the draft is not valid: {found[0].path} {found[0].problem}")
+        return found
+
+    def settled(self, manifest: Spec) -> "Settled":
+        """Run a drafted manifest on its samples and take back the rules that they break."""
+        taken: list[str] = []
+        broken = self._broken(manifest)
+        for _ in range(ROUNDS):
+            if not broken:
+                break
+            fields, what = loosened(manifest["fields"], broken)
+            taken += what
+            manifest = {**manifest, "fields": fields}
+            broken = self._broken(manifest)
+        taken += [
+            f"{name or 'the file'}: still reports {code} on the samples" for code, name in sorted(broken, key=str)
+        ]
+        return Settled(manifest, tuple(taken))
+
+    def _broken(self, manifest: Spec) -> set[tuple[str, str | None]]:
+        """The codes and fields of the errors that a manifest reports on the samples."""
+        place = self.scratch / "trial"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        path = place / "manifest.json"
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        found: set[tuple[str, str | None]] = set()
+        for n, sample in enumerate(self.samples):
+            desk, files = desk_of(path, [sample], inbox_folder(TENANT, ""), place)
+            scratch = place / str(n)
+            scratch.mkdir()
+            table = TriedTable(self.settings, self.boxes, DeskSource({**desk.files, **files}), scratch)
+            for trial in trials_of(desk, files, place / f"out-{n}"):
+                job = table.run(trial, stopped=self.killed)
+                found |= _errors(job, trial.out / OutputName.ARTIFACT, sample)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A manifest that reports no error on its own samples if possible, and the rules that were taken back for it."""
+
+    manifest: Spec
+    taken: tuple[str, ...] = field(default_factory=tuple)
+
+
+def _errors(job: Job, artifact: Path, sample: Path) -> set[tuple[str, str | None]]:
+    if job.error is not None:
+        raise DraftFailed(f"{sample.name}: {job.error.message}")
+    if artifact.stat().st_size > _MAX_ARTIFACT:
+        return set()
+    totals = json.loads(artifact.read_bytes())["validation"]["totals"]
+    return {(one["code"], one["field"]) for one in totals if one["severity"] == "error"}
+
+
+def loosened(fields: Sequence[Spec], broken: Iterable[tuple[str, str | None]]) -> tuple[list[Spec], list[str]]:
+    """Fields without the rules that findings name, and which rules those are."""
+    made, taken = {spec["name"]: dict(spec) for spec in fields}, []
+    for code, name in sorted(broken, key=str):
+        spec = made.get(name or "")
+        if spec is None:
+            continue
+        keys = [key for key in _TAKEN_BACK.get(code, ()) if key in spec]
+        for key in keys:
+            del spec[key]
+        if "allowed" in keys:
+            spec["type"] = "text"
+        if not keys:
+            spec["severity"] = "warning"
+        what = f"without {' and '.join(keys)}" if keys else "with warnings instead of errors"
+        taken.append(f"{name}: {what}, because of {code} in the samples")
+    return list(made.values()), taken
+
+
+def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, drop_others: bool) -> Spec:
+    """The manifest that a draft proposes."""
+    extensions = sorted({f"*{path.suffix.lower()}" for path in samples if path.suffix} - set(_EXTENSIONS))
+    fields = [ordered({**one.spec, "description": _described(one)}) for one in document.fields]
+    made: Spec = {
+        "$schema": SCHEMA,
+        "manifest": 1,
+        "name": name,
+        "description": f"Drafted from {document.samples} samples with {document.rows:,} rows.",
+    }
+    if extensions:
+        made["inputs"] = {"primary": [*_EXTENSIONS, *extensions]}
+    if document.headless:
+        made["reading"] = {"header": "none"}
+    if drop_others:
+        made["mapping"] = {"unmapped": "drop"}
+    return {**made, "fields": fields}
+
+
+def _described(one: DraftedField) -> str:
+    known = one.spec.get("description")
+    return f"{known} ({one.evidence})"[:2000] if isinstance(known, str) and known else one.evidence
+
+
+def ordered(spec: Spec) -> Spec:
+    """A field with its keys in the order in which people read them."""
+    first = ("name", "label", "description", "type", "required", "optional", "unique", "synonyms", "clean", "formats")
+    return {key: spec[key] for key in (*(k for k in first if k in spec), *(k for k in spec if k not in first))}
+
+
+def checked(manifest: Spec) -> Manifest:
+    """The manifest as others will read it; raises DraftFailed if it does not validate."""
+    try:
+        return parse_manifest(json.dumps(manifest).encode())
+    except ManifestInvalid as error:
+        raise DraftFailed(f"the draft does not validate: {error}") from None
+
+
+def written(manifest: Spec) -> str:
+    """A manifest as people read it: one line for each key, of a field too."""
+    lines = [f"  {json.dumps(key)}: {_inline(value)}" for key, value in manifest.items() if key != "fields"]
+    fields = ",\n".join(_written_field(spec) for spec in manifest["fields"])
+    return "{\n" + ",\n".join([*lines, f'  "fields": [\n{fields}\n  ]']) + "\n}\n"
+
+
+def _written_field(spec: Spec) -> str:
+    lines = ",\n".join(f"      {json.dumps(key)}: {_inline(value)}" for key, value in spec.items())
+    return f"    {{\n{lines}\n    }}"
+
+
+def _inline(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,286 @@
+"""From samples to `draft.json`: their tables, columns that mean the same, and a field for each with its evidence."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.common.spelling import normalized
+from runner.engine.contract import DraftRequest, EndCode, Json, Order, OutputName
+from runner.engine.deciding.review import Answers
+from runner.engine.drafting.field_facts import FieldFacts
+from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
+from runner.engine.drafting.sample_columns import ColumnFacts, facts_of
+from runner.engine.mapping.evidence import ColumnIn
+from runner.engine.mapping.knowledge import concepts_of
+from runner.engine.mapping.score import MappingChoice, choose
+from runner.engine.options import ReadingOptions
+from runner.engine.protocol import EngineStop, open_output
+from runner.engine.reading.spool import Room
+from runner.engine.surveying.survey import DeclaredNames, NamedHeadings, SurveyedInput, survey
+from runner.engine.tables.sources import SourceTable
+
+_SURE: Final = 0.85  # probability from which columns of different headers are one field
+_ASKED: Final = 0.5  # from which a person is asked
+_ALIKE: Final = 0.6  # share of headers that a second table of a sample has in common with the first
+_MOST_FIELDS: Final = 500
+_ROOM: Final = 400_000  # different values that are counted, over all columns
+_LEAST_ROOM: Final = 1000  # of one column
+_LONGEST_NAME: Final = 60
+_MOST_HEADER: Final = 200
+_OF_SAMPLES: Final = (
+    "synonyms",
+    "formats",
+    "day_first",
+    "clean",
+    "label",
+)  # what samples add to the rules of a contract
+
+
+class SampleTable(NamedTuple):
+    """A table of a sample that holds records."""
+
+    file: int
+    source: SourceTable
+    columns: Mapping[int, ColumnFacts]
+
+
+def draft(order: Order, request: DraftRequest) -> Json:
+    """Write the draft that an order asks for; returns the summary for the end event."""
+    notes: list[str] = []
+    known = [FieldFacts(spec["name"], known=spec) for spec in _known(order)]
+    tables = _read(order, known, notes)
+    if not any(table.columns for table in tables):
+        raise EngineStop(
+            EndCode.EMPTY_INPUT, "no table was found in the samples", remedy="check that these are the right files"
+        )
+    joined = _Joined(known, request, notes)
+    for table in tables:
+        joined.add(table)
+    files = len({table.file for table in tables})
+    made = _with_one_key([(facts, _drafted(facts, files, request)) for facts in joined.fields])
+    document: Json = {
+        "draft": 1,
+        "samples": len(order.primary),
+        "rows": sum(max((c.rows for c in table.columns.values()), default=0) for table in tables),
+        "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
+        "fields": [
+            {"spec": one.spec, "evidence": _evidence(facts, one), "personal": facts.is_personal} for facts, one in made
+        ],
+        "questions": [_asked(q) for q in (*joined.questions, *(q for _, one in made for q in one.questions))],
+        "notes": notes,
+    }
+    target = open_output(order, OutputName.DRAFT)
+    if target is not None:
+        with target:
+            target.write(json.dumps(document, ensure_ascii=True, allow_nan=False).encode())
+    return {"fields": len(made)}
+
+
+def _known(order: Order) -> list[Spec]:
+    """The fields that a target or a contract gives, as the manifest of the order has them."""
+    fields = order.manifest.get("fields")
+    return [dict(spec) for spec in fields if isinstance(spec, Mapping)] if isinstance(fields, list | tuple) else []
+
+
+class Drafted(NamedTuple):
+    """A field of the draft, what it is based on, and what a person may be asked about it."""
+
+    spec: Spec
+    evidence: list[str]
+    questions: list[DraftQuestion]
+
+
+def _drafted(facts: FieldFacts, files: int, request: DraftRequest) -> Drafted:
+    if not facts.columns:
+        optional = {} if facts.known.get("required") else {"optional": True}
+        return Drafted({**facts.known, **optional}, ["no sample has such a column"], [])
+    found = Inference(facts, files)
+    spec, questions = found.spec, found.questions
+    if not request.rules:
+        spec, questions = {key: value for key, value in spec.items() if key in _OF_SAMPLES}, []
+    return Drafted({**spec, **facts.known, **_synonyms(spec, facts.known)}, found.evidence, questions)
+
+
+def _with_one_key(made: Sequence[tuple[FieldFacts, Drafted]]) -> list[tuple[FieldFacts, Drafted]]:
+    """The draft with the first unique field only: numbers of other things may repeat in a later file."""
+    unique = [facts.name for facts, one in made if one.spec.get("unique") and "unique" not in facts.known]
+    return [(facts, _without_key(one) if facts.name in unique[1:] else one) for facts, one in made]
+
+
+def _without_key(one: Drafted) -> Drafted:
+    spec = {key: value for key, value in one.spec.items() if key != "unique"}
+    evidence = [words for words in one.evidence if words != NEVER_TWICE]
+    asked = DraftQuestion(
+        "unique", spec["name"], "no value occurs twice: is it unique in every file?", {"unique": True}
+    )
+    return Drafted(spec, evidence, [*one.questions, asked])
+
+
+def _synonyms(found: Spec, known: Spec) -> Spec:
+    both = list(dict.fromkeys([*known.get("synonyms", ()), *found.get("synonyms", ())]))
+    return {"synonyms": both} if both else {}
+
+
+def _evidence(facts: FieldFacts, made: Drafted) -> str:
+    """What a field's rules are based on, in one sentence without a value."""
+    samples = len(facts.files)
+    seen = f"{samples} sample{'' if samples == 1 else 's'}, {facts.values:,} value{'' if facts.values == 1 else 's'}"
+    return "; ".join([f"{seen}: {made.evidence[0]}" if made.evidence else seen, *made.evidence[1:]])
+
+
+def _asked(question: DraftQuestion) -> Json:
+    return {
+        "kind": question.kind,
+        "field": question.field,
+        "text": question.text,
+        "change": question.change,
+        "examples": list(question.examples),
+    }
+
+
+def _read(order: Order, known: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
+    """Read all rows of all samples; what is not used is noted."""
+    fields = [Field(facts.known) for facts in known]
+    headings = partial(DeclaredNames, NamedHeadings(fields))
+    reading, room, found = ReadingOptions(), Room(), []
+    for number, file in enumerate(order.primary):
+        source = SurveyedInput(file, reading)
+        survey(
+            source, reading, Findings(), room=room, provenance=False, headings=headings, scores=lambda **_: None,
+            decided=Answers(None),
+        )  # fmt: skip
+        tables = _of_records(source, notes)
+        if not tables:
+            notes.append(f"{file.name}: no table was found, so it was not used")
+        with source.streaming():
+            columns = sum(len(table.columns) for table in tables) * len(order.primary)
+            most = max(_LEAST_ROOM, _ROOM // max(1, columns))
+            found += [SampleTable(number, table, facts_of(table, number, room=most)) for table in tables]
+    return found
+
+
+def _of_records(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
+    """The tables of a sample that hold its records: the largest, and others with the same columns."""
+    filled = sorted(
+        source.tables, key=lambda t: (t.has_data, max(1, t.bottom - t.top + 1) * len(t.columns)), reverse=True
+    )
+    if not filled:
+        return []
+    main = _headers(filled[0])
+    alike = [filled[0]]
+    for other in filled[1:]:
+        shared = len(_headers(other) & main)
+        if other.has_data and shared > 1 and shared >= _ALIKE * max(len(main), len(_headers(other))):
+            alike.append(other)
+        else:
+            place = f"{source.file.name}, {other.place.sheet}!{other.table.range.a1}"
+            notes.append(f"{place}: has other columns than the largest table, so it was not used")
+    return alike
+
+
+def _headers(table: SourceTable) -> set[str]:
+    return {normalized(column.name) for column in table.columns if not column.generated}
+
+
+class _Joined:
+    """The fields of the draft, sample by sample."""
+
+    def __init__(self, known: Sequence[FieldFacts], request: DraftRequest, notes: list[str]) -> None:
+        self.fields = list(known)
+        self.questions: list[DraftQuestion] = []
+        self._request = request
+        self._notes = notes
+        self._same = {normalized(one): normalized(other) for one, other in request.same.items()}
+
+    def add(self, table: SampleTable) -> None:
+        """Add the columns of a table to the fields that they are, or as new ones."""
+        columns = dict(self._usable(table))
+        chosen = self._chosen(columns)
+        for position, column in columns.items():
+            choice = chosen.get(position)
+            if choice is not None and choice.field is not None and self._is_same(choice):
+                self._field(choice.field).columns.append(column)
+                continue
+            if choice is not None and choice.field is not None:
+                self._ask(column, self._field(choice.field))
+            if self._request.known_only:
+                self._notes.append(
+                    f"column {column.letters} “{column.header}” is none of the fields, so it was left out"
+                )
+            elif len(self.fields) < _MOST_FIELDS:
+                self.fields.append(FieldFacts(self._free_name(column), [column]))
+
+    def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
+        """The columns that can be told from others by their headers."""
+        seen: set[str] = set()
+        headless = table.source.table.generated_header
+        for position, column in table.columns.items():
+            generated = table.source.columns[position].generated
+            header = normalized(column.header)
+            if generated and not headless:
+                self._notes.append(f"column {column.letters} has no header, so it was left out")
+            elif header in seen:
+                self._notes.append(f"column {column.letters} has the header of another column, so it was left out")
+            elif len(column.header) > _MOST_HEADER:
+                self._notes.append(
+                    f"column {column.letters} has a header of over {_MOST_HEADER} characters and was left out"
+                )
+            else:
+                seen.add(header)
+                if headless:
+                    column.header = column.letters
+                yield position, column
+
+    def _chosen(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
+        """Which field each column is, as a job would map it."""
+        if not self.fields:
+            return {}
+        fields = [Field(_as_field(facts)) for facts in self.fields]
+        told = {n: self._same.get(normalized(c.header), c.header) for n, c in columns.items()}
+        inside = [ColumnIn(n, (told[n],), column.sample, column.letters) for n, column in columns.items()]
+        found = choose(inside, fields, threshold=_ASKED, detected={}, allowed=lambda _: None)
+        return {choice.position: choice for choice in found}
+
+    def _is_same(self, choice: MappingChoice) -> bool:
+        return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE
+
+    def _field(self, name: str) -> FieldFacts:
+        return next(facts for facts in self.fields if facts.name == name)
+
+    def _ask(self, column: ColumnFacts, facts: FieldFacts) -> None:
+        text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
+        shown = tuple(text[:40] for text, _ in column.counts.most_common(3))
+        change = {"same": {column.header: facts.label}}
+        self.questions.append(DraftQuestion("same_column", facts.name, text, change, shown))
+
+    def _free_name(self, column: ColumnFacts) -> str:
+        name = field_name(column.header, column.letters)
+        taken, free, n = {facts.name for facts in self.fields}, name, 1
+        while free in taken:
+            n += 1
+            free = f"{name}_{n}"
+        return free
+
+
+def _as_field(facts: FieldFacts) -> Spec:
+    if not facts.columns:
+        return facts.known
+    spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.known.get("synonyms", ())]}
+    so_far = FieldFacts(facts.name, facts.columns)  # what is worked out about it is of these columns only
+    kind = facts.known.get("type") or Inference(so_far, 1).spec["type"]
+    return {**spec, "type": "text" if kind == "enum" else kind}
+
+
+def field_name(header: str, letters: str) -> str:
+    """A name for the output: the header's words with _ between them, in Latin letters."""
+    words = re.sub(r"[^a-z0-9]+", "_", normalized(header)).strip("_")
+    if len(words) * 2 < len(normalized(header).replace(" ", "")):  # another script: what it means, if that is known
+        meant = concepts_of(header)
+        words = meant[0][0].partition(":")[0] if meant and meant[0][1] >= _SURE else f"column_{letters.lower()}"
+    if not words or not words[0].isalpha():
+        words = f"column_{words or letters.lower()}"
+    return words[:_LONGEST_NAME].rstrip("_")

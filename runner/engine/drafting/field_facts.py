@@ -1,0 +1,135 @@
+"""A field of the draft: the columns that hold it over all samples, and what its headers and values are about."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Final
+
+from runner.engine.drafting.sample_columns import ColumnFacts, TypeFit
+from runner.engine.mapping.knowledge import concept, concepts_of, understood
+
+PLAIN: Final = 0.85  # how plainly a header says what it means
+_LIKELY: Final = 0.5
+_NAMES: Final = 0.25  # share of values that are common names of people
+_PEOPLE: Final = frozenset({"person", "first_name", "last_name", "email", "phone", "street", "address", "house_number"})
+_HARMLESS: Final = frozenset(
+    {"category", "country", "small_number", "boolean", "status"}
+)  # classes in the domain people
+_PRIVATE: Final = frozenset({"iban", "card_number", "account_number", "tax_id", "license_plate", "vin", "bic"})
+_ID_WORDS: Final = frozenset({"id", "number", "code", "key", "reference", "identifier", "uuid", "guid", "sku", "no"})
+
+
+class FieldFacts:
+    """Everything known about one field of the draft."""
+
+    def __init__(self, name: str, columns: Iterable[ColumnFacts] = (), known: dict[str, Any] | None = None) -> None:
+        self.name = name
+        self.columns = list(columns)
+        self.known = known or {}  # what a target or a contract says about it
+
+    @property
+    def headers(self) -> list[str]:
+        """The headers seen, the most frequent first."""
+        return [header for header, _ in Counter(column.header for column in self.columns).most_common()]
+
+    @property
+    def label(self) -> str:
+        return self.headers[0] if self.columns else self.name
+
+    @property
+    def files(self) -> set[int]:
+        return {column.file for column in self.columns}
+
+    @property
+    def rows(self) -> int:
+        return sum(column.rows for column in self.columns)
+
+    @property
+    def values(self) -> int:
+        return sum(column.values for column in self.columns)
+
+    @property
+    def nothings(self) -> int:
+        return sum(column.nothings.total() for column in self.columns)
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """The values as texts, each with how often it occurs."""
+        found: Counter[str] = Counter()
+        for column in self.columns:
+            found.update(column.counts)
+        return found
+
+    @property
+    def overflow(self) -> bool:
+        return any(column.overflow for column in self.columns)
+
+    def any_of(self, name: str) -> bool:
+        """Whether a flag of the columns holds for one of them."""
+        return any(bool(vars(column)[name]) for column in self.columns)
+
+    def kinds(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for column in self.columns:
+            found.update(column.kinds)
+        return found
+
+    def bad(self, kind: str) -> int:
+        """How many values are not of a type."""
+        fits = ((column, column.fits.get(kind)) for column in self.columns)
+        return sum(column.values if fit is None else fit.bad for column, fit in fits)
+
+    def fit(self, kind: str) -> list[TypeFit]:
+        return [fit for column in self.columns if (fit := column.fits.get(kind)) is not None]
+
+    @cached_property
+    def meanings(self) -> dict[str, float]:
+        """What the headers may mean, each with how plainly one of them says so."""
+        found: dict[str, float] = {}
+        for header in {self.name, *self.headers}:
+            for name, score in concepts_of(header):
+                found[name.partition(":")[0]] = max(score, found.get(name.partition(":")[0], 0.0))
+        return found
+
+    def is_about(self, *classes: str, least: float = PLAIN) -> bool:
+        """Whether a header plainly means something whose values are of one of these classes."""
+        return any(
+            score >= least and not set(concept(name).values.split()).isdisjoint(classes)
+            for name, score in self.meanings.items()
+        )
+
+    def hints_at(self, *classes: str) -> bool:
+        """Whether a header may mean something whose values are of one of these classes: plainly, or at all."""
+        plain = max(self.meanings.values(), default=0.0) >= PLAIN
+        return self.is_about(*classes, least=PLAIN if plain else 0.0)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for header in {self.name, *self.headers} for word in understood(header).words)
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether a header says that the values name things: numbers of documents, codes, keys."""
+        if self.is_about("identifier", "uuid", "row_number"):
+            return True
+        return max(self.meanings.values(), default=0.0) < PLAIN and not self.words.isdisjoint(_ID_WORDS)
+
+    @cached_property
+    def is_personal(self) -> bool:
+        """Whether the values may be about people: none of them may become a part of the manifest."""
+        for name, score in self.meanings.items():
+            if score < _LIKELY:
+                continue
+            about = concept(name)
+            classes = set(about.values.split())
+            if name in _PRIVATE or not classes.isdisjoint(_PEOPLE):
+                return True
+            if about.domain in ("people", "medical", "insurance") and classes.isdisjoint(_HARMLESS):
+                return True
+        return any(self._names_people(column) for column in self.columns)
+
+    def _names_people(self, column: ColumnFacts) -> bool:
+        """Whether the values themselves look like names of people or ways to reach them."""
+        looks = column.sample.shares()
+        people = (looks.get(f"vocabulary_{name}", 0.0) for name in ("first", "last"))
+        return looks.get("email", 0.0) > 0 or looks.get("vocabulary_street", 0.0) >= _NAMES or max(people) >= _NAMES

@@ -1,0 +1,344 @@
+"""What the samples say about a field: its type, how its values are written, and rules that later files will keep.
+
+A rule is written only if the samples leave little doubt; a person may be asked about others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from math import ceil, log10
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.fields import NUMERIC, TEMPORAL
+from runner.engine.drafting.field_facts import FieldFacts
+from runner.engine.drafting.written_shapes import formats_of, pattern_of
+from runner.engine.mapping.knowledge import head_classes
+from runner.engine.values.words import BOOLEANS
+
+Spec = dict[str, Any]  # a field as the manifest writes it
+NEVER_TWICE: Final = "never twice in one sample"
+_FEW_ROWS: Final = 20  # below this nothing is said about blanks
+_KEY_ROWS: Final = 30  # rows that a key needs without a repeat
+_SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
+_SLIPS_ROWS: Final = 50
+_MOST_ALLOWED: Final = 60
+_LONGEST_ALLOWED: Final = 100
+_EACH_OFTEN: Final = 3  # how often each allowed value occurs at least
+_OFTEN: Final = 10  # how often it occurs on average, if there is a single sample
+_OFTEN_EACH_FILE: Final = 5  # the same with several samples
+_OPEN: Final = ("place", "district", "company", "person", "text", "text_short", "identifier")  # new ones always come
+_RANGE_VALUES: Final = 30
+_MONEY_VALUES: Final = 200
+_TENTHS: Final = 10  # a bound leaves room for ten times as much
+_YEARS: Final = 10
+_SHORT_NUMBER: Final = 3  # digits of a count or a position; numbers of documents have more
+_MOST_SYNONYMS: Final = 50
+_NONNEGATIVE: Final = ("quantity", "small_number", "year", "latitude", "longitude")
+_SIGNED: Final = ("latitude", "longitude")
+_TEXTS: Final = frozenset({"text", "enum"})
+_FLAG_WORDS: Final = frozenset({"0", "1", "0.0", "1.0"})
+
+
+class DraftQuestion(NamedTuple):
+    """Something that a person knows better than the samples: the safe answer is to change nothing."""
+
+    kind: str
+    field: str
+    text: str
+    change: Spec  # what a yes changes in the field
+    examples: tuple[str, ...] = ()
+
+
+class Inference:
+    """Drafts one field from its columns in so many samples."""
+
+    def __init__(self, facts: FieldFacts, files: int) -> None:
+        self._facts = facts
+        self._files = files
+        self.spec: Spec = {"name": facts.name, "type": "text"}
+        self.evidence: list[str] = []  # in words, without a value
+        self.questions: list[DraftQuestion] = []
+        if facts.label != facts.name:
+            self.spec["label"] = facts.label
+        self._type()
+        self._cleaning()
+        self._dates()
+        self._presence()
+        self._key()
+        self._allowed()
+        self._pattern()
+        self._range()
+        spelled = {facts.name.casefold(), facts.label.casefold()}
+        if synonyms := [header for header in facts.headers if header.casefold() not in spelled]:
+            self.spec["synonyms"] = synonyms[:_MOST_SYNONYMS]
+
+    def _type(self) -> None:
+        facts = self._facts
+        if facts.known.get("type"):
+            self.spec["type"] = facts.known["type"]
+            return
+        if not facts.values:
+            self.evidence.append("no values: the type is a guess")
+            return
+        for kind, is_meant in _CANDIDATES:
+            if not is_meant(facts) or (bad := facts.bad(kind)) == facts.values:
+                continue
+            named = _named(kind, facts)
+            if not bad:
+                self.spec["type"] = named
+                self.evidence.append(f"all {_A_VALID[named]}")
+                return
+            if bad <= _SLIPS * facts.values and facts.values >= _SLIPS_ROWS:
+                self.spec.update({"type": named, "severity": "warning"})
+                self.evidence.append(f"all but {bad:,} {_A_VALID[named]}, so this is a warning")
+                strict = {"severity": "error"}
+                text = f"{bad:,} of {facts.values:,} values are not {_A_VALID[named]}: are those errors?"
+                self.questions.append(DraftQuestion("type", facts.name, text, strict))
+                return
+        self.spec["type"] = "text"
+        self.evidence.append("texts" if not facts.any_of("zeros") else "digits with leading zeros, so text")
+
+    def _cleaning(self) -> None:
+        facts = self._facts
+        steps = ["strip"]
+        kind: str = self.spec["type"]
+        if kind == "text" and facts.any_of("inner_blanks"):
+            steps.append("collapse")
+        if facts.nothings and facts.values:
+            steps.append("nullify")
+            self.evidence.append(f"{facts.nothings:,} cells such as n/a are read as blank")
+        if len(steps) > 1 and "clean" not in facts.known:
+            self.spec["clean"] = steps
+
+    def _dates(self) -> None:
+        """How dates are written: formats are tried first, and other ways of writing are still read."""
+        facts = self._facts
+        kind: str = self.spec["type"]
+        if kind not in TEMPORAL or facts.kinds()["date"] == facts.values or "formats" in facts.known:
+            return
+        texts = [text for text in facts.counts if not text.replace(".", "", 1).isdecimal() or len(text) == 8]
+        formats = formats_of(texts, kind).formats
+        if len(formats) == 1:
+            self.spec["formats"] = list(formats)
+            self.evidence.append(f"written as {formats[0]}")
+            if formats[0].startswith(("%d/%m", "%m/%d", "%d-%m", "%m-%d")) and kind != "time":
+                self.spec["day_first"] = formats[0].startswith("%d")
+        elif len(formats) > 1:
+            first = next((form for form in formats if form.startswith("%d")), formats[0])
+            self.evidence.append("nothing shows whether the day or the month comes first")
+            text = "does the day come before the month?"
+            self.questions.append(
+                DraftQuestion("date_order", facts.name, text, {"day_first": True, "formats": [first]}, _shown(facts))
+            )
+
+    def _presence(self) -> None:
+        facts = self._facts
+        blank = facts.rows - facts.values
+        if len(facts.files) < self._files:
+            self.spec["optional"] = True
+            self.evidence.append(f"{self._files - len(facts.files)} of {self._files} samples have no such column")
+        elif not blank and facts.rows >= _FEW_ROWS:
+            self.spec["required"] = True
+            self.evidence.append("never blank")
+        elif blank:
+            self.evidence.append(f"{blank:,} blank")
+
+    def _key(self) -> None:
+        """Unique: a column that names its rows, without a repeat in any of the samples."""
+        facts = self._facts
+        kind: str = self.spec["type"]
+        if facts.any_of("repeats") or kind not in ("text", "integer") or not facts.is_identifier:
+            return
+        if facts.hints_at("postcode", "phone", "house_number"):
+            return
+        if facts.values < facts.rows or not facts.values:
+            return
+        if facts.rows >= _KEY_ROWS and min(column.rows for column in facts.columns) >= _FEW_ROWS:
+            self.spec["unique"] = True
+            self.evidence.append(NEVER_TWICE)
+        else:
+            text = f"no value occurs twice in {facts.rows} rows: is it unique in every file?"
+            self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _shown(facts)))
+
+    def _allowed(self) -> None:
+        """A list of allowed values: only where more rows and more samples bring no new ones."""
+        facts = self._facts
+        if self.spec["type"] != "text" or facts.is_personal or facts.overflow or "unique" in self.spec:
+            return
+        counts, several = facts.counts, len(facts.files) > 1
+        different = {value.casefold() for value in counts}
+        if not 2 <= len(different) <= _MOST_ALLOWED or max(map(len, counts)) > _LONGEST_ALLOWED:
+            return
+        listed = sorted(counts)
+        if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
+            self.spec.update({"type": "enum", "allowed": listed})
+            where = "each in several samples" if several else "none of them only in the second half of the rows"
+            self.evidence.append(f"{len(different)} different values, {where}")
+        elif facts.values >= _OFTEN_EACH_FILE * len(different):
+            text = f"are these {len(different)} values all that may occur?"
+            change = {"type": "enum", "allowed": listed}
+            self.questions.append(DraftQuestion("allowed", facts.name, text, change, tuple(listed[:10])))
+
+    def _pattern(self) -> None:
+        facts = self._facts
+        kind: str = self.spec["type"]
+        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.known or facts.values < _FEW_ROWS:
+            return
+        counts: Mapping[str, int] = facts.counts
+        if kind == "phone" and not all(text.isdecimal() for text in counts):
+            return  # phone numbers are normalized before they are compared
+        counted = not facts.is_about("postcode", "phone")
+        fillers = 0 if facts.is_personal else 2
+        pattern, clean = pattern_of(counts, counted=counted, most_fillers=fillers), None
+        if pattern is None and kind == "text" and facts.is_identifier:
+            capitals = Counter[str]()
+            for text, times in counts.items():
+                capitals[text.upper()] += times
+            pattern, clean = (
+                pattern_of(capitals, counted=counted, most_fillers=fillers),
+                [*self.spec.get("clean", ["strip"]), "upper"],
+            )
+        if pattern is not None:
+            self.spec["pattern"] = pattern
+            self.evidence.append(f"all match {pattern}" + (" in capitals" if clean else ""))
+            if clean:
+                self.spec["clean"] = clean
+
+    def _range(self) -> None:
+        """Wide bounds that only mistakes exceed: ten times as much, decades apart."""
+        facts = self._facts
+        kind: str = self.spec["type"]
+        if kind not in NUMERIC | TEMPORAL or kind == "time" or facts.values < _RANGE_VALUES or "severity" in self.spec:
+            return
+        fits = facts.fit({"money": "decimal"}.get(kind, kind))
+        lows = [fit.low for fit in fits if fit.low is not None]
+        highs = [fit.high for fit in fits if fit.high is not None]
+        if not lows:
+            return
+        low, high = min(lows), max(highs)
+        bounds = _days_around(low, high, kind) if kind in TEMPORAL else _numbers_around(facts, kind, low, high)
+        self.spec.update(bounds)
+        if bounds:
+            self.evidence.append("the bounds leave room")
+
+
+def _named(kind: str, facts: FieldFacts) -> str:
+    """The type that values of a tried type get: whole numbers may be amounts, dates may have a time."""
+    if kind in ("integer", "decimal"):
+        meant = facts.is_about("money") and not facts.is_about("quantity")
+        if meant or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
+            return "money"
+        whole = not any(fit.fractions for fit in facts.fit("decimal"))
+        return "integer" if whole and kind == "integer" else "decimal"
+    if kind == "date" and any(fit.timed for fit in facts.fit("datetime")):
+        return "datetime"
+    return kind
+
+
+def _is_money(units: frozenset[str]) -> bool:
+    return any(unit.strip(",. ").upper() in _CURRENCIES for unit in units)
+
+
+_CURRENCIES: Final = frozenset(
+    {"€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "CAD", "AUD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF"}
+)
+
+
+def _is_flag(facts: FieldFacts) -> bool:
+    """Whether both words for true and for false occur; 0 and 1 count only if the header says so."""
+    if facts.kinds()["boolean"]:
+        return True
+    words = {value.casefold() for value in facts.counts}
+    means = {BOOLEANS[word] for word in words if word in BOOLEANS}
+    if words <= _FLAG_WORDS:
+        return facts.is_about("boolean")
+    return len(means) == 2 or (len(means) == 1 and facts.is_about("boolean"))
+
+
+def _is_day(facts: FieldFacts) -> bool:
+    """Whether cells are dates, or texts that are more than a number; digits alone only if the header says so."""
+    if facts.kinds()["date"]:
+        return True
+    bare = sum(count for text, count in facts.counts.items() if text.replace(".", "", 1).isdecimal())
+    return not bare or (facts.is_about("date") and facts.bad("date") == 0)
+
+
+def _is_number(facts: FieldFacts) -> bool:
+    """Whether digits are numbers, and not names of things, which may lose zeros as numbers."""
+    if facts.any_of("zeros") or facts.any_of("digits") or facts.is_about("postcode", "phone", "house_number", "uuid"):
+        return False
+    if not facts.is_identifier or (facts.kinds()["number"] == facts.values and not facts.is_about("identifier")):
+        return True
+    different = len(facts.counts)
+    return max(map(len, facts.counts)) <= _SHORT_NUMBER and different < facts.values  # a count or a position
+
+
+def _is_percent(facts: FieldFacts) -> bool:
+    shown = [column for column in facts.columns if column.percents or "%" in column.units]
+    return len(shown) == len(facts.columns)
+
+
+def _is_phone(facts: FieldFacts) -> bool:
+    if facts.is_about("phone", least=0.5) or any("phone" in head_classes(header) for header in facts.headers):
+        return True
+    signed = sum(count for text, count in facts.counts.items() if text.startswith("+"))
+    return signed * 2 > facts.values
+
+
+_CANDIDATES: Final[tuple[tuple[str, Callable[[FieldFacts], bool]], ...]] = (
+    ("boolean", _is_flag),
+    ("email", lambda _: True),
+    ("url", lambda _: True),
+    ("phone", _is_phone),
+    ("percent", _is_percent),
+    ("integer", _is_number),
+    ("decimal", _is_number),
+    ("date", _is_day),
+    ("datetime", _is_day),
+    ("time", lambda facts: not facts.kinds()["number"]),
+)
+_A_VALID: Final = {
+    "boolean": "yes/no values", "email": "email addresses", "url": "web addresses", "phone": "phone numbers",
+    "percent": "percentages", "integer": "whole numbers", "decimal": "numbers", "money": "amounts of money",
+    "date": "dates", "datetime": "dates with a time", "time": "times of day",
+}  # fmt: skip
+
+
+def _is_saturated(facts: FieldFacts, different: int) -> bool:
+    """Whether a value that was never seen is unlikely to come: all are frequent, and none came late."""
+    if min(facts.counts.values()) < _EACH_OFTEN:
+        return False
+    if len(facts.files) == 1:
+        return facts.values >= _OFTEN * different and not any(column.grows for column in facts.columns)
+    everywhere = all(sum(value in column.counts for column in facts.columns) > 1 for value in facts.counts)
+    often = _OFTEN_EACH_FILE if len(facts.files) > 2 else _OFTEN
+    return everywhere and facts.values >= often * different
+
+
+def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
+    if facts.is_about(*_SIGNED):
+        most = 90 if facts.is_about("latitude") else 180
+        return {"min": -most, "max": most} if -most <= low and high <= most else {}
+    if kind == "percent":
+        return {"min": 0} if low >= 0 and facts.values >= _MONEY_VALUES else {}
+    room = 10 ** ceil(log10(max(abs(low), abs(high), 1.0)) + 1)
+    bounds: Spec = {"max": room}
+    if low < 0:
+        bounds["min"] = -room
+    elif kind != "money" and (facts.is_about(*_NONNEGATIVE) or facts.values >= _MONEY_VALUES):
+        bounds["min"] = 0
+    return bounds
+
+
+def _days_around(low: Any, high: Any, kind: str) -> Spec:
+    years = max(_YEARS, high.year - low.year)
+    first, last = max(1, low.year - years), min(9999, high.year + years)
+    least: date = date(first, 1, 1)
+    most: date = date(last, 12, 31)
+    if kind == "datetime":
+        least, most = datetime.combine(least, time()), datetime.combine(most, time(23, 59, 59))
+    return {"min": least.isoformat(), "max": most.isoformat()}
+
+
+def _shown(facts: FieldFacts) -> tuple[str, ...]:
+    return tuple(text[:40] for text, _ in facts.counts.most_common(3))

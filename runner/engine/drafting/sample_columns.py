@@ -1,0 +1,197 @@
+"""What all rows of a sample say about one of its columns: values, types that fit them, blanks, repeats."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any, Final
+
+from runner.engine.common import a1
+from runner.engine.common.fields import Field
+from runner.engine.mapping.evidence import Sample
+from runner.engine.reading import CellError, NoCachedValue, Shown
+from runner.engine.tables.sources import SourceTable, chunks
+from runner.engine.values.checking import SeenValues
+from runner.engine.values.convert import Converter, text_of
+from runner.engine.values.decisions import Convention, Tally, add_values, fresh_tally, settle
+from runner.engine.values.words import NOTHING
+
+TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
+CLEANED: Final = ("strip", "nullify")
+_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be tried on all
+_LONG: Final = 200  # characters of a value that is counted by itself
+_MANY_DIGITS: Final = 16  # more than a number keeps
+_KINDS: Final[Mapping[type, str]] = {
+    str: "text",
+    int: "number",
+    float: "number",
+    Shown: "number",
+    bool: "boolean",
+    date: "date",
+    datetime: "date",
+    time: "time",
+    CellError: "error",
+}
+
+
+class TypeFit:
+    """How well all values of a column are of one type, and the extremes of those that are."""
+
+    __slots__ = ("bad", "filled", "fractions", "high", "low", "timed")
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self.filled = 0  # values that are not blank, once cleaned
+        self.low: Any = None
+        self.high: Any = None
+        self.fractions = False  # numbers that are not whole
+        self.timed = False  # dates with a time of day
+
+    def add(self, values: Sequence[Any], bad: Sequence[int]) -> None:
+        self.bad += len(bad)
+        wrong = frozenset(bad)
+        good = [v for n, v in enumerate(values) if v is not None and n not in wrong]
+        self.filled += len(good) + len(bad)
+        if not good:
+            return
+        if isinstance(good[0], str | bool):
+            return
+        low, high = min(good), max(good)
+        self.low = low if self.low is None else min(low, self.low)
+        self.high = high if self.high is None else max(high, self.high)
+        self.fractions = self.fractions or any(isinstance(v, float) and not v.is_integer() for v in good)
+        self.timed = self.timed or any(isinstance(v, datetime) and v.time() != time() for v in good)
+
+
+class ColumnFacts:
+    """One column of one sample."""
+
+    def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
+        self.header = header
+        self.letters = letters
+        self.file = file  # which sample, by number
+        self.sample = sample
+        self.rows = 0
+        self.filled = 0  # cells with a value, also one such as n/a
+        self.nothings: Counter[str] = Counter()  # values such as n/a
+        self.counts: Counter[str] = Counter()  # values as texts, without outer blanks
+        self.first: dict[str, int] = {}  # value -> the number of its first row
+        self.overflow = False  # there are more different values than are counted
+        self.kinds: Counter[str] = Counter()
+        self.zeros = False  # digits with a zero in front
+        self.digits = False  # digits beyond what a number keeps
+        self.inner_blanks = False  # two blanks in a row
+        self.units: frozenset[str] = frozenset()  # what number formats show beside numbers
+        self.currencies: frozenset[str] = frozenset()  # that texts name
+        self.percents = False  # texts with a percent sign
+        self.repeats = False
+        self.fits: dict[str, TypeFit] = {}
+        self._seen = SeenValues()
+        self._room = room
+
+    def add(self, values: Sequence[Any]) -> None:
+        """Count the values of some rows."""
+        texts: list[str | None] = []
+        for number, value in enumerate(values, self.rows):
+            texts.append(text := self._one(value))
+            if text is not None:
+                self._count(text, number)
+        self.rows += len(values)
+        self.repeats = self.repeats or bool(self._seen.repeats(texts))
+
+    def _one(self, value: Any) -> str | None:
+        """A cell as the text that counts; None for a blank."""
+        if value is None or type(value) is NoCachedValue:
+            return None
+        text: str = text_of(value).strip()
+        if not text:
+            return None
+        self.filled += 1
+        self.kinds[_KINDS.get(type(value), "text")] += 1
+        if type(value) is str or type(value) is Shown:
+            self._look(text, " ".join(value.split(" ")) if type(value) is str else text)
+        if text.casefold() in NOTHING:
+            self.nothings[text] += 1
+            return None
+        return text
+
+    def _look(self, text: str, raw: str) -> None:
+        if text.isdecimal():
+            self.zeros = self.zeros or (len(text) > 1 and text[0] == "0")
+            self.digits = self.digits or len(text) >= _MANY_DIGITS
+        else:
+            self.percents = self.percents or text.endswith("%")
+            self.inner_blanks = self.inner_blanks or "  " in raw.strip()
+
+    def _count(self, text: str, row: int) -> None:
+        if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
+            self.overflow = True
+            return
+        self.counts[text] += 1
+        self.first.setdefault(text, row)
+
+    @property
+    def values(self) -> int:
+        """Cells with a value that says something."""
+        return self.filled - self.nothings.total()
+
+    @property
+    def grows(self) -> bool:
+        """Whether the second half of the rows has values that the first half has not."""
+        half = self.rows // 2
+        return any(row >= half for row in self.first.values())
+
+
+def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFacts]:
+    """Facts of each named column of a table by its position, from two readings of all rows."""
+    samples = [Sample(values) for values in table.samples()]
+    named = [n for n, column in enumerate(table.columns) if column.name.strip()]
+    facts = {
+        n: ColumnFacts(table.columns[n].name, a1.letters(table.columns[n].index), file, samples[n], room=room)
+        for n in named
+    }
+    tried = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in named}
+    tallies = {(n, kind): tally for n in named for kind in tried[n] if (tally := fresh_tally(_field(kind))) is not None}
+    for columns in _chunks(table):
+        for n in named:
+            facts[n].add(columns[n])
+        for (n, _), tally in tallies.items():
+            add_values(tally, columns[n])
+    _convert_all(table, facts, tried, tallies)
+    marks = table.sheet.layout().units
+    for n in named:
+        facts[n].units = frozenset(marks.get(table.columns[n].index, ()))
+        number = tallies.get((n, "decimal"))
+        facts[n].currencies = frozenset(getattr(number, "currencies", ())) - {""}
+    return facts
+
+
+def _convert_all(
+    table: SourceTable,
+    facts: Mapping[int, ColumnFacts],
+    tried: Mapping[int, Sequence[str]],
+    tallies: Mapping[tuple[int, str], Tally],
+) -> None:
+    """Fill in how well each tried type fits all values."""
+    converters: dict[tuple[int, str], Converter] = {}
+    for n, kinds in tried.items():
+        for kind in kinds:
+            field, tally = _field(kind), tallies.get((n, kind))
+            convention = Convention() if tally is None else settle(field, tally.settle())[0]
+            converters[n, kind] = Converter(field, (), convention, epoch_1904=table.epoch_1904)
+            facts[n].fits[kind] = TypeFit()
+    for columns in _chunks(table):
+        for (n, kind), converter in converters.items():
+            facts[n].fits[kind].add(*converter.convert(columns[n]))
+
+
+def _chunks(table: SourceTable) -> Iterator[list[list[Any]]]:
+    return (rows.columns for _, rows in chunks([table]) if rows.numbers)
+
+
+def _field(kind: str) -> Field:
+    return Field({"name": "sample", "type": kind, "clean": CLEANED})
+
+
+def _is_plausible(sample: Sample, kind: str) -> bool:
+    share = sample.fit(_field(kind))
+    return share is not None and share >= _PLAUSIBLE

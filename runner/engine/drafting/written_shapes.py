@@ -1,0 +1,118 @@
+"""How texts are built: a regular expression for codes, and the format of dates."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, islice
+from typing import Final, NamedTuple
+
+from runner.engine.values.dates import reader_of
+
+_FEWEST: Final = 10  # different values that a pattern needs
+_MOST_RUNS: Final = 9
+_MOST_SHAPES: Final = 2
+_PLAIN: Final = " -_/,:;#%&@'\""
+_FILLED: Final = 5  # how often a word occurs that may stand for a missing value
+_CLASSES: Final = {"digit": "[0-9]", "upper": "[A-Z]", "lower": "[a-z]"}
+_DAYS: Final = (
+    "%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y",
+    "%d/%m/%y", "%m/%d/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d. %b %Y", "%Y%m%d", "%b %d %Y",
+)  # fmt: skip
+_CLOCKS: Final = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+
+
+class _Run(NamedTuple):
+    """Characters of one class, or one other sign."""
+
+    kind: str  # a class, or the sign itself
+    text: str
+
+
+def _class_of(char: str) -> str:
+    if "0" <= char <= "9":
+        return "digit"
+    if char.isascii() and char.isalpha():
+        return "upper" if char.isupper() else "lower"
+    return char
+
+
+def _runs(text: str) -> tuple[_Run, ...]:
+    return tuple(_Run(kind, "".join(chars)) for kind, chars in groupby(text, _class_of))
+
+
+def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers: int = 2) -> str | None:
+    """A regular expression for texts that are all built alike and are codes rather than words; None if they are not.
+
+    Up to `most_fillers` words that stand for a missing value (`empty`) may occur beside them. `counts`: the texts, each
+    with how often it occurs. `counted`: whether numbers may be counted up, and so get longer.
+    """
+    shapes: dict[tuple[str, ...], list[tuple[_Run, ...]]] = {}
+    for text in counts:
+        runs = _runs(text)
+        if len(runs) > _MOST_RUNS or len(shapes) > _MOST_SHAPES + most_fillers:
+            return None
+        shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
+    rare = ("".join(run.text for run in runs) for found in shapes.values() if len(found) < _FEWEST for runs in found)
+    fillers = list(islice(rare, most_fillers + 1))
+    usual = [found for found in shapes.values() if len(found) >= _FEWEST]
+    if not 1 <= len(usual) <= _MOST_SHAPES or len(fillers) > most_fillers:
+        return None
+    if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
+        return None
+    made = [_expression(found, counted=counted) for found in usual]
+    if None in made:
+        return None
+    return "|".join([*sorted(one for one in made if one is not None), *map(_escaped, sorted(fillers))])
+
+
+def _expression(found: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
+    """The expression of texts with the same classes in the same order; None if they may be words."""
+    fixed = len({sum(len(run.text) for run in runs) for runs in found}) == 1
+    kinds = [run.kind for run in found[0]]
+    if "digit" not in kinds and not (fixed and kinds == ["upper"]):
+        return None
+    if len(kinds) == 1 and kinds[0] == "digit" and not fixed:
+        return None  # any number
+    return "".join(_part([runs[n].text for runs in found], kind, counted=counted) for n, kind in enumerate(kinds))
+
+
+def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
+    """The expression of one run."""
+    if kind not in _CLASSES:
+        longest = max(map(len, texts))
+        return _escaped(kind) + (f"{{1,{longest}}}" if longest > 1 else "")
+    if kind != "digit" and len(set(texts)) == 1:
+        return _escaped(texts[0])
+    lengths = set(map(len, texts))
+    if len(lengths) > 1:
+        return f"{_CLASSES[kind]}+"
+    (length,) = lengths
+    grows = counted and kind == "digit" and not any(text[0] == "0" for text in texts)
+    return f"{_CLASSES[kind]}{{{length}{',' if grows else ''}}}"
+
+
+def _escaped(text: str) -> str:
+    return "".join(char if char.isalnum() or char in _PLAIN else re.escape(char) for char in text)
+
+
+class WrittenDates(NamedTuple):
+    """How the texts of a column of dates are written."""
+
+    formats: tuple[str, ...]  # one that fits all texts; two if the order of day and month is open
+
+
+def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
+    """The formats that fit every text; empty if none of the usual ones does."""
+    known: Iterable[str] = _DAYS
+    if kind == "time":
+        known = _CLOCKS
+    elif kind == "datetime":
+        known = (f"{day}{between}{clock}" for day in _DAYS for between in (" ", "T") for clock in _CLOCKS)
+    fitting = [form for form in known if _fits_all(form, texts)]
+    if len(fitting) > 1 and any("%Y" in form for form in fitting):
+        fitting = [form for form in fitting if "%y" not in form]
+    return WrittenDates(tuple(fitting))
+
+
+def _fits_all(form: str, texts: Sequence[str]) -> bool:
+    read = reader_of(form)
+    return bool(texts) and all(read(text) is not None for text in texts)
