@@ -84,6 +84,7 @@ class FromLabel(Strict):
     """The value right of a label, or below it, above or below the table."""
 
     label: Annotated[str, Field(min_length=1, max_length=200)]
+    side: Literal["right", "below"] | None = None  # None: found out
 
 
 class FromCaption(Strict):
@@ -158,6 +159,7 @@ class FieldSpec(Strict):
     constant: str | int | float | bool | None = None
     source: Annotated[Source, Discriminator(_source_kind)] | None = Field(default=None, alias="from")
     merged: Literal["fill"] | None = None
+    fill_down: bool = False  # blank cells take the value above
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
     scale: Annotated[int, Field(ge=0, le=9)] | None = None  # digits behind the point in csv, jsonl and parquet
@@ -231,10 +233,9 @@ class FieldSpec(Strict):
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
         if self.required and self.optional:
             raise wrong("is set together with required", "required or optional, not both", "optional")
-        if self.constant is not None and self.default is not None:
-            raise wrong("is set together with constant", "constant or default, not both", "default")
-        if self.constant is not None and self.source is not None:
-            raise wrong("is set together with constant", "constant or from, not both", "from")
+        for key, other in (("default", self.default), ("from", self.source), ("fill_down", self.fill_down or None)):
+            if self.constant is not None and other is not None:
+                raise wrong("is set together with constant", f"constant or {key}, not both", key)
         for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:

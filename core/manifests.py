@@ -10,14 +10,14 @@ from math import prod
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_core import to_json
 
 from core.budget import Budget, read
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
 from core.patterns import MAX_STARS, count_stars
-from core.wording import shown, wrong
+from core.wording import OF_SOURCE, shown, wrong
 
 MAX_MANIFEST_BYTES = 1024 * 1024
 MAX_NOTIFY = 10
@@ -30,11 +30,14 @@ MAX_RULES = 2000
 MAX_PATTERNS = 100
 MAX_AUXILIARY = 100
 MAX_TENANTS = 2000
+MAX_RANGES = 200  # of one sheet
+MAX_UNPIVOTED = 500  # names and patterns of columns that become rows
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 BUDGET = Budget(bytes=MAX_MANIFEST_BYTES, values=MAX_VALUES)
 SHARED_PREFIX = "configs/_shared/"
 DURATION = r"^[1-9][0-9]{0,4}[smhd]$"
+RANGE = r"^[A-Z]{1,3}[1-9][0-9]{0,6}:[A-Z]{1,3}[1-9][0-9]{0,6}$"
 
 Scalar = str | int | float | bool | None
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
@@ -112,11 +115,92 @@ class Mapping(Strict):
         return self
 
 
+class TableShape(Strict):
+    """How a sheet is cut into tables: exactly these ranges, one table, or one between any two blank columns or rows."""
+
+    sheet: Pattern = "*"
+    ranges: Annotated[tuple[Annotated[str, Field(pattern=RANGE)], ...], Field(max_length=MAX_RANGES)] = ()
+    one: Literal[True] | None = None
+    split: Literal["columns", "rows", "both"] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if bool(self.ranges) + bool(self.one) + bool(self.split) != 1:
+            raise wrong("does not say how the sheet is cut", 'one of "ranges", "one" and "split" beside "sheet"')
+        boxes = [box_of(area) for area in self.ranges]
+        for n, (left, top, right, bottom) in enumerate(boxes):
+            if left > right or top > bottom:
+                raise wrong(f"is {self.ranges[n]}", "a range from its upper left to its lower right cell", "ranges", n)
+            for other in range(n):
+                a, b, c, d = boxes[other]
+                if left <= c and a <= right and top <= d and b <= bottom:
+                    raise wrong(f"is {self.ranges[n]}, which meets {self.ranges[other]}", "ranges apart", "ranges", n)
+        return self
+
+
+def box_of(area: str) -> tuple[int, int, int, int]:
+    """The first column and row and the last column and row of a range such as A3:C94, 1-based."""
+    first, _, last = area.partition(":")
+    return (*_place_of(first), *_place_of(last))
+
+
+def _place_of(cell: str) -> tuple[int, int]:
+    letters = cell.rstrip("0123456789")
+    column = 0
+    for letter in letters:
+        column = column * 26 + ord(letter) - ord("A") + 1
+    return column, int(cell[len(letters) :])
+
+
+_Named = Annotated[Pattern, Tag(f"{OF_SOURCE}name")]
+_Shaped = Annotated[TableShape, Tag(f"{OF_SOURCE}shape")]
+
+
+def _table_kind(table: Any) -> str:
+    return OF_SOURCE + ("name" if isinstance(table, str) else "shape")
+
+
+class CaptionTarget(Strict):
+    """Where the captions above blocks of rows go: a field of that name, else a column at the end."""
+
+    to: Annotated[str, Field(pattern=FIELD_NAME)]
+
+
+class Unpivot(Strict):
+    """Columns that become rows: one row for each of their cells, with the column's header and the cell's value."""
+
+    columns: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=MAX_UNPIVOTED)]
+    name_to: Annotated[str, Field(pattern=FIELD_NAME)]
+    value_to: Annotated[str, Field(pattern=FIELD_NAME)]
+    blanks: Literal["drop", "keep"] = "drop"
+
+    @field_validator("columns")
+    @classmethod
+    def _bounded_stars(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for n, pattern in enumerate(patterns):
+            if count_stars(pattern) > MAX_STARS:
+                raise wrong(f"has {count_stars(pattern)} stars", f"at most {MAX_STARS} in one pattern", n)
+        return patterns
+
+    @model_validator(mode="after")
+    def _two_targets(self) -> Self:
+        if self.name_to.casefold() == self.value_to.casefold():
+            raise wrong(f"is {shown(self.value_to)}, as name_to", "two different fields", "value_to")
+        return self
+
+
+class RowShape(Strict):
+    """What becomes of the rows of a table before they are checked."""
+
+    unpivot: Unpivot | None = None
+
+
 class Reading(Strict):
     """How an input is read: which parts count, and what the sender knows better than detection does."""
 
     sheets: tuple[Pattern, ...] = ("*",)
-    tables: tuple[Pattern, ...] = ()  # "Orders", "Orders!A1:F20": those that hold the records; none: found out
+    # Those that hold the records: "Orders", "Orders!A1:F20", or how a sheet is cut into them; none: found out.
+    tables: tuple[Annotated[_Named | _Shaped, Discriminator(_table_kind)], ...] = ()
     hidden_sheets: Literal["skip", "read"] = "skip"
     hidden_rows: Literal["skip", "read"] = "read"
     hidden_columns: Literal["skip", "read"] = "read"
@@ -127,6 +211,7 @@ class Reading(Strict):
     header_rows: tuple[Annotated[int, Field(ge=1, le=1_048_576)], ...] = ()
     group_rows: Literal["drop", "keep", "fill"] = "drop"
     group_column: Annotated[str, Field(pattern=FIELD_NAME)] = "group"
+    captions: CaptionTarget | None = None
     total_rows: Literal["auto", "drop", "keep"] = "auto"
     note_rows: Literal["auto", "drop", "keep"] = "auto"
 
@@ -149,8 +234,22 @@ class Reading(Strict):
             raise wrong(f"is {shown(sign)}", "one character that does not end a line")
         return sign
 
+    @field_validator("tables", mode="before")
+    @classmethod
+    def _names_or_shapes(cls, tables: Any) -> Any:
+        listed = tables if isinstance(tables, list | tuple) else ()
+        if sum(isinstance(one, dict) for one in listed) > MAX_PATTERNS:
+            raise wrong(f"is a list of {len(listed)}", f"at most {MAX_PATTERNS} sheets with their ranges")
+        for n, one in enumerate(listed):
+            if not isinstance(one, str | dict | TableShape):
+                what = 'a sheet or its range, "Orders" or "Orders!A1:F20", or {"sheet": "Orders", "ranges": ["A1:F20"]}'
+                raise wrong(f"is {shown(one)}", what, n)
+        return tables
+
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
+        if self.captions is not None and (self.group_rows, self.group_column) != ("drop", "group"):
+            raise wrong("is set together with group_rows", "captions, or group_rows and group_column", "captions")
         if self.header == "none" and self.header_rows:
             raise wrong("names rows, but reading.header is none", "header_rows, or header: none", "header_rows")
         if list(self.header_rows) != sorted(set(self.header_rows)):
@@ -284,6 +383,7 @@ class Manifest(Strict):
     config: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     fields: Annotated[tuple[FieldSpec, ...], Field(max_length=MAX_FIELDS)] = ()
     rules: Annotated[tuple[RowRule, ...], Field(max_length=MAX_RULES)] = ()
+    rows: RowShape = RowShape()
     mapping: Mapping = Mapping()
     review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
@@ -357,6 +457,7 @@ class Manifest(Strict):
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
         self._check_lookups()
         self._check_rules()
+        self._check_targets()
         if both := sorted(set(self.params) & set(self.sweep)):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
         self._check_params()
@@ -403,6 +504,20 @@ class Manifest(Strict):
         """Whether a shared workflow is one for a tenant; names of tenants differ by case."""
         wild = (p for p in self.tenants if "*" in p or "?" in p)
         return tenant in self.tenants or any(fnmatchcase(tenant, p) for p in wild)
+
+    def _check_targets(self) -> None:
+        """A field takes captions, names or values of unpivoted columns only if nothing else fills it."""
+        filled = {f.name: n for n, f in enumerate(self.fields) if f.constant is not None or f.source is not None}
+        unpivot, captions = self.rows.unpivot, self.reading.captions
+        targets = [] if captions is None else [(captions.to, ("reading", "captions", "to"))]
+        if unpivot is not None:
+            targets += [(unpivot.name_to, ("rows", "unpivot", "name_to"))]
+            targets += [(unpivot.value_to, ("rows", "unpivot", "value_to"))]
+        for at, (name, place) in enumerate(targets):
+            if name in filled:
+                raise wrong(f"is {name}, which has a source of its own", "a field without constant and from", *place)
+            if name in [other for other, _ in targets[:at]]:
+                raise wrong(f"is {name} again", "a field that takes nothing else", *place)
 
     @property
     def combinations(self) -> int:

@@ -15,13 +15,14 @@ from core.errors import Problem
 
 _SHOWN: Final = 60
 _OURS: Final = "ade"
-OF_SOURCE: Final = "from:"  # begins the tags by which pydantic tells the kinds of a field's source apart
+OF_SOURCE: Final = "from:"  # begins the tags by which pydantic tells the kinds of a source or a table apart
 # Patterns in words.
 _PATTERNS: Final = {
     r"^[A-Za-z_][A-Za-z0-9_ .-]{0,99}$": "a letter or _ first, then letters, digits, blanks and _ . - (at most 100)",
     r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$": "a letter or _ first, then letters, digits, _ and - (at most 64)",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a letter or digit first, then letters, digits and . _ - (at most 64)",
     r"^[1-9][0-9]{0,4}[smhd]$": "a number and a unit: s, m, h or d, such as 7d",
+    r"^[A-Z]{1,3}[1-9][0-9]{0,6}:[A-Z]{1,3}[1-9][0-9]{0,6}$": "a range such as A3:C94",
     r"^[A-Z]{1,3}$": "a column's letters, such as C or AA",
     r"^[^\[\]:*?/\\]+$": "1 to 31 characters, none of [ ] : * ? / \\",
 }

@@ -66,7 +66,7 @@ from runner.surroundings import lacks_room
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
-_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table", "outside")
+_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "blank", "rejected", "skipped_table", "outside")
 _FINDINGS = ("error", "warning", "info")
 _MOST = 2**53
 _MOST_SECONDS = 86400.0
@@ -567,6 +567,7 @@ def counts(claim: Json) -> Json:
     drift = _whole(claim.get("drift"))
     return (
         ({"drift": drift} if drift else {})
+        | ({"rows_used": _whole(claim["rows_used"])} if "rows_used" in claim else {})
         | {name: _whole(claim.get(name)) for name in _COUNTS}
         | {
             "left_out": {name: n for name in _LEFT_OUT if (n := _whole(left_out.get(name)))},

@@ -11,6 +11,7 @@ from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers
 from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.mapping.evidence import listed
+from runner.engine.mapping.supplying import supplied_cells
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
 from runner.engine.memory.drift import MAX_COLUMNS, Shares
 from runner.engine.options import JobOptions
@@ -68,8 +69,8 @@ class Artifact:
 
     @property
     def rows(self) -> int:
-        """Rows of data in the output."""
-        return self._rows
+        """Rows of the inputs that are in the output."""
+        return sum(s.source_rows for s in self._streams)
 
     def shapes(self, answers: Answers) -> Json:
         """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
@@ -141,9 +142,12 @@ class Artifact:
                     left_out[kind] = left_out.get(kind, 0) + count
             if one.outside:
                 left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in one.outside)
+        used = sum(table.rows_out for one in books for table in one.tables)
+        is_unpivoted = any(t.source.spread for t in self._tables.values())
         return {
             "tables": len(self._tables),
-            "rows_in": self._rows + sum(left_out.values()),
+            "rows_in": used + sum(left_out.values()),
+            **({"rows_used": used} if is_unpivoted else {}),
             "rows_out": self._rows,
             "left_out": left_out,
             "sheets_out": len(self._sheets),
@@ -247,10 +251,23 @@ class Artifact:
             **table.table.as_dict(),
             "rows_in": books.rows_in,
             "rows_out": books.rows_out,
+            **self._made(table, books),
             "left_out": books.left_out,
             "left_out_columns": self._left_out_columns(table),
             **({"skipped": skipped} if skipped else {}),
         }
+
+    def _made(self, table: SourceTable, books: TableBooks) -> Json:
+        """How many rows its columns became, and which cells outside of it are values of its fields."""
+        mapped, out = self._tables.get(table.id), Json()
+        if mapped is None:
+            return out
+        if table.spread and not books.skipped:
+            rows = next((s.rows for s in self._streams if s.table_id == table.id), 0)
+            out["unpivot"] = {"columns": len(table.spread), "rows": rows, "blanks": table.blanks}
+        if cells := supplied_cells(mapped):
+            out["sources"] = cells
+        return out
 
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
         """Columns with values that are not in the output, and why."""
@@ -304,6 +321,7 @@ class Artifact:
                 if column.field.type in ("decimal", "money", "percent", "integer")
                 else None,
                 "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
+                **({"filled_down": stream.filled_down[n].cells} if n in stream.filled_down else {}),
                 **(
                     {}
                     if converter.dots_day_first in (None, converter.day_first)

@@ -73,6 +73,24 @@ class LeftOutColumn(TypedDict):
     why: str
 
 
+class UnpivotPart(TypedDict):
+    """Columns of a table that became rows."""
+
+    columns: int
+    rows: int
+    blanks: str
+
+
+SourcePart = TypedDict("SourcePart", {"field": str, "from": str, "cell": str})  # a cell that is the value of a field
+
+
+class AlternativePart(TypedDict):
+    """Another partition of a table's part of the sheet."""
+
+    ranges: list[str]
+    probability: float
+
+
 class TablePart(TypedDict):
     id: str
     ref: str
@@ -82,8 +100,11 @@ class TablePart(TypedDict):
     confidence: float
     why: list[str]
     shape: NotRequired[dict[str, object]]
+    alternative: NotRequired[AlternativePart]
     rows_in: int
     rows_out: int
+    unpivot: NotRequired[UnpivotPart]
+    sources: NotRequired[list[SourcePart]]
     left_out: Counts
     left_out_columns: list[LeftOutColumn]
     skipped: NotRequired[str]
@@ -165,6 +186,7 @@ class TransformPart(TypedDict):
     rule: str | None
     decimal: str | None
     day_first: bool | None
+    filled_down: NotRequired[int]
     dots_day_first: NotRequired[bool]
 
 
@@ -231,6 +253,7 @@ class OutputPart(TypedDict):
 class SummaryPart(TypedDict):
     tables: int
     rows_in: int
+    rows_used: NotRequired[int]
     rows_out: int
     left_out: Counts
     sheets_out: int

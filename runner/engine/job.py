@@ -31,6 +31,7 @@ from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
+from runner.engine.mapping.supplying import report_spread, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -41,11 +42,12 @@ from runner.engine.mapping.table_mapping import (
     nothing_mapped,
     unused_rules,
 )
+from runner.engine.mapping.twins import pooled
 from runner.engine.memory import drift
 from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall
 from runner.engine.memory.remembered import SenderShapes
-from runner.engine.options import GROUP, JobOptions
+from runner.engine.options import JobOptions
 from runner.engine.protocol import (
     EngineStop,
     EventWriter,
@@ -68,7 +70,8 @@ from runner.engine.surveying.survey import (
     survey,
 )
 from runner.engine.tables.lookups import Lookups
-from runner.engine.tables.sources import PROVENANCE, SourceTable, chunks, strands
+from runner.engine.tables.sources import SourceTable, chunks, strands, unpivot
+from runner.engine.tables.supplied import NONE, supplied
 from runner.engine.transforming import conventions, scales
 from runner.engine.transforming.stream import Pipeline, TableStream, Times
 from runner.engine.values.checking import FieldChecks, RowCheck
@@ -176,6 +179,7 @@ class EngineJob:
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
+        self.supplied = NONE  # columns that are added to those of every table
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(
             _read_decision(order), accept=order.accept, readings=self.learnt.readings_of(order.sender)
@@ -210,11 +214,12 @@ class EngineJob:
         hooks.notify("on_job_start", inputs=inputs, fields=[f.name for f in fields])
         sources = self._structure(fields, package, hooks)
         tables = self._map(sources, fields, package, hooks)
+        self._supply(sources, tables, fields)
         if not tables:
             self._stop_empty(package, sources, fields)
         empty = bool(tables) and not any(t.is_mapped for t in tables)
         asking = self._asking(fields, package)
-        if empty and expects_columns(fields, {*package.transforms, tables[0].filled}):
+        if empty and expects_columns(fields, {*package.transforms, *self.supplied.fields}):
             self._ask(asking, sources, tables, fields)
             self._stop_unmapped(package, sources, tables, fields)
         self._compare_columns(package, sources, tables, fields)
@@ -255,7 +260,9 @@ class EngineJob:
         """The declared fields, then those that only a file in columns/ defines."""
         known = {f.name for f in self.options.fields}
         implied = [Field({"name": n, "type": ANY}, declared=False) for n in package.field_names if n not in known]
-        return [*self.options.fields, *implied]
+        fields = [*self.options.fields, *implied]
+        self.supplied = supplied(self.options, fields)
+        return fields
 
     def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
         clock = perf_counter()
@@ -276,7 +283,7 @@ class EngineJob:
         for n, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
-                provenance=self.output.provenance,
+                added=self.supplied.columns,
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
                 shapes=self.shapes,
             )  # fmt: skip
@@ -291,8 +298,11 @@ class EngineJob:
             self.corrections.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
-        if self.reading.tables:
-            skip_unnamed([t for source in sources for t in source.tables], self.reading.tables, self.findings)
+        tables = [t for source in sources for t in source.tables]
+        if self.reading.named:
+            skip_unnamed(tables, self.reading.named, self.findings)
+        if self.options.unpivot is not None:
+            unpivot(tables, self.options.unpivot)
         self.times.spend("structure", clock)
         return sources
 
@@ -309,7 +319,7 @@ class EngineJob:
                     "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
                     place=one.source.place, rule="mapping",
                 )  # fmt: skip
-        if not self.reading.tables:
+        if not self.reading.named:
             wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
             one.report(fields, self.findings, computed=package.transforms, headless=self.reading.headless)
@@ -326,7 +336,13 @@ class EngineJob:
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))
-        for source in sources:
+        used = [[t for t in source.tables if t.has_data and not t.skipped] for source in sources]
+        samples: dict[str, list[list[Any]]] = {}
+        for source, tables in zip(sources, used, strict=True):
+            with source.streaming():
+                samples |= {table.id: table.samples() for table in tables}
+        evidence = pooled([table for tables in used for table in tables], samples)
+        for source, tables in zip(sources, used, strict=True):
             with source.streaming():
                 mapped += [
                     map_table(
@@ -337,10 +353,11 @@ class EngineJob:
                         hooks=hooks,
                         lookups=self.lookups,
                         recall=recall,
-                        filled=self._filled(fields),
+                        supplied=self.supplied.fields,
+                        samples=samples[table.id],
+                        evidence=evidence.get(table.id),
                     )
-                    for table in source.tables
-                    if table.has_data and not table.skipped
+                    for table in tables
                 ]
         for one in mapped:
             one.recall_fields(fields)
@@ -358,7 +375,7 @@ class EngineJob:
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
-        valued |= {*package.transforms, *self._filler(fields)}
+        valued |= {*package.transforms, *self.supplied.fields}
         return Asking(self.order, self.options, self.answers, fields, valued=valued)
 
     def _ask(
@@ -378,22 +395,23 @@ class EngineJob:
         if questions:
             raise asking.stop(questions)
 
-    def _filler(self, fields: list[Field]) -> list[str]:
-        return [name] if (name := self._filled(fields)) is not None else []
-
-    def _filled(self, fields: list[Field]) -> str | None:
-        """The declared field that receives the group captions."""
-        name = self.reading.group_column
-        return name if self.reading.fills_groups and any(f.name == name for f in fields) else None
+    def _supply(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
+        """Find the labelled values and captions around the tables in use, and report what is missing or doubtful."""
+        if self.options.unpivot is not None:
+            report_spread(tables, self.options.unpivot, self.findings)
+        down = {f.name for f in fields if f.fill_down}
+        for table in tables if down else ():
+            table.source.fill_down = frozenset(c.position for c in table.choices if c.field in down)
+        heads = self.reading.heads_count
+        for source in sources if heads or self.supplied.labels else ():
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                supply(mine, fields, self.supplied, self.findings, heads=heads)
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
         """Columns appended to the output: for each its header and its position in each table's chunks."""
-        names: dict[str, str] = {}
-        if self.reading.fills_groups and not any(t.filled for t in tables):
-            names[GROUP] = self.reading.group_column
-        if self.output.provenance:
-            names |= {name: name for name in PROVENANCE}
-        return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in names.items()}
+        headers = self.supplied.headers
+        return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in headers.items()}
 
     def _stop_unmapped(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
@@ -607,6 +625,7 @@ class EngineJob:
             reading = perf_counter() - clock - sum(line.times.values())
             for stream in streams.values():
                 stream.report_left_out()
+                stream.report_filled_down()
                 stream.report_blank()
                 stream.report_blanked()
                 stream.report_unmapped({name for table in tables for name in table.fields})
@@ -690,7 +709,8 @@ class EngineJob:
             for group in strands(tables):
                 for table, rows in chunks(group):
                     table.hidden.add(rows.hidden)
-                    table.data_rows.add(rows.numbers)
+                    table.unmade.add(rows.unmade)
+                    table.data_rows.add([*dict.fromkeys(rows.numbers)] if rows.cells else rows.numbers)
                     if table.id not in streams or not rows.numbers:
                         continue
                     streams[table.id].feed(rows)

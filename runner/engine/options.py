@@ -2,6 +2,7 @@
 thing to fill in: an order that people write by hand may lack parts."""
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, Self
 
 from runner.engine.common.fields import Field
@@ -13,11 +14,38 @@ GROUP: Final = "group"  # the column that receives group captions
 SHEET: Final = "Normalized"
 
 
+class TableCut(NamedTuple):
+    """How somebody said that a sheet is cut into tables."""
+
+    how: str  # "ranges", "one", or between blank "columns", "rows" or "both"
+    ranges: tuple[str, ...] = ()  # A3:C94
+
+
+class ShapedSheet(NamedTuple):
+    """The sheets of a pattern, and how they are cut into tables."""
+
+    sheet: str
+    cut: TableCut
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        ranges = tuple(raw.get("ranges") or ())
+        how = "ranges" if ranges else raw.get("split") or "one"
+        return cls(raw.get("sheet") or "*", TableCut(how, ranges))
+
+
+def names_sheet(pattern: str, input_name: str, sheet: str) -> bool:
+    """Whether a pattern of `reading.tables` is about a sheet: by its name, or by its file's and its own."""
+    return any(label == pattern or fnmatchcase(label, pattern) for label in (sheet, f"{input_name}/{sheet}"))
+
+
 class ReadingOptions(NamedTuple):
     """How inputs are read."""
 
     sheets: tuple[str, ...] = ("*",)
     tables: tuple[str, ...] = ()  # those that hold the records; none: found out
+    shaped: tuple[ShapedSheet, ...] = ()  # the same, with how their sheets are cut
+    cut: TableCut | None = None  # how the sheet at hand is cut
     hidden_sheets: str = "skip"
     hidden_rows: str = "read"
     hidden_columns: str = "read"
@@ -27,7 +55,8 @@ class ReadingOptions(NamedTuple):
     header: str = "auto"
     header_rows: tuple[int, ...] = ()
     group_rows: str = "drop"
-    group_column: str = GROUP
+    group_column: str = GROUP  # empty: only fields that ask for captions take them
+    heads_count: bool = False  # a caption above a table is one of its rows
     total_rows: str = "auto"
     note_rows: str = "auto"
 
@@ -41,16 +70,50 @@ class ReadingOptions(NamedTuple):
         """Whether group captions are repeated in the rows below them."""
         return self.group_rows == "fill"
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The tables that hold the records, by the names that `reading.tables` gives them."""
+        return (*self.tables, *dict.fromkeys(one.sheet for one in self.shaped))
+
+    def for_sheet(self, input_name: str, sheet: str) -> Self:
+        """The same options with how this sheet is cut into tables."""
+        found = next((one.cut for one in self.shaped if names_sheet(one.sheet, input_name, sheet)), None)
+        return self if found is None else self._replace(cut=found)
+
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         plain = {name: value for name in cls._fields if (value := raw.get(name)) is not None}
         for name in ("sheets", "tables", "header_rows"):
             if name in plain:
                 plain[name] = tuple(plain[name]) or cls._field_defaults[name]
+        tables: Sequence[Any] = raw.get("tables") or ()
+        if any(isinstance(one, Mapping) for one in tables):
+            plain["tables"] = tuple(one for one in tables if isinstance(one, str))
+            plain["shaped"] = tuple(ShapedSheet.parse(one) for one in tables if isinstance(one, Mapping))
+        if captions := raw.get("captions"):
+            plain |= {"group_rows": "fill", "group_column": captions["to"], "heads_count": True}
         return cls(**plain)
+
+    def with_captions(self) -> Self:
+        """The same options for a job with a field that takes captions."""
+        column = self.group_column if self.fills_groups else ""
+        return self._replace(group_rows="fill", group_column=column, heads_count=True)
 
 
 AS_FOUND: Final = ReadingOptions()  # of a manifest that says nothing
+
+
+class UnpivotOptions(NamedTuple):
+    """Columns that become rows, each with its header and its value."""
+
+    columns: tuple[str, ...]  # names and patterns
+    name_to: str
+    value_to: str
+    drops_blanks: bool = True
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(tuple(raw["columns"]), raw["name_to"], raw["value_to"], raw.get("blanks") != "keep")
 
 
 class MappingOptions(NamedTuple):
@@ -163,6 +226,7 @@ class JobOptions(NamedTuple):
     fields: tuple[Field, ...] = ()
     rules: tuple[DeclaredRule, ...] = ()
     reading: ReadingOptions = ReadingOptions()
+    unpivot: UnpivotOptions | None = None
     mapping: MappingOptions = MappingOptions()
     output: OutputOptions = OutputOptions()
     stops_on_rule_error: bool = False
@@ -180,11 +244,17 @@ class JobOptions(NamedTuple):
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         min_rows = raw.get("min_rows")
+        fields = tuple(map(Field, raw.get("fields") or ()))
+        reading = ReadingOptions.parse(raw.get("reading") or {})
+        if any(f.source is not None and f.source.kind == "caption" for f in fields):
+            reading = reading.with_captions()
+        unpivot = (raw.get("rows") or {}).get("unpivot")
         return cls(
             name=str(raw.get("name") or ""),
-            fields=tuple(map(Field, raw.get("fields") or ())),
+            fields=fields,
             rules=tuple(map(DeclaredRule.parse, raw.get("rules") or ())),
-            reading=ReadingOptions.parse(raw.get("reading") or {}),
+            reading=reading,
+            unpivot=UnpivotOptions.parse(unpivot) if unpivot else None,
             mapping=MappingOptions.parse(raw.get("mapping") or {}),
             output=OutputOptions.parse(raw.get("output") or {}),
             stops_on_rule_error=raw.get("on_rule_error") == "fail",

@@ -90,6 +90,7 @@ def run_job(
     aux: dict[str, str] | None = None,
     params: dict[str, Any] | None = None,
     row_rules: list[dict[str, Any]] | None = None,
+    row_shape: dict[str, Any] | None = None,
     decision: dict[str, Any] | None = None,
     accept: bool = False,
     memory: bytes | None = None,
@@ -110,6 +111,8 @@ def run_job(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(source)
     spec: dict[str, Any] = {"manifest": 1, "name": "test", "fields": fields or [], "rules": row_rules or [], **manifest}
+    if row_shape:
+        spec["rows"] = row_shape
     if rules:
         spec["config"] = "./config"
     if aux:

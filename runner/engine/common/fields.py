@@ -21,9 +21,9 @@ class Field:
     """One column of the normalized table."""
 
     __slots__ = (
-        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "formats", "label", "lookup",
-        "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern", "required",
-        "scale", "severity", "source", "synonyms", "type", "unique", "unit",
+        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "fill_down", "formats", "label",
+        "lookup", "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern",
+        "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -59,6 +59,7 @@ class Field:
         source = spec.get("from")
         self.source = FieldSource(next(iter(source)), source) if source else None
         self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
+        self.fill_down: bool = bool(spec.get("fill_down"))  # blank cells take the value above
         self.severity: str = spec.get("severity") or "error"
         self.number_format: str | None = spec.get("number_format")
         self.scale: int | None = spec.get("scale")  # digits behind the point in data files

@@ -19,6 +19,7 @@ from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.structure.totals import read, summed
 from runner.engine.tables.sources import SAMPLED, chunks
+from runner.engine.tables.supplied import NAME, VALUE
 
 MOST_ROWS: Final = 600_000  # rows of a job that are compared: their hashes take some 40 MB
 _GROUPS: Final = 20_000  # groups of one column; more are no groups
@@ -38,13 +39,14 @@ class TableContents:
     def __init__(self, table: MappedTable) -> None:
         self.table = table
         self.id = table.source.id
-        self.fields = frozenset(table.fields)
+        self.fields = table.own_fields
         others = {
             f"~{normalized(column.name)}": at
             for at, column in reversed(list(enumerate(table.source.columns)))
             if not column.generated and table.samples[at]
         }
         named = {c.field: c.position for c in table.choices if c.field is not None}
+        named |= {f"~{what}": table.source.place_of(what) for what in (NAME, VALUE) if table.source.spread}
         named_columns = set(named.values())
         self._known: dict[str, set[Any]] = {}
         self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in named_columns}, **named}
@@ -53,6 +55,8 @@ class TableContents:
     def rows(self) -> int:
         """Rows of data."""
         source = self.table.source
+        if source.spread:
+            return sum(len(rows.numbers) for _, rows in chunks([source]))
         if not isinstance(source.sheet, SpooledSheet):
             return max(0, source.bottom - source.top + 1)
         read_ = source.sheet.read.within(source.top, source.bottom).count

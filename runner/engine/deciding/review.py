@@ -489,7 +489,7 @@ class Asking:
                     for choice in table.choices
                 ],
                 table.samples,
-                table.filled,
+                table.supplied,
             )
             for table in tables
             if (mine := likely.get(table.source.id))

@@ -26,6 +26,7 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.structure import Column
 from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import SourceTable
+from runner.engine.tables.supplied import NAME, VALUE
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
 
@@ -140,10 +141,14 @@ class MappedTable:
     """A source table with every column's field decided."""
 
     def __init__(
-        self, source: SourceTable, choices: list[MappingChoice], samples: list[list[Any]], filled: str | None = None
+        self,
+        source: SourceTable,
+        choices: list[MappingChoice],
+        samples: list[list[Any]],
+        supplied: Mapping[str, str] | None = None,
     ) -> None:
         self.source = source
-        self.filled = filled  # the field that takes the captions
+        self.supplied = dict(supplied or {})  # fields that take an added column, and what that says
         self.choices = choices
         self.samples = samples
         self.left_out = False
@@ -155,7 +160,13 @@ class MappedTable:
     def fields(self) -> dict[str, int]:
         """field -> column index within the table."""
         chosen = {c.field: c.position for c in self.choices if c.field is not None}
-        return chosen if self.filled is None else {**chosen, self.filled: self.source.place_of(GROUP)}
+        return chosen | {name: self.source.place_of(what) for name, what in self.supplied.items()}
+
+    @property
+    def own_fields(self) -> frozenset[str]:
+        """The fields that its rows tell: those of its columns, of captions, and of columns that became rows."""
+        told = (name for name, what in self.supplied.items() if what in (GROUP, NAME, VALUE))
+        return frozenset((*(c.field for c in self.choices if c.field is not None), *told))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
@@ -371,15 +382,20 @@ def map_table(
     hooks: Hooks,
     lookups: Lookups,
     recall: Recall = EMPTY,
-    filled: str | None = None,
+    supplied: Mapping[str, str] | None = None,
+    samples: list[list[Any]] | None = None,
+    evidence: list[list[Any]] | None = None,
 ) -> MappedTable:
-    fields = [f for f in fields if f.name != filled]
-    samples = source.samples()
+    """`supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
+    `evidence`: those that decide, of all tables with this header."""
+    fields = [f for f in fields if f.source is not None or f.name not in (supplied or ())]
+    samples = source.samples() if samples is None else samples
+    seen = samples if evidence is None else evidence
     letters = _letters_named(fields) if source.table.generated_header else frozenset()
     stacked = [c.parts for c in source.columns if len(c.parts) > 1 and not c.generated]
     units = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)  # a row of units is under the names
     columns = [
-        ColumnIn(n, _headers(c, letters, units=units), Sample(samples[n]), a1.letters(c.index))
+        ColumnIn(n, _headers(c, letters, units=units), Sample(seen[n]), a1.letters(c.index))
         for n, c in enumerate(source.columns)
     ]
     names = {f.name for f in fields}
@@ -388,7 +404,7 @@ def map_table(
     choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
-    return MappedTable(source, choices, samples, filled)
+    return MappedTable(source, choices, samples, supplied)
 
 
 def _without_hash(columns: list[ColumnIn]) -> None:

@@ -23,6 +23,7 @@ from runner.engine.reading.spool import SpooledSheet
 from runner.engine.rejects.appearance import Appearance, SheetAppearance, sheet_appearance
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
+from runner.engine.tables.supplied import VALUE
 from runner.engine.values.checking import CellProblem
 from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
 
@@ -66,7 +67,7 @@ class RowErrors:
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
-            names = {c.index: c.name for c in table.columns}
+            names = {c.index: c.name for c in table.columns} | {c.index: c.name for c in table.spread}
             for column, field, code, plain in self._errors.get(table.id, {}).get(row, ()):
                 where = names.get(column or 0) or field
                 message = plain + self._hint(field, code)
@@ -100,8 +101,12 @@ class RowErrors:
 
     def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
         """The columns of a table's sheet that hold numbers, dates or the like."""
-        fields = [(self._fields.get(name), at) for name, at in mapped.items() if at < len(table.columns)]
-        return {table.columns[at].index for field, at in fields if field and FORMATS.get(field.type) != _TEXT["format"]}
+        own = {at: [column.index] for at, column in enumerate(table.columns)}
+        if table.spread:
+            own[table.place_of(VALUE)] = [one.index for one in table.spread]
+        fields = [(self._fields.get(name), own[at]) for name, at in mapped.items() if at in own]
+        typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT["format"]]
+        return set(chain.from_iterable(typed))
 
     def _hint(self, name: str | None, code: str) -> str:
         """What would be right, as far as the manifest says."""

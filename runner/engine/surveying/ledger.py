@@ -18,14 +18,16 @@ from runner.engine.reading.spool import Extent, SpooledSheet
 from runner.engine.tables.sources import SourceTable
 
 # Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
-LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "rejected", "skipped_table")
+LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "blank", "rejected", "skipped_table")
 OUTSIDE: Final = "outside"
+_WITH_BLANKS: Final = '"rows": {"unpivot": {"blanks": "keep"}}'
 _REASONS: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
     "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
     "note": ("a note", "notes", '"reading": {"note_rows": "keep"}'),
     "repeated_header": ("a repeated header", "repeated headers", ""),
     "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
+    "blank": ("blank in the columns that become rows", "blank in the columns that become rows", _WITH_BLANKS),
     "title": ("a title", "titles", "move it below the header"),
 }
 _SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
@@ -75,6 +77,7 @@ class TableBooks:
         self.skipped = skipped
         self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
         self.kinds["hidden"] = source.hidden
+        self.kinds["blank"] = source.unmade
         rejected = source.rejected if source.split else RowSet()
         self.kinds["rejected"] = rejected
         data = source.data_rows

@@ -16,7 +16,7 @@ from runner.engine.contract import EndCode, InputFile, Json
 from runner.engine.corrections.corrected import Corrections, claimed, keyed_input, seems_keyed
 from runner.engine.document_types import SheetHead
 from runner.engine.memory.remembered import SenderShapes, table_key
-from runner.engine.options import GROUP, ReadingOptions
+from runner.engine.options import ReadingOptions
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.reading.spool import Room, SpooledSheet
@@ -24,9 +24,10 @@ from runner.engine.rules.hooks import Hooks
 from runner.engine.structure import RowScores, Table, find_tables
 from runner.engine.surveying.irregular import report_irregular
 from runner.engine.surveying.ledger import SheetBooks
-from runner.engine.tables.sources import PROVENANCE, Leaving, SourceTable
+from runner.engine.tables.sources import Leaving, SourceTable
 
 SPELLED: Final = {"header": 4.0}
+LABELLED: Final = {"title": 4.0, "note": 4.0}  # a label of the manifest, `Account:`, is around a table
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
 _LABEL: Final = 200  # characters of a sheet's name that a memory keeps
@@ -45,10 +46,14 @@ class NamedHeadings:
 
     def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
         fields = list(fields)
+        labelled = {f.name: f.source for f in fields if f.source is not None and f.source.kind == "label"}
+        fields = [f for f in fields if f.name not in labelled]
         names = {name for field in fields for name, _ in field.names}.union(learnt)
         self.keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
         self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
         self.spellings = _spellings(names)
+        labels = {str(source.options["label"]) for source in labelled.values()}
+        self.labels = {f"{name}{end}" for name in _spellings(labels) for end in (":", " :")} if labels else set[str]()
 
 
 class DeclaredNames:
@@ -59,10 +64,13 @@ class DeclaredNames:
 
     def __init__(self, headings: NamedHeadings) -> None:
         self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
+        self._labels = headings.labels
         self._enough = min(2, len(self._names))
         self._last = -1
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
+        if self._labels and not self._labels.isdisjoint(values):
+            return LABELLED
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
         texts = [v for v in values if isinstance(v, str)]
@@ -82,7 +90,7 @@ class DeclaredNames:
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can hold declared names."""
-        return all(map(self._spellings.isdisjoint, columns))
+        return all(map(self._spellings.isdisjoint, columns)) and not any(map(self._labels.intersection, columns))
 
 
 def _spellings(names: set[str]) -> set[str]:
@@ -208,13 +216,14 @@ def survey(
     findings: Findings,
     *,
     room: Room,
-    provenance: bool,
+    added: tuple[str, ...] = (),
     headings: Callable[[], DeclaredNames],
     scores: Callable[..., RowScores | None],
     decided: SheetDecisions,
     shapes: SenderShapes | None = None,
 ) -> None:
-    """Find the tables of an input, and report what is left out. `shapes`: what the memories say about its sheets."""
+    """Find the tables of an input, and report what is left out. `added`: columns of every table that its sheet does
+    not have; `shapes`: what the memories say about its sheets."""
     if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
         source.format, source.reader = "empty", "none"
         return
@@ -242,7 +251,7 @@ def survey(
                 )  # fmt: skip
                 source.spools[sheet.index] = sheet
                 _stop_if_keyed([sheet], source)
-                placed = list(_placed(found, source, sheet, _leaving(sheet, reading, provenance=provenance)))
+                placed = list(_placed(found, source, sheet, _leaving(sheet, reading, added)))
                 if _is_left_out(placed, source, decided, shapes, findings):
                     source.skipped += placed
                     continue
@@ -368,7 +377,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         )
 
 
-def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leaving:
+def _leaving(sheet: Sheet, reading: ReadingOptions, added: tuple[str, ...]) -> Leaving:
     """What the manifest asks for rows and columns of a sheet that are not plain data."""
     none: frozenset[int] = frozenset()
     layout = sheet.layout()
@@ -377,7 +386,7 @@ def _leaving(sheet: Sheet, reading: ReadingOptions, *, provenance: bool) -> Leav
         totals=reading.total_rows,
         hidden_rows=frozenset(layout.hidden_rows) if reading.hidden_rows == "skip" else none,
         hidden_columns=frozenset(layout.hidden_columns) if reading.hidden_columns == "skip" else none,
-        added=((GROUP,) if reading.fills_groups else ()) + (PROVENANCE if provenance else ()),
+        added=added,
     )
 
 

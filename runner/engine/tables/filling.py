@@ -1,4 +1,5 @@
-"""Fills values down: captions into a column (`reading.group_rows: fill`) and merged cells into the rows they cover."""
+"""Fills values down: captions into a column (`reading.captions`), merged cells into the rows they cover, and any value
+into the blank cells below it (`fill_down`)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -23,10 +24,11 @@ class CaptionColumn:
     the column is the level.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, above: str | None = None) -> None:
+        """`above`: the caption of the rows before the first one."""
         self._levels: list[Caption] = []
         self._fresh: list[Caption] = []  # captions with no data below them yet
-        self._value: str | None = None
+        self._value = above
 
     def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
         """One value for each row; `captions` lie between the rows."""
@@ -106,6 +108,26 @@ def filled(values: Sequence[Any], covered: dict[int, Any]) -> list[Any]:
     for index, value in covered.items():
         repeated[index] = value
     return repeated
+
+
+class FilledDown(NamedTuple):
+    """Blank cells of a column that took the value above."""
+
+    first: int  # the row of the first one
+    cells: int
+
+
+def filled_down(column: list[Any], above: Any, rows: Sequence[int]) -> tuple[list[Any], FilledDown | None]:
+    """The column with the value above for each blank cell, and how many these are; `above`: that of the first one."""
+    out: list[Any] = []
+    blank: list[int] = []
+    for row, value in zip(rows, column, strict=True):
+        if value is not None and not (value.__class__ is str and not value.strip()):
+            above = value
+        elif above is not None:
+            blank.append(row)
+        out.append(above)
+    return out, FilledDown(blank[0], len(blank)) if blank else None
 
 
 # What people write instead of the value above: ditto marks and words.

@@ -1,22 +1,23 @@
 """Source tables: their places in the inputs, and their rows as column-wise chunks."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common.findings import FindingPlace
 from runner.engine.common.rowsets import RowSet
-from runner.engine.options import GROUP
+from runner.engine.options import GROUP, UnpivotOptions
 from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.structure import Table
+from runner.engine.structure import Column, Table
 from runner.engine.tables import filling
-from runner.engine.tables.filling import Caption, CaptionColumn
+from runner.engine.tables.filling import Caption, CaptionColumn, FilledDown
+from runner.engine.tables.supplied import NAME, PROVENANCE, VALUE
+from runner.engine.tables.unpivoting import SpreadColumn, made_rows, spread_columns
 
 SAMPLED: Final = 200
 _SPACES: Final = frozenset(c * n for c in " \t\xa0\u3000" for n in range(9))  # the usual cells of only spaces
-PROVENANCE: Final = ("source_file", "source_sheet", "source_row")
 SAMPLED_ROWS: Final = 10_000  # rows searched for a sample
 _ABOVE, _BELOW = 12, 4  # rows around a table whose texts may be about it
 _FEW_CELLS: Final = 3  # of such a row
@@ -29,6 +30,17 @@ class Rows(NamedTuple):
     columns: list[list[Any]]
     hidden: Sequence[int] = ()  # rows with values in the table's columns, left out because they are hidden
     captions: Sequence[Caption] = ()
+    cells: Sequence[int] = ()  # of rows made of columns: for each the column of the sheet that its value is in
+    filled: Mapping[int, FilledDown] = {}  # by column: blank cells that took the value above
+    unmade: Sequence[int] = ()  # data rows of which no row is made: all those columns are blank
+
+
+class SuppliedCell(NamedTuple):
+    """A cell outside a table whose value is a column of it."""
+
+    row: int
+    column: int
+    value: Any
 
 
 class Leaving(NamedTuple):
@@ -38,7 +50,7 @@ class Leaving(NamedTuple):
     totals: str = "auto"  # or drop, keep
     hidden_rows: frozenset[int] = frozenset()
     hidden_columns: frozenset[int] = frozenset()
-    added: tuple[str, ...] = ()  # columns added to every table: GROUP, those of PROVENANCE
+    added: tuple[str, ...] = ()  # columns added to every table (supplied.py)
 
 
 class SourceTable:
@@ -78,6 +90,12 @@ class SourceTable:
         self.altered: frozenset[int] = frozenset()  # positions of headers that differ from the header that is repeated
         self.dittos: frozenset[int] = frozenset()  # positions of columns with ditto marks that mean the value above
         self.hidden = RowSet()  # data rows that are left out because they are hidden
+        self.fill_down: frozenset[int] = frozenset()  # positions of columns whose blank cells take the value above
+        self.unmade = RowSet()  # data rows that are left out because no row is made of them
+        self.spread: list[SpreadColumn] = []  # columns that become rows, and are none of its columns
+        self.blanks = "drop"  # whether blank cells of them become rows
+        self.caption: SuppliedCell | None = None  # the caption above it, where that counts
+        self.labelled: dict[str, SuppliedCell] = {}  # added column -> its value in every row
         self.merged = filling.within(merged, self.top, self.bottom)
 
     @property
@@ -86,11 +104,23 @@ class SourceTable:
 
     @property
     def has_data(self) -> bool:
-        return self.top <= self.bottom and bool(self.columns)
+        return self.top <= self.bottom and bool(self.columns or self.spread)
+
+    def unpivot(self, options: UnpivotOptions) -> None:
+        """Make rows of the columns that the options name."""
+        self.spread = spread_columns(self.columns, options)
+        self.blanks = "drop" if options.drops_blanks else "keep"
+        gone = {one.index for one in self.spread}
+        self.columns = [c for c in self.columns if c.index not in gone]
 
     def place_of(self, added: str) -> int:
         """The position in the chunks of an added column."""
         return len(self.columns) + self.added.index(added)
+
+    @property
+    def place_of_values(self) -> int | None:
+        """The position in the chunks of the values of columns that became rows; None if none did."""
+        return self.place_of(VALUE) if self.spread else None
 
     def holds(self, column: int) -> bool:
         """Whether a column of the sheet (1-based) has a value in the data rows."""
@@ -152,9 +182,8 @@ class SourceTable:
             return None
         numbers = block.numbers[first:last]
         width = len(block.columns)
-        columns = [
-            block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in self.columns
-        ]
+        own: list[Column | SpreadColumn] = [*self.columns, *self.spread]
+        columns = [block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in own]
         blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
         if not any(blank) and self.without.isdisjoint(numbers):
             return Rows(numbers, columns)
@@ -171,16 +200,46 @@ class SourceTable:
         """Whether a row is left out only because it is hidden."""
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
-    def added_columns(self, rows: Rows, captions: CaptionColumn) -> list[list[Any]]:
-        """The values of the added columns."""
-        count = len(rows.numbers)
-        values_of: dict[str, list[Any]] = {}
-        if GROUP in self.added:
-            values_of[GROUP] = captions.fill(rows.numbers, rows.captions)
-        if PROVENANCE[0] in self.added:
-            origin = ([self.place.input] * count, [self.place.sheet] * count, rows.numbers)
-            values_of |= dict(zip(PROVENANCE, origin, strict=True))
-        return [values_of[name] for name in self.added]
+    def fill(self, rows: Rows, above: dict[tuple[str, int], Any]) -> dict[int, FilledDown]:
+        """Fill the blank cells of these rows with the values above; `above` has the last ones and takes the new."""
+        filled: dict[int, FilledDown] = {}
+        for at in self.fill_down:
+            column, found = filling.filled_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
+            rows.columns[at], above[self.id, at] = column, column[-1]
+            if found is not None:
+                filled[at] = found
+        return filled
+
+    def finished(self, rows: Rows, captions: CaptionColumn) -> Iterator[Rows]:
+        """These rows with the added columns, and the rows that columns become."""
+        if not self.spread:
+            yield rows._replace(
+                columns=rows.columns + [self._added_column(what, rows, captions) for what in self.added]
+            )
+            return
+        own, spread = rows.columns[: len(self.columns)], rows.columns[len(self.columns) :]
+        added = {what: self._added_column(what, rows, captions) for what in self.added if what not in (NAME, VALUE)}
+        hidden, filled = rows.hidden, rows.filled
+        for made in made_rows(self.spread, spread, drop=self.blanks == "drop"):
+            repeated = {what: [column[at] for at in made.at] for what, column in added.items()}
+            repeated |= {NAME: made.names, VALUE: made.values}
+            columns = [[column[at] for at in made.at] for column in own] + [repeated[what] for what in self.added]
+            unmade = [rows.numbers[at] for at in made.unmade]
+            numbers = [rows.numbers[at] for at in made.at]
+            yield Rows(numbers, columns, hidden, (), made.cells, filled, unmade)
+            hidden, filled = (), {}
+
+    def _added_column(self, what: str, rows: Rows, captions: CaptionColumn) -> list[Any]:
+        """The values of an added column."""
+        if what == GROUP:
+            return [*captions.fill(rows.numbers, rows.captions)]
+        if what == PROVENANCE[2]:
+            return [*rows.numbers]
+        if what in self.labelled:
+            value = self.labelled[what].value
+        else:
+            value = {PROVENANCE[0]: self.place.input, PROVENANCE[1]: self.place.sheet}.get(what)
+        return [value] * len(rows.numbers)
 
 
 def _has_gaps(column: list[Any]) -> bool:
@@ -219,13 +278,19 @@ def _caption(row: int, index: int, columns: Sequence[Sequence[Any]]) -> Caption:
     return Caption(row, column, value if isinstance(value, str) else str(value))
 
 
+def unpivot(tables: Iterable[SourceTable], options: UnpivotOptions) -> None:
+    """Make rows of the columns of these tables that the options name."""
+    for table in tables:
+        table.unpivot(options)
+
+
 def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
     """Stream the data rows of tables that are below each other, in one reading of their sheet."""
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return
-    captions = {t.id: CaptionColumn() for t in todo if t.added}
-    above: dict[tuple[str, int], Any] = {}  # the last value of columns with ditto marks
+    captions = {t.id: CaptionColumn(t.caption and t.caption.value) for t in todo if t.added}
+    above: dict[tuple[str, int], Any] = {}  # the last value of columns with ditto marks, or that are filled down
     for block in blocks_of(todo[0].sheet):
         if block.numbers[0] > todo[-1].bottom:
             return
@@ -234,12 +299,12 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
                 for at in table.dittos if rows.numbers else ():
                     rows.columns[at] = filling.without_dittos(rows.columns[at], above.get((table.id, at)))
                     above[table.id, at] = rows.columns[at][-1]
-                yield (
-                    table,
-                    rows._replace(columns=rows.columns + table.added_columns(rows, captions[table.id]))
-                    if table.added
-                    else rows,
-                )
+                if table.fill_down and rows.numbers:
+                    rows = rows._replace(filled=table.fill(rows, above))
+                if table.added:
+                    yield from ((table, made) for made in table.finished(rows, captions[table.id]))
+                else:
+                    yield table, rows
 
 
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:

@@ -18,7 +18,8 @@ from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.reading import Block, Shown, blocks_of
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.surveying.survey import SurveyedInput
-from runner.engine.tables.sources import SourceTable
+from runner.engine.tables.sources import SourceTable, chunks
+from runner.engine.tables.supplied import VALUE
 from runner.engine.values import decisions
 from runner.engine.values.decisions import (
     ColumnSurroundings,
@@ -62,17 +63,20 @@ def decide(
             field = by_name[field_name]
             if index not in tallies:
                 continue
-            shown = _units(table.source, index)
+            columns = _columns(table.source, index)
+            shown = _units(table.source, columns)
             table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
             votes = _votes([v for n, v in witnesses[at].items() if n != index])
-            header = table.source.columns[index].name
+            header = ", ".join(name for _, name in columns)
             around = _outweighing(votes, elsewhere)._replace(
                 delimiter=delimiter if isinstance(delimiter, str) else None,
                 percent_header=_PERCENT.search(header) is not None,
                 units=_named(shown),
                 births=field.type in ("date", "datetime") and _is_of_births(header, field),
             )
-            convention, choices = override(table, index, *decide_convention(field, tallies[index], around))
+            convention, choices = decide_convention(field, tallies[index], around)
+            if index < len(table.source.columns):
+                convention, choices = override(table, index, convention, choices)
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
@@ -89,7 +93,7 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     field_at: dict[int, Field] = {}
     for name, index in table.fields.items():
         tally = fresh_tally(fields[name])
-        if tally is not None and index < len(table.source.columns):  # captions are not a column of the source
+        if tally is not None and index < len(table.source.columns):
             tallies[index] = tally
             field_at[index] = fields[name]
     source = table.source
@@ -103,7 +107,29 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
         if whole:  # a column that seemed uniform is not
             _add_all(source, whole, thin=False)
             tallies |= whole
+    return tallies | _tally_added(table, fields)
+
+
+def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
+    """Tally every value of fields that are no column of the sheet; captions are texts without conventions."""
+    source = table.source
+    own = len(source.columns)
+    places = {what: name for name, what in table.supplied.items() if what == VALUE or what in source.labelled}
+    fresh = {source.place_of(what): fresh_tally(fields[name]) for what, name in places.items()}
+    tallies = {at: tally for at, tally in fresh.items() if tally is not None and at >= own}
+    for _, rows in chunks([source]) if tallies else ():
+        for at, tally in tallies.items():
+            add_values(tally, rows.columns[at] if at == source.place_of_values else rows.columns[at][:1])
+    for tally in tallies.values():
+        tally.count_pending()
     return tallies
+
+
+def _columns(source: SourceTable, index: int) -> list[tuple[int, str]]:
+    """The columns of the sheet, and their headers, that a column of the chunks has its values from."""
+    if index < len(source.columns):
+        return [(source.columns[index].index, source.columns[index].name)]
+    return [(one.index, one.name) for one in source.spread] if index == source.place_of_values else []
 
 
 def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:
@@ -138,9 +164,13 @@ def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, 
     return thinned
 
 
-def _units(source: SourceTable, index: int) -> Counter[str]:
-    """How many numbers of a column have a format that shows a unit, by unit; beside percents also those without one."""
-    column = source.columns[index].index
+def _units(source: SourceTable, columns: Sequence[tuple[int, str]]) -> Counter[str]:
+    """How many numbers of these columns have a format that shows a unit, by unit."""
+    return sum((_units_of(source, column) for column, _ in columns), Counter())
+
+
+def _units_of(source: SourceTable, column: int) -> Counter[str]:
+    """The same for one column of the sheet; beside percents also numbers without a unit."""
     runs_by_unit = source.sheet.layout().units.get(column)
     units: Counter[str] = Counter()
     if not runs_by_unit:
@@ -249,7 +279,7 @@ def _record(choice: ConventionChoice, source: SourceTable, index: int, field: Fi
         message=choice.message,
         settle=choice.settle,
         place=source.place,
-        column=source.columns[index].index,
+        column=columns[0][0] if (columns := _columns(source, index)) else None,
         field=field.name,
         count=choice.values,
     )

@@ -18,8 +18,10 @@ from runner.engine.rules.columns import Cells
 from runner.engine.rules.hooks import Hooks
 from runner.engine.rules.load import RulePackage
 from runner.engine.tables import filling
+from runner.engine.tables.filling import FilledDown
 from runner.engine.tables.sources import Rows
-from runner.engine.values.checking import FieldChecks, Origin, RowCheck
+from runner.engine.tables.supplied import NAME, VALUE
+from runner.engine.values.checking import SPREAD, CellProblem, FieldChecks, Origin, RowCheck
 from runner.engine.values.convert import REMARKS, Converted, Converter
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.data_files import NOTHING_UNFIT, DataFiles
@@ -74,10 +76,16 @@ class TableStream:
         ]
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
+        self.filled_down: dict[int, FilledDown] = {}  # by output column: blank cells that took the value above
+        labelled = table.source.labelled
+        self._outside = {
+            name: (cell.row, cell.column) for name, what in table.supplied.items() if (cell := labelled.get(what))
+        }
         self._reported: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
-        self.rows = 0
+        self.rows = 0  # of the output
+        self.source_rows = 0  # of the sheet that these come from
         self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
         self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
@@ -106,7 +114,9 @@ class TableStream:
     def feed(self, rows: Rows) -> None:
         """Run a chunk of the table's rows through the passes and write it."""
         line, count = self._line, len(rows.numbers)
-        origin = Origin(line.findings, self._table.source.place, rows.numbers)
+        origin = self._origin(rows.numbers, rows.cells)
+        if rows.filled:
+            self._count_filled(rows.filled)
         clock = perf_counter()
         out, bad = self._transform(rows, origin, count)
         self.shares.add(rows.columns, count)
@@ -120,16 +130,38 @@ class TableStream:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         self._validate(out, bad, origin, count)
         if origin.errors:
-            line.errors.add(self._table.source, {rows.numbers[i]: problems for i, problems in origin.errors.items()})
+            line.errors.add(self._table.source, _by_row(origin))
             if line.split:
                 good = _good(origin, count)
                 out, count = [[values[i] for i in good] for values in out], len(good)
-                origin = Origin(line.findings, origin.place, [origin.rows[i] for i in good])
+                cells = [rows.cells[i] for i in good] if rows.cells else ()
+                origin = self._origin([origin.rows[i] for i in good], cells)
         clock = line.times.spend("validate", clock)
         if count:
             self._write(out, origin, count)
             line.times.spend("write", clock)
         self.rows += count
+        self.source_rows += len(set(origin.rows)) if rows.cells else count
+
+    def _origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
+        return Origin(self._line.findings, self._table.source.place, rows, cells=cells, outside=self._outside)
+
+    def report_filled_down(self) -> None:
+        """Report how many blank cells took the value above, by column."""
+        for n, (row, count) in self.filled_down.items():
+            field = self._line.columns[n].field
+            cells = "blank cell" if count == 1 else "blank cells"
+            self._line.findings.add(
+                "filled_down", "info", f"{count:,} {cells} took the value above, as fill_down asks",
+                place=self._table.source.place, row=row, column=self._column(n),
+                field=field.name if field else None, rule="fill_down", count=count,
+            )  # fmt: skip
+
+    def _count_filled(self, filled: Mapping[int, FilledDown]) -> None:
+        for n, index in enumerate(self.sources):
+            if index is not None and index in filled and self._line.columns[n].field is not None:
+                first, count = self.filled_down.get(n, FilledDown(filled[index].first, 0))
+                self.filled_down[n] = FilledDown(first, count + filled[index].cells)
 
     def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
         line = self._line
@@ -174,7 +206,7 @@ class TableStream:
             column.field
             for n, column in enumerate(self._line.columns)
             if column.field is not None and column.field.declared and self.sources[n] is None and not self.present[n]
-            and self.converters[n] is None and _default_of(column.field) is None
+            and self.converters[n] is None and _default_of(column.field) is None and column.field.needs_column
             and not (column.field.required or column.field.optional)
         ]  # fmt: skip
         if lacking and self._table.is_mapped:
@@ -206,7 +238,8 @@ class TableStream:
             what += "; it can end without a return; to settle it: return the value, or None for a blank" * loose
             self._line.findings.add(
                 "transform_blanked", "info" if self.present[n] and not loose else "warning", what,
-                place=self._table.source.place, row=row, column=self._column(n), field=field.name if field else None,
+                place=self._table.source.place, row=row, column=self._column(n) or None,
+                field=field.name if field else None,
                 rule=rule.name, file=rule.file, line=rule.line, count=count,
             )  # fmt: skip
 
@@ -235,9 +268,12 @@ class TableStream:
         origin.flag(cells, code, severity, what, column=self._column(n), field=name, rule=rule)
 
     def _column(self, n: int) -> int | None:
-        """The column of the sheet (1-based) that an output column comes from."""
-        index = self.sources[n]
-        return None if index is None or index >= self._own else self._table.source.columns[index].index
+        """The column of the sheet (1-based) that an output column comes from; SPREAD: each row's own."""
+        index, source = self.sources[n], self._table.source
+        if index is None or index >= self._own:
+            is_spread = index is not None and source.added[index - self._own] in (NAME, VALUE) and source.spread
+            return SPREAD if is_spread else None
+        return source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         """The values of each output column for a chunk, and the indexes of cells in it that are not of their type."""
@@ -356,7 +392,7 @@ class TableStream:
             "field": name,
             "header": source.columns[index].name if index is not None and index < self._own else None,
             "column": a1.letters(column) if column else None,
-            "column_index": column,
+            "column_index": column or None,
         }
         return Cells(origin, column, name, arguments, others=others, strict=self._line.strict)
 
@@ -412,8 +448,17 @@ class TableStream:
 
 
 def _good(origin: Origin, count: int) -> list[int]:
-    """The indexes of rows without errors."""
-    return [i for i in range(count) if i not in origin.errors]
+    """The indexes of rows without errors; of rows that columns became, those of a source row without any."""
+    bad = {origin.rows[i] for i in origin.errors}
+    return [i for i in range(count) if origin.rows[i] not in bad]
+
+
+def _by_row(origin: Origin) -> dict[int, list[CellProblem]]:
+    """What is wrong, by the number of the source row."""
+    found: dict[int, list[CellProblem]] = {}
+    for i, errors in origin.errors.items():
+        found.setdefault(origin.rows[i], []).extend(errors)
+    return found
 
 
 def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:

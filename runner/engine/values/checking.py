@@ -38,15 +38,30 @@ class CellProblem(NamedTuple):
     message: str
 
 
+SPREAD: Final = 0  # instead of a column: each row's own, where columns became rows
+
+
 class Origin:
     """The source rows of a chunk, and their table."""
 
-    __slots__ = ("errors", "findings", "place", "rows")
+    __slots__ = ("cells", "errors", "findings", "outside", "place", "rows")
 
-    def __init__(self, findings: Findings, place: FindingPlace, rows: list[int]) -> None:
+    def __init__(
+        self,
+        findings: Findings,
+        place: FindingPlace,
+        rows: list[int],
+        *,
+        cells: Sequence[int] = (),
+        outside: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
+        """`cells`: of rows that columns became, the column of the sheet that each value is in. `outside`: fields whose
+        values are in one cell outside the table, and the row and column of that."""
         self.findings = findings
         self.place = place
         self.rows = rows
+        self.cells = cells
+        self.outside = outside or {}
         self.errors: dict[int, list[CellProblem]] = {}  # by the index of the row in the chunk
 
     def flag(
@@ -62,13 +77,25 @@ class Origin:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a finding for each index, at the cell in `column` (1-based, in the sheet)."""
-        for index in indexes:
+        """Add a finding for each index, at the cell in `column` (1-based, in the sheet; SPREAD: in `cells`).
+
+        What is wrong with a cell outside the table is one finding about that cell, counted for each index."""
+        fixed = self.outside.get(field or "")
+        flagged = 0
+        for i in indexes:
+            at = self.cells[i] if column == SPREAD else column
             if severity == "error":
-                self.errors.setdefault(index, []).append(CellProblem(column, field, code, message))
+                self.errors.setdefault(i, []).append(CellProblem(at, field, code, message))
+            flagged += 1
+            if fixed is None:
+                self.findings.add(
+                    code, severity, message, place=self.place, row=self.rows[i], column=at, field=field,
+                    rule=rule, file=file, line=line,
+                )  # fmt: skip
+        if fixed is not None and flagged:
             self.findings.add(
-                code, severity, message, place=self.place, row=self.rows[index], column=column, field=field,
-                rule=rule, file=file, line=line,
+                code, severity, message, place=self.place, row=fixed[0], column=fixed[1], field=field,
+                rule=rule, file=file, line=line, count=flagged,
             )  # fmt: skip
 
 

@@ -9,19 +9,21 @@ from runner.engine.protocol import BadOutput
 def balance(artifact: ArtifactDocument) -> None:
     """Check the counts of every sheet and table and of the summary; raises BadOutput if they do not balance."""
     left_out: dict[str, int] = {}
-    rows_out = 0
+    used = rows_out = 0  # rows of the inputs, and what they made of the output
     for sheet in artifact["sheets"]:
         runs = _runs_by_table(sheet)
         _add_up_sheet(sheet, runs)
         for table in sheet["tables"]:
-            rows_out += _add_up_table(table, _by_kind(runs[table["ref"]]))
+            used += _add_up_table(table, _by_kind(runs[table["ref"]]))
+            rows_out += _made(table)
             _count(left_out, table["left_out"])
         _count(left_out, _by_kind(runs[None]))
     summary, output = artifact["summary"], artifact["output"]
     _same("the rows of its tables and its output", rows_out, output["rows"])
     _same("the rows of its summary and its output", summary["rows_out"], output["rows"])
     _same("what was left out, in its sheets and its summary", left_out, summary["left_out"])
-    _same("the rows in and out of its summary", summary["rows_in"], rows_out + sum(left_out.values()))
+    _same("the rows in and out of its summary", summary["rows_in"], used + sum(left_out.values()))
+    _same("the rows of its inputs and its summary", summary.get("rows_used", rows_out), used)
     _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
 
 
@@ -107,6 +109,18 @@ def _add_up_table(table: TablePart, found: dict[str, int]) -> int:
     if rows_out and table.get("skipped"):
         raise BadOutput("artifact.json counts rows of a table that was left out")
     return rows_out
+
+
+def _made(table: TablePart) -> int:
+    """The rows of the output that a table's rows became; each became one, or one for each of some columns."""
+    rows, unpivot = table["rows_out"], table.get("unpivot")
+    if unpivot is None:
+        return rows
+    most = rows * unpivot["columns"]
+    least = most if unpivot["blanks"] == "keep" else rows
+    if not least <= unpivot["rows"] <= most:
+        raise BadOutput("the books do not balance: artifact.json has other rows than a table's columns became")
+    return unpivot["rows"]
 
 
 def _by_kind(runs: list[RowRun]) -> dict[str, int]:

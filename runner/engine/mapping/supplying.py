@@ -1,0 +1,124 @@
+"""Gives tables the values of labels and captions around them, and reports those that are missing or doubtful."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from runner.engine.common import a1
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.options import GROUP, UnpivotOptions
+from runner.engine.tables.around import AroundTables, FoundLabel
+from runner.engine.tables.supplied import Supplied
+
+_NAMED: Final = 5  # columns that a message names
+
+
+def supply(
+    tables: Sequence[MappedTable], fields: Sequence[Field], supplied: Supplied, findings: Findings, *, heads: bool
+) -> None:
+    """Set the labelled values of the tables of one input, with `heads` their captions too."""
+    by_sheet: dict[int, list[MappedTable]] = {}
+    for table in tables:
+        by_sheet.setdefault(table.source.sheet.index, []).append(table)
+    wanted = {f.name: f for f in fields if f.name in supplied.fields}
+    for mine in by_sheet.values():
+        around = AroundTables([table.source for table in mine])
+        for table in mine:
+            for name in [name for name, what in supplied.fields.items() if what in supplied.labels]:
+                label = supplied.labels[supplied.fields[name]]
+                found = around.value_of(table.source, label, supplied.labels)
+                _apply_label(table, wanted[name], supplied.fields[name], found, findings)
+            if heads:
+                _apply_caption(table, around, supplied, findings)
+
+
+def _apply_label(table: MappedTable, field: Field, what: str, found: FoundLabel, findings: Findings) -> None:
+    source, label = table.source, field.source.options["label"] if field.source else ""
+    if found.cell is None:
+        del table.supplied[field.name]
+        if field.optional:
+            return
+        where = "" if found.label is None else f" is in {a1.cell(*found.label)}, and"
+        beside = "is around the table" if found.label is None else "no value is beside it"
+        message = f"the label “{label}”{where} {beside}" if where else f"no label “{label}” {beside}"
+        findings.add(
+            "label_missing", "error" if field.required else "warning",
+            f'{message}; the field {field.name} has no value; to settle it: mend the file, or '
+            f'"optional": true on field {field.name}',
+            place=source.place, field=field.name, rule="from", row=found.label and found.label[0],
+            column=found.label and found.label[1],
+        )  # fmt: skip
+        return
+    cell = found.cell
+    source.labelled[what] = cell
+    table.samples[source.place_of(what)] = [cell.value]
+    if found.other is not None:
+        side = "below" if found.label is not None and cell.row > found.label[0] else "right"
+        findings.chose(
+            "label", side, evidence={"right": 1, "below": 1}, sure=False,
+            message=f"{a1.cell(cell.row, cell.column)} was taken as the value of the label “{label}”; "
+            f"{a1.cell(*found.other)} could be it, too",
+            settle=f'"from": {{"label": "{label}", "side": "{side}"}} on field {field.name}',
+            place=source.place, row=cell.row, column=cell.column, field=field.name,
+        )  # fmt: skip
+    if found.differing is not None:
+        findings.add(
+            "label_repeated", "warning",
+            f"the label “{label}” is around the table twice with different values; {a1.cell(cell.row, cell.column)} "
+            f"was taken, and not the one of {a1.cell(*found.differing)}",
+            place=source.place, row=cell.row, column=cell.column, field=field.name, rule="from",
+        )  # fmt: skip
+
+
+def _apply_caption(table: MappedTable, around: AroundTables, supplied: Supplied, findings: Findings) -> None:
+    source = table.source
+    cell = source.caption = around.caption(source, supplied.labels)
+    at = source.place_of(GROUP)
+    if cell is not None:
+        table.samples[at] = [cell.value, *table.samples[at]]
+    elif not any(row < source.top for row in source.table.groups):
+        names = [name for name, what in supplied.fields.items() if what == GROUP]
+        findings.add(
+            "caption_missing", "warning", "no caption is above the table; its first rows have none",
+            place=source.place, field=names[0] if names else None, rule="captions", row=source.top,
+        )  # fmt: skip
+
+
+def report_spread(tables: Sequence[MappedTable], options: UnpivotOptions, findings: Findings) -> None:
+    """Report tables without a column to make rows of, and columns between those that were not among them."""
+    for table in tables:
+        source = table.source
+        spread = [one.index for one in source.spread]
+        if not spread:
+            findings.add(
+                "unpivot_missing", "warning",
+                f"no column is one of rows.unpivot.columns; {options.name_to} and {options.value_to} have no values",
+                place=source.place, rule="unpivot",
+            )  # fmt: skip
+            continue
+        between = [c.index for c in source.columns if spread[0] < c.index < spread[-1] and not c.generated]
+        if between:
+            letters = ", ".join(map(a1.letters, between[:_NAMED])) + (" and others" if len(between) > _NAMED else "")
+            findings.chose(
+                "unpivot", "column", evidence={"rows": len(spread), "columns": len(between)}, sure=False,
+                message=f"column {letters} is between columns that became rows and stayed a column",
+                settle='its header in "rows": {"unpivot": {"columns": [...]}} if it is one of them',
+                place=source.place, column=between[0],
+                row=source.table.header_rows[-1] if source.table.header_rows else None,
+            )  # fmt: skip
+
+
+def supplied_cells(table: MappedTable) -> list[dict[str, str]]:
+    """Which cells outside a table are values of its fields, for the artifact."""
+    source = table.source
+    out = [
+        {"field": name, "from": "label", "cell": a1.cell(cell.row, cell.column)}
+        for name, what in table.supplied.items()
+        if (cell := source.labelled.get(what)) is not None
+    ]
+    if source.caption is not None:
+        cell = source.caption
+        names = [name for name, what in table.supplied.items() if what == GROUP]
+        out += [{"field": name, "from": "caption", "cell": a1.cell(cell.row, cell.column)} for name in names]
+    return out

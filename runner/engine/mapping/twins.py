@@ -1,0 +1,29 @@
+"""Tables with one header, stacked, side by side or over several sheets: their columns are decided by all their values.
+
+A block is not mapped otherwise than its twin because its own values happen to look like something else."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from runner.engine.common.spelling import normalized
+from runner.engine.tables.sources import SAMPLED, SourceTable
+
+Samples = list[list[Any]]
+
+
+def pooled(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) -> dict[str, Samples]:
+    """By table, the first values of its columns and of those of its twins; none for a table without twins."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for table in tables:
+        if table.table.header_rows:
+            names = tuple("" if c.generated else normalized(c.name) for c in table.columns)
+            alike.setdefault(names, []).append(table.id)
+    out: dict[str, Samples] = {}
+    for names, ids in alike.items():
+        if len(ids) > 1 and any(names):
+            share = max(1, SAMPLED // len(ids))
+            columns = zip(*(samples[one][: len(names)] for one in ids), strict=True)
+            together = [list(chain.from_iterable(part[:share] for part in parts))[:SAMPLED] for parts in columns]
+            out |= dict.fromkeys(ids, together)
+    return out

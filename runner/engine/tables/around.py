@@ -1,0 +1,227 @@
+"""Finds what stands around the tables of a sheet: the values of labels, and the caption above each table.
+
+A label counts wherever no table in use is: above a table first, the nearest part of the sheet before those further up,
+then right below it. Its value is in the same cell behind a colon, right of it or below it. Where both neighbours could
+be the value, the one that was taken is a choice that is reported.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.spelling import normalized
+from runner.engine.reading import Block, blocks_of
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.tables.sources import SourceTable, SuppliedCell
+from runner.engine.tables.supplied import WantedLabel
+
+_ABOVE: Final = 400  # rows above a table that are searched, beside the first ones of the sheet
+_FIRST: Final = 200
+_BELOW: Final = 100
+_GAP: Final = 3  # blank cells between a label and its value
+_NEAR: Final = 10  # rows above a table among which its caption is looked for
+_FORM: Final = 3  # rows of label and value, or labels above values, that are no chance
+_LONGEST: Final = 400  # characters of a cell with a label and its value
+_COLONS: Final = (":", "\uff1a")
+
+Cells = dict[int, dict[int, Any]]  # row -> column -> value; no blanks
+
+
+class FoundLabel(NamedTuple):
+    """A label's value, with what speaks against it."""
+
+    cell: SuppliedCell | None  # None: there is no such label, or no value beside it
+    label: tuple[int, int] | None = None  # the row and column of the label
+    other: tuple[int, int] | None = None  # a cell that could be the value, too
+    differing: tuple[int, int] | None = None  # another label of the same name with another value
+
+
+class _Box(NamedTuple):
+    """What a table covers."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    def holds(self, row: int, column: int) -> bool:
+        return self.top <= row <= self.bottom and self.left <= column <= self.right
+
+
+class AroundTables:
+    """The cells of a sheet around its tables in use."""
+
+    def __init__(self, tables: Sequence[SourceTable]) -> None:
+        self._boxes = {table.id: _box(table) for table in tables}
+        self._notes = {row for table in tables for row in table.table.notes}
+        self._cells: Cells = {}
+        boxes = sorted(self._boxes.values())
+        near = [(1, _FIRST)]
+        near += [(first, last) for box in boxes for first, last in ((box.top - _ABOVE, box.top - 1), _below(box))]
+        for block in _blocks(tables[0], near):
+            for first, last in _joined(near):
+                self._add(block.within(first, last), boxes)
+
+    def _add(self, rows: Block, boxes: Sequence[_Box]) -> None:
+        if not rows.numbers:
+            return
+        own = [box for box in boxes if box.top <= rows.numbers[-1] and rows.numbers[0] <= box.bottom]
+        for at, number in enumerate(rows.numbers):
+            inside = [box for box in own if box.top <= number <= box.bottom]
+            cells = {
+                column: values[at]
+                for column, values in enumerate(rows.columns, 1)
+                if _holds(values[at]) and not any(box.left <= column <= box.right for box in inside)
+            }
+            if cells:
+                self._cells[number] = cells
+
+    def caption(self, table: SourceTable, known: Mapping[str, WantedLabel]) -> SuppliedCell | None:
+        """The single text nearest above a table, in its columns; `known`: labels, which are no captions."""
+        box = self._boxes[table.id]
+        labels = [normalized(one.label) for one in known.values()]
+        first = max(self._ceiling(box) + 1, box.top - _NEAR)
+        for row in range(box.top - 1, first - 1, -1):
+            own = {at: value for at, value in self._cells.get(row, {}).items() if box.left <= at <= box.right}
+            texts = {value.strip() if isinstance(value, str) else None for value in own.values()}
+            text = texts.pop() if len(texts) == 1 else None
+            if text is None or row in self._notes or any(_names(text, name) for name in labels):
+                continue
+            return SuppliedCell(row, min(own), text)
+        return None
+
+    def value_of(self, table: SourceTable, wanted: WantedLabel, known: Mapping[str, WantedLabel]) -> FoundLabel:
+        """The value of the label nearest to a table; `known`: all labels that the manifest names."""
+        box, name = self._boxes[table.id], normalized(wanted.label)
+        labels = {normalized(one.label) for one in known.values()}
+        for rows in self._zones(box):
+            found = [
+                _beside(self._cells, (row, column), wanted.side, labels)
+                for row in rows
+                for column, value in self._cells[row].items()
+                if isinstance(value, str) and _names(value, name)
+            ]
+            if not found:
+                continue
+            own = [one for one in found if one.label and box.left <= one.label[1] <= box.right] or found
+            own.sort(key=lambda one: one.cell is None)  # stable: the nearest with a value comes first
+            best = own[0]
+            others = [one for one in own[1:] if best.cell and one.cell and one.cell.value != best.cell.value]
+            return best._replace(differing=others[0].label) if others else best
+        return FoundLabel(None)
+
+    def _zones(self, box: _Box) -> Iterator[list[int]]:
+        """The rows around a table, nearest first: up to the next table above, those further up, then below it."""
+        ceiling = self._ceiling(box)
+        above = sorted((row for row in self._cells if row < box.top), reverse=True)
+        yield [row for row in above if row > ceiling]
+        yield [row for row in above if row <= ceiling]
+        yield [row for row in sorted(self._cells) if box.top <= row <= box.bottom]  # beside it
+        floor = min((one.top for one in self._boxes.values() if one.top > box.bottom), default=box.bottom + _BELOW + 1)
+        yield [row for row in sorted(self._cells) if box.bottom < row < floor]
+
+    def _ceiling(self, box: _Box) -> int:
+        """The last row of the next table above, in the columns of this one."""
+        above = (
+            b.bottom for b in self._boxes.values() if b.bottom < box.top and b.left <= box.right >= box.left <= b.right
+        )
+        return max(above, default=0)
+
+
+def _box(table: SourceTable) -> _Box:
+    found = table.table.range
+    return _Box(min((found.top, *table.table.header_rows)), found.left, max(found.bottom, table.bottom), found.right)
+
+
+def _below(box: _Box) -> tuple[int, int]:
+    return box.bottom + 1, box.bottom + _BELOW
+
+
+def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same rows as spans that do not overlap."""
+    out: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
+        else:
+            out.append((first, last))
+    return out
+
+
+def _blocks(table: SourceTable, near: Sequence[tuple[int, int]]) -> Iterator[Block]:
+    sheet = table.sheet
+    if isinstance(sheet, SpooledSheet):
+        return sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
+    return blocks_of(sheet)
+
+
+def _holds(value: Any) -> bool:
+    return value is not None and not (value.__class__ is str and not value.strip())
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether a cell is this label, with or without its value."""
+    return len(text) <= _LONGEST and (normalized(text) == name or normalized(_split(text)[0]) == name)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """A label and what is behind its colon."""
+    at = min((at for colon in _COLONS if (at := text.find(colon)) >= 0), default=len(text))
+    return text[:at], text[at + 1 :].strip()
+
+
+def _beside(cells: Cells, label: tuple[int, int], side: str | None, labels: set[str]) -> FoundLabel:
+    """The value of a label: behind its colon, else right of it or below it."""
+    row, column = label
+    text = str(cells[row][column])
+    behind = _split(text)[1]
+    if behind and normalized(text) not in labels and side is None:
+        return FoundLabel(SuppliedCell(row, column, behind), label)
+    right, below = _right(cells, row, column), _under(cells, row, column)
+    right = None if side == "below" or (side is None and _is_label(right, labels)) else right
+    below = None if side == "right" or (side is None and _is_label(below, labels)) else below
+    if right is None or below is None:
+        return FoundLabel(right or below, label)
+    chosen, is_sure = _side(cells, label, right, below)
+    other = below if chosen is right else right
+    return FoundLabel(chosen, label, None if is_sure else (other.row, other.column))
+
+
+def _side(cells: Cells, label: tuple[int, int], right: SuppliedCell, below: SuppliedCell) -> tuple[SuppliedCell, bool]:
+    """Which of two neighbours is the value, and whether that is sure."""
+    row, column = label
+    if str(cells[row][column]).rstrip().endswith(_COLONS):
+        return right, True
+    texts = [isinstance(cell.value, str) for cell in (right, below)]
+    if texts[0] is not texts[1]:
+        return (right if texts[1] else below), True
+    pairs = sum(_is_pair(cells.get(row + n, {}), column) for n in range(-_FORM, _FORM + 1))
+    if pairs >= _FORM:  # a form of two columns; one of two rows has as many pairs as a heading over values
+        return right, True
+    if len(cells[row]) >= _FORM and cells[row].keys() == cells[below.row].keys():
+        return below, True
+    digits = [any(map(str.isdigit, str(cell.value))) for cell in (right, below)]
+    return (below if digits == [False, True] else right), False
+
+
+def _is_pair(line: Mapping[int, Any], column: int) -> bool:
+    return isinstance(line.get(column), str) and len(line) == 2 and column + 1 in line
+
+
+def _right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+    for at in range(column + 1, column + 2 + _GAP):
+        if at in cells[row]:
+            return SuppliedCell(row, at, cells[row][at])
+    return None
+
+
+def _under(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+    value = cells.get(row + 1, {}).get(column)
+    return None if value is None else SuppliedCell(row + 1, column, value)
+
+
+def _is_label(cell: SuppliedCell | None, labels: set[str]) -> bool:
+    """Whether a neighbour is a label itself."""
+    if cell is None or not isinstance(cell.value, str):
+        return False
+    text = cell.value.rstrip()
+    return text.endswith(_COLONS) or normalized(text) in labels or normalized(_split(text)[0]) in labels

@@ -1,0 +1,86 @@
+"""Columns that become rows: months across, one row for each month (`rows.unpivot` in the manifest)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import chain, compress, repeat
+from typing import Any, Final, NamedTuple
+
+from runner.engine.options import UnpivotOptions
+from runner.engine.structure import Column
+
+_MADE: Final = 16_384  # rows made at a time: memory is bounded whatever the number of columns
+_MIDNIGHT: Final = " 00:00:00"  # of a header that is a date
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadColumn:
+    """A column of the sheet whose cells become rows."""
+
+    index: int  # 1-based, in the sheet
+    name: str  # what its rows are called
+
+
+class MadeRows(NamedTuple):
+    """Rows made from some rows of a table."""
+
+    at: list[int]  # for each the index of the row that it is made of
+    names: list[str]
+    values: list[Any]
+    cells: list[int]  # for each the column of the sheet that its value is in
+    unmade: list[int]  # indexes of rows of which none is made
+
+
+def spread_columns(columns: Sequence[Column], options: UnpivotOptions) -> list[SpreadColumn]:
+    """The columns that the manifest turns into rows, with their names."""
+    patterns = [_folded(pattern) for pattern in options.columns]
+    found = [(column, text) for column in columns if (text := _matching(column, patterns)) is not None]
+    texts = [text for _, text in found]
+    # Leaves that occur twice, Jan of two years, are no names.
+    distinct = len(set(texts)) == len(texts)
+    return [SpreadColumn(column.index, text if distinct else _plain(column.name)) for column, text in found]
+
+
+def _matching(column: Column, patterns: Sequence[str]) -> str | None:
+    """The header of a column that matches a pattern: the whole of it, or its last row."""
+    if column.generated:
+        return None
+    for text in dict.fromkeys(map(_plain, (column.name, *column.parts[-1:]))):
+        folded = _folded(text)
+        if any(folded == pattern or fnmatchcase(folded, pattern) for pattern in patterns):
+            return text
+    return None
+
+
+def _plain(header: str) -> str:
+    return header.removesuffix(_MIDNIGHT)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, drop: bool) -> Iterator[MadeRows]:
+    """The rows that cells of these columns become, from top to bottom and left to right; `drop`: none of blank cells.
+
+    All rows made of one row are in one part.
+    """
+    count, wide = len(columns[0]), len(spread)
+    step = max(1, _MADE // wide)
+    for first in range(0, max(count, 1), step):
+        own = range(first, min(first + step, count))
+        values = list(chain.from_iterable(zip(*(column[own.start : own.stop] for column in columns), strict=True)))
+        at = list(chain.from_iterable(repeat(row, wide) for row in own))
+        names, cells = [one.name for one in spread] * len(own), [one.index for one in spread] * len(own)
+        held = [_holds(value) for value in values] if drop else []
+        if all(held):
+            yield MadeRows(at, names, values, cells, [])
+            continue
+        at = list(compress(at, held))
+        made = set(at)
+        names, values, cells = (list(compress(part, held)) for part in (names, values, cells))
+        yield MadeRows(at, names, values, cells, [row for row in own if row not in made])
+
+
+def _holds(value: Any) -> bool:
+    return value is not None and not (value.__class__ is str and not value.strip())
