@@ -7,8 +7,9 @@ from enum import StrEnum
 from re import _constants, _parser  # type: ignore[attr-defined] # the parser behind re.compile has no other name
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from core.expressions import MAX_LENGTH, check_syntax
 from core.wording import OF_SOURCE, keys_of, nearest, shown, wrong
 
 MAX_EXPRESSION = 1000  # characters
@@ -80,6 +81,41 @@ class Lookup(Strict):
     column: Annotated[str, Field(min_length=1)]
 
 
+# An expression of docs/reference/expressions.md; the manifest as a whole checks the fields that it names.
+ExpressionText = Annotated[str, Field(min_length=1, max_length=MAX_LENGTH), AfterValidator(check_syntax)]
+Header = Annotated[str, Field(min_length=1, max_length=200)]
+FieldNameText = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class FromExpression(Strict):
+    """Computed from other fields of the row."""
+
+    expression: ExpressionText
+
+
+class FromColumns(Strict):
+    """Several columns of the source, by their headers: the first value that is there, or all of them as one text."""
+
+    columns: Annotated[tuple[Header, ...], Field(min_length=2, max_length=20)]
+    combine: Literal["coalesce", "join"] = "coalesce"
+    separator: Annotated[str, Field(max_length=20)] = " "
+
+    @model_validator(mode="after")
+    def _separates(self) -> Self:
+        if "separator" in self.model_fields_set and self.combine != "join":
+            raise wrong("does not go with combine coalesce", '"combine": "join"', "separator")
+        return self
+
+
+class FromLookup(Strict):
+    """A column of an auxiliary input, in the row whose `match` column has the value of the field `key`."""
+
+    lookup: Annotated[str, Field(min_length=1, max_length=64)]
+    key: FieldNameText
+    match: Header
+    column: Header
+
+
 class FromLabel(Strict):
     """The value right of a label, or below it, above or below the table."""
 
@@ -119,6 +155,9 @@ Source = (
     | Annotated[FromFile, Tag(f"{OF_SOURCE}file")]
     | Annotated[FromSheet, Tag(f"{OF_SOURCE}sheet")]
     | Annotated[FromRow, Tag(f"{OF_SOURCE}row")]
+    | Annotated[FromExpression, Tag(f"{OF_SOURCE}expression")]
+    | Annotated[FromColumns, Tag(f"{OF_SOURCE}columns")]
+    | Annotated[FromLookup, Tag(f"{OF_SOURCE}lookup")]
 )
 SOURCES: Final[dict[str, type[Strict]]] = {
     keys_of(kind)[0]: kind for kind in (get_args(one)[0] for one in get_args(Source))
@@ -130,6 +169,12 @@ def _source_kind(source: Any) -> str | None:
     known = keys_of(type(source)) if isinstance(source, Strict) else source
     kind = next((name for name in SOURCES if name in known), None)
     return None if kind is None else OF_SOURCE + kind
+
+
+class OtherValue(Strict):
+    """What a value becomes that `map` does not name."""
+
+    value: str | int | float | bool
 
 
 class FieldSpec(Strict):
@@ -158,6 +203,8 @@ class FieldSpec(Strict):
     default: str | int | float | bool | None = None
     constant: str | int | float | bool | None = None
     source: Annotated[Source, Discriminator(_source_kind)] | None = Field(default=None, alias="from")
+    map: Annotated[dict[str, str | int | float | bool], Field(min_length=1)] | None = None
+    otherwise: Literal["finding", "keep", "blank"] | OtherValue | None = None
     merged: Literal["fill"] | None = None
     fill_down: bool = False  # blank cells take the value above
     severity: Literal["error", "warning"] = "error"
@@ -233,9 +280,16 @@ class FieldSpec(Strict):
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
         if self.required and self.optional:
             raise wrong("is set together with required", "required or optional, not both", "optional")
-        for key, other in (("default", self.default), ("from", self.source), ("fill_down", self.fill_down or None)):
+        others = (
+            ("default", self.default),
+            ("from", self.source),
+            ("fill_down", self.fill_down or None),
+            ("map", self.map),
+        )
+        for key, other in others:
             if self.constant is not None and other is not None:
                 raise wrong("is set together with constant", f"constant or {key}, not both", key)
+        self._check_map()
         for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:
@@ -249,6 +303,26 @@ class FieldSpec(Strict):
             if least is not None and most is not None and least > most:
                 raise wrong(f"is {shown(least)}, above {high} {shown(most)}", f"at most {high}", low)
         return self
+
+    def _check_map(self) -> None:
+        if self.map is None:
+            if self.otherwise is not None:
+                raise wrong("is set without map", "what happens to values that map does not name", "otherwise")
+            return
+        folded = set[str]()
+        for key in self.map:
+            if key.strip().casefold() in folded:
+                raise wrong("is in it twice", "values that differ by more than case and outer blanks", "map", key)
+            folded.add(key.strip().casefold())
+        allowed = {str(v).strip().casefold() for v in self.allowed} if isinstance(self.allowed, tuple) else None
+        values = [(("map", key), value) for key, value in self.map.items()]
+        if isinstance(self.otherwise, OtherValue):
+            values.append((("otherwise", "value"), self.otherwise.value))
+        for at, value in values:
+            if wanted := fits(self.type, value):
+                raise wrong(f"is {shown(value)}, which is not a {self.type}", wanted, *at)
+            if allowed is not None and str(value).strip().casefold() not in allowed:
+                raise wrong(f"is {shown(value)}, which is not one of the allowed values", "one of allowed", *at)
 
 
 _LETTERS = (
@@ -273,18 +347,57 @@ def directives(form: str) -> str | None:
     return out if "%" in out else None
 
 
+class RowCount(Strict):
+    """How many rows a job may have in its output."""
+
+    min: Annotated[int, Field(ge=0)] | None = None
+    max: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.min is None and self.max is None:
+            raise wrong("has neither min nor max", "at least one of them")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise wrong(f"is {self.min}, above max {self.max}", "at most max", "min")
+        return self
+
+
 class RowRule(Strict):
-    """A rule over several fields of one row.
+    """A rule over the fields of one row, or over all rows; it has one of `then`, `check`, `unique`, `sum` and `rows`.
 
     `then` is checked where `when` holds (always, if there is no `when`). Both are one comparison:
-    a field, an operator, and a constant or another field.
+    a field, an operator, and a constant or another field. `check` is an expression that must not be false.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
     when: "Comparison | None" = None
-    then: "Comparison"
+    then: "Comparison | None" = None
+    check: ExpressionText | None = None
+    unique: Annotated[tuple[FieldNameText, ...], Field(min_length=1, max_length=20)] | None = None
+    sum: FieldNameText | None = None
+    equals: Literal["total_row"] | FieldNameText | None = None
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    rows: RowCount | None = None
     message: Annotated[str, Field(max_length=200)] | None = None
     severity: Literal["error", "warning"] = "error"
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [name for name in RULES if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            found = " and ".join(kinds) or "none of them"
+            raise wrong(f"has {found}", f"exactly one of {', '.join(RULES)}")
+        if self.when is not None and kinds[0] not in ("then", "check"):
+            raise wrong(f"does not go with {kinds[0]}", "for then and check: a row where when holds is checked", "when")
+        if self.sum is not None and self.equals is None:
+            raise wrong("is missing", 'with sum: "total_row", or a field that has the total', "equals")
+        for name in ("equals", "tolerance"):
+            if self.sum is None and getattr(self, name) is not None:
+                raise wrong("is set without sum", "for sum", name)
+        return self
+
+
+RULES: Final = ("then", "check", "unique", "sum", "rows")
 
 
 class Comparison(Strict):

@@ -15,7 +15,22 @@ from pydantic_core import to_json
 
 from core.budget import Budget, read
 from core.errors import ManifestInvalid, Problem
-from core.fields import FIELD_NAME, FieldSpec, Lookup, RowRule, Strict, fits
+from core.expressions import MAX_CHARACTERS, check_field, check_order, kind_of, typed
+from core.fields import (
+    FIELD_NAME,
+    NUMERIC,
+    ExpressionText,
+    FieldNameText,
+    FieldSpec,
+    FieldType,
+    FromColumns,
+    FromExpression,
+    FromLookup,
+    Lookup,
+    RowRule,
+    Strict,
+    fits,
+)
 from core.patterns import MAX_STARS, count_stars
 from core.wording import OF_SOURCE, shown, wrong
 
@@ -189,10 +204,28 @@ class Unpivot(Strict):
         return self
 
 
+class Dedupe(Strict):
+    """Which of several rows with one key stays."""
+
+    key: Annotated[tuple[FieldNameText, ...], Field(min_length=1, max_length=20)]
+    keep: Literal["first", "last", "newest"] = "first"
+    by: FieldNameText | None = None
+
+    @model_validator(mode="after")
+    def _has_a_date(self) -> Self:
+        if (self.keep == "newest") != (self.by is not None):
+            problem, at = ("is missing", "by") if self.by is None else (f"does not go with keep {self.keep}", "by")
+            raise wrong(problem, 'the field that says which row is the newest, with "keep": "newest"', at)
+        return self
+
+
 class RowShape(Strict):
-    """What becomes of the rows of a table before they are checked."""
+    """What becomes of the rows of a table before they are checked: which there are, which stay, in which order."""
 
     unpivot: Unpivot | None = None
+    filter: ExpressionText | None = None
+    dedupe: Dedupe | None = None
+    sort: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=101)], ...], Field(max_length=20)] = ()
 
 
 class Reading(Strict):
@@ -455,8 +488,11 @@ class Manifest(Strict):
         if self.on_error == "split" and not self.output.rejects:
             remedy = '"output": {"rejects": true}, so that the rows are written somewhere'
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
+        types = {f.name: str(f.type) for f in self.fields}
         self._check_lookups()
-        self._check_rules()
+        self._check_sources(types)
+        self._check_rows(types)
+        self._check_rules(types)
         self._check_targets()
         if both := sorted(set(self.params) & set(self.sweep)):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
@@ -479,20 +515,57 @@ class Manifest(Strict):
 
     def _check_lookups(self) -> None:
         aux = [a.name for a in self.inputs.auxiliary]
+        known = f"an auxiliary input: {', '.join(aux) or 'none is declared in inputs.auxiliary'}"
         for n, f in enumerate(self.fields):
-            if isinstance(f.allowed, Lookup) and f.allowed.lookup not in aux:
-                known = f"an auxiliary input: {', '.join(aux) or 'none is declared in inputs.auxiliary'}"
-                raise wrong(f"is {f.allowed.lookup}", known, "fields", n, "allowed", "lookup")
+            for at, lookup in (("allowed", f.allowed), ("from", f.source)):
+                if isinstance(lookup, Lookup | FromLookup) and lookup.lookup not in aux:
+                    raise wrong(f"is {lookup.lookup}", known, "fields", n, at, "lookup")
 
-    def _check_rules(self) -> None:
+    def _check_sources(self, types: dict[str, str]) -> None:
+        """Check what fields are computed from, and that none is computed from itself."""
+        uses: dict[str, tuple[str, ...]] = {}
+        for n, f in enumerate(self.fields):
+            match f.source:
+                case FromExpression(expression=text):
+                    uses[f.name] = typed(text, types, _kinds_for(f.type), "fields", n, "from", "expression").fields
+                case FromLookup(key=key):
+                    check_field(key, types, "fields", n, "from", "key")
+                    uses[f.name] = (key,)
+                case FromColumns(combine="join") if kind_of(f.type) != "text":
+                    raise wrong(f"joins texts, but {f.name} is {f.type}", "type text", "fields", n, "from", "combine")
+        check_order(uses, {f.name: n for n, f in enumerate(self.fields)})
+
+    def _check_rows(self, types: dict[str, str]) -> None:
+        rows = self.rows
+        if rows.filter is not None:
+            typed(rows.filter, types, ("boolean",), "rows", "filter")
+        for n, name in enumerate(rows.sort):
+            check_field(name if name in types else name.removeprefix("-"), types, "rows", "sort", n)
+        if rows.dedupe is not None:
+            for n, name in enumerate(rows.dedupe.key):
+                check_field(name, types, "rows", "dedupe", "key", n)
+            if rows.dedupe.by is not None:
+                check_field(rows.dedupe.by, types, "rows", "dedupe", "by")
+
+    def _check_rules(self, types: dict[str, str]) -> None:
         known = {f.name: f.type for f in self.fields}
         for n, rule in enumerate(self.rules):
+            if rule.check is not None:
+                typed(rule.check, types, ("boolean",), "rules", n, "check")
+            for at, name in enumerate(rule.unique or ()):
+                check_field(name, types, "rules", n, "unique", at)
+            for key, summed in (("sum", rule.sum), ("equals", rule.equals)):
+                if summed is None or (key == "equals" and summed == "total_row"):
+                    continue
+                check_field(summed, types, "rules", n, key)
+                if known[summed] not in NUMERIC:
+                    raise wrong(f"is {summed}, which is {known[summed]}", "a field with numbers", "rules", n, key)
             for word, side in (("when", rule.when), ("then", rule.then)):
                 if side is None:
                     continue
-                for key, name in (("field", side.field), ("other", side.other)):
-                    if name is not None and name not in known:
-                        raise wrong(f"is {name}", f"a declared field: {', '.join(known)}", "rules", n, word, key)
+                for key, other in (("field", side.field), ("other", side.other)):
+                    if other is not None and other not in known:
+                        raise wrong(f"is {other}", f"a declared field: {', '.join(known)}", "rules", n, word, key)
                 constants = side.value if isinstance(side.value, list) else [side.value]
                 for constant in constants:
                     wanted = None if constant is None else fits(known[side.field], constant)
@@ -531,6 +604,12 @@ class Manifest(Strict):
             yield {**self.params, **dict(zip(names, values, strict=True))}
 
 
+def _kinds_for(field_type: FieldType) -> tuple[str, ...]:
+    """The kinds of expressions that a field may take its values from."""
+    kind = kind_of(field_type)
+    return ("datetime", "date") if kind == "datetime" else (kind,)
+
+
 def _written(value: object) -> bytes:
     """A value as a row holds it."""
     return to_json(value, inf_nan_mode="null")
@@ -559,6 +638,12 @@ def _bounded(raw: dict[str, object]) -> list[Problem]:
     if sum(len(pattern) for pattern in patterns if isinstance(pattern, str)) > MAX_PATTERN_CHARACTERS:
         allowed = f"{MAX_PATTERN_CHARACTERS} characters"
         return [Problem("$.fields", "have patterns that are too long together", allowed)]
+    rules = listed if isinstance(listed := raw.get("rules"), list) else []
+    sources = (one.get("from") for one in fields if isinstance(one, dict))
+    texts = [source.get("expression") for source in sources if isinstance(source, dict)]
+    texts += [one.get("check") for one in rules if isinstance(one, dict)]
+    if sum(len(text) for text in texts if isinstance(text, str)) > MAX_CHARACTERS:
+        return [Problem("$", "has expressions that are too long together", f"{MAX_CHARACTERS} characters")]
     return []
 
 

@@ -66,7 +66,10 @@ from runner.surroundings import lacks_room
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
 _COUNTS = ("tables", "rows_in", "rows_out", "sheets_out", "columns_mapped", "columns_unmapped", "rows_with_errors")
-_LEFT_OUT = ("total", "group", "note", "repeated_header", "hidden", "blank", "rejected", "skipped_table", "outside")
+_LEFT_OUT = (
+    "total", "group", "note", "repeated_header", "hidden", "blank", "filtered", "duplicate", "rejected",
+    "skipped_table", "outside",
+)  # fmt: skip
 _FINDINGS = ("error", "warning", "info")
 _MOST = 2**53
 _MOST_SECONDS = 86400.0
@@ -625,6 +628,7 @@ def verification_order(job: Order) -> VerifyOrder:
         memories=tuple(one.facts() for one in job.memories),
         why=options.why,
         data=options.data,
+        removes=options.removes,
     )
 
 

@@ -8,5 +8,8 @@ RUN pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.t
 COPY core ${LAMBDA_TASK_ROOT}/core
 COPY infra ${LAMBDA_TASK_ROOT}/infra
 COPY handlers ${LAMBDA_TASK_ROOT}/handlers
+COPY runner/__init__.py ${LAMBDA_TASK_ROOT}/runner/__init__.py
+COPY runner/engine/__init__.py ${LAMBDA_TASK_ROOT}/runner/engine/__init__.py
+COPY runner/engine/expressions ${LAMBDA_TASK_ROOT}/runner/engine/expressions
 # No USER: Lambda runs every image as an unprivileged user of its own choice.
 CMD ["handlers.sources.aws_lambda.handler"]

@@ -20,7 +20,8 @@ PACKAGE_NAME = re.compile(r"ade-handler-(?P<version>.+)-python(?P<python>[0-9.]+
 PINS = Path(__file__).parent / "handler.txt"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "arm64")
-_OURS = ("core", "infra", "handlers")
+_OURS = ("core", "infra", "handlers", "runner/engine/expressions")
+_PARENTS = ("runner/__init__.py", "runner/engine/__init__.py")  # of the language of manifests
 # botocore has models of some four hundred services; the handler calls these.
 _SERVICES = frozenset({"s3", "sqs", "dynamodb", "sts"})
 _EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -62,6 +63,7 @@ def _install(folder: Path, python: str, machine: str) -> None:
 def _own() -> Iterator[tuple[str, Path]]:
     for package in _OURS:
         yield from _files(ROOT / package, ROOT)
+    yield from ((name, ROOT / name) for name in _PARENTS)
 
 
 def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from runner.engine.common import a1
+from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
 from runner.engine.corrections.corrected import Corrections
@@ -132,8 +133,8 @@ class Artifact:
         self._rows = sum(s.rows for s in streams)
 
     def summary(self) -> Json:
-        mapped = {name for t in self._tables.values() for name in t.fields}
-        unmapped = sum(c.field is None for t in self._tables.values() for c in t.choices)
+        mapped = {name for t in self._tables.values() for name, _ in t.read_as()}
+        unmapped = sum(t.is_unused(c) for t in self._tables.values() for c in t.choices)
         books = [one for source in self._sources for one in source.books.values()]
         left_out: dict[str, int] = {}
         for one in books:
@@ -263,8 +264,9 @@ class Artifact:
         if mapped is None:
             return out
         if table.spread and not books.skipped:
-            rows = next((s.rows for s in self._streams if s.table_id == table.id), 0)
-            out["unpivot"] = {"columns": len(table.spread), "rows": rows, "blanks": table.blanks}
+            rows, partly = next(((s.rows, s.partly) for s in self._streams if s.table_id == table.id), (0, 0))
+            left = {"left_out": partly} if partly else {}
+            out["unpivot"] = {"columns": len(table.spread), "rows": rows, "blanks": table.blanks, **left}
         if cells := supplied_cells(mapped):
             out["sources"] = cells
         return out
@@ -316,7 +318,7 @@ class Artifact:
                 "type": column.field.type,
                 "changed": stream.changed[n],
                 "total": stream.total[n],
-                "rule": rule.name if (rule := self._package.transforms.get(column.field.name)) else None,
+                "rule": self._rule_of(column.field),
                 "decimal": converter.decimal
                 if column.field.type in ("decimal", "money", "percent", "integer")
                 else None,
@@ -331,6 +333,13 @@ class Artifact:
             for n, column in enumerate(self.columns)
             if column.field is not None and (converter := stream.converters[n]) is not None
         ]
+
+    def _rule_of(self, field: Field) -> str | None:
+        """What made a field's values: a Python rule, or its source in the manifest."""
+        rule = self._package.transforms.get(field.name)
+        if rule is not None:
+            return rule.name
+        return None if field.source is None else f"from:{field.source.kind}"
 
     def _validation(self) -> Json:
         found = self._findings

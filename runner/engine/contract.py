@@ -471,6 +471,7 @@ class VerifyOrder:
     memories: tuple[Mapping[str, str], ...] = ()
     why: str = "never"  # why the job may ask a person
     data: DataTypes | None = None  # None: the workbook is the only file with data
+    removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
     audit: bool = False  # there is no workbook, and the artifact explains why
     review: bool = False  # the job asks
     written: Mapping[str, Place] = field(default_factory=dict)  # the outputs to verify
@@ -503,6 +504,7 @@ class VerifyOrder:
                 "answer_to": self.answer_to,
                 "memories": [dict(one) for one in self.memories],
                 "why": self.why,
+                "removes": list(self.removes),
                 "audit": self.audit,
                 "review": self.review,
                 **({"data": self.data.encode()} if self.data is not None else {}),
@@ -532,6 +534,7 @@ class VerifyOrder:
             memories=tuple(_texts(one, ("key", "version", "sha256")) for one in verify.children("memories")),
             why=verify.text("why", "never"),
             data=None if data is None else DataTypes.decode(data),
+            removes=verify.texts("removes"),
             audit=verify.flag("audit"),
             review=verify.flag("review"),
             written={one.text("name"): one.place() for one in read.children("inputs")},

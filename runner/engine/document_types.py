@@ -79,6 +79,7 @@ class UnpivotPart(TypedDict):
     columns: int
     rows: int
     blanks: str
+    left_out: NotRequired[int]
 
 
 SourcePart = TypedDict("SourcePart", {"field": str, "from": str, "cell": str})  # a cell that is the value of a field

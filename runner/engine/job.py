@@ -58,7 +58,14 @@ from runner.engine.protocol import (
     read_verify_order,
 )
 from runner.engine.reading.spool import Room
-from runner.engine.rejects.set_aside import RejectsDescription, RowErrors, refusal, rejected_rows, rejected_runs
+from runner.engine.rejects.set_aside import (
+    MAX_RUNS,
+    RejectsDescription,
+    RowErrors,
+    refusal,
+    rejected_rows,
+    rejected_runs,
+)
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.surveying.survey import (
@@ -73,7 +80,10 @@ from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import SourceTable, chunks, strands, unpivot
 from runner.engine.tables.supplied import NONE, supplied
 from runner.engine.transforming import conventions, scales
-from runner.engine.transforming.stream import Pipeline, TableStream, Times
+from runner.engine.transforming.computing import Computations, expression_of
+from runner.engine.transforming.holding import HeldChunks, SortedRows
+from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows, check_row_count
+from runner.engine.transforming.stream import Pipeline, TableStream, Times, write_sorted
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
 from runner.engine.writing.data_files import DataFiles
@@ -248,6 +258,7 @@ class EngineJob:
         if empty and fields and not filled:
             self._stop_unmapped(package, sources, tables, fields)
         self._stop_short(artifact, sources)
+        self._check_rows(artifact, sources)
         self._compare_values(artifact, tables)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
@@ -375,7 +386,7 @@ class EngineJob:
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
-        valued |= {*package.transforms, *self.supplied.fields}
+        valued |= {*package.transforms, *self.supplied.fields, *(f.name for f in fields if f.is_computed)}
         return Asking(self.order, self.options, self.answers, fields, valued=valued)
 
     def _ask(
@@ -606,23 +617,34 @@ class EngineJob:
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             data = self._data_files(artifact.columns, files)
             line = self._pipeline(artifact.columns, package, hooks, sheet=workbook.main, data=data, errors=errors)
+            fields = {c.field.name: c.field for c in artifact.columns if c.field is not None}
             spelled = {
                 name: values
                 for name, check in line.checks.items()
                 if check.field.lookup and (values := self.lookups.column(check.field)) is not None
             }
             streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+            for stream in streams.values():
+                stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
             clock = perf_counter()
             refs = _refs()
+            if line.held is not None:
+                for source in sources:
+                    with source.streaming():
+                        self._pour(source, streams)
+                self._drain(line.held, streams)
             for number, source in enumerate(sources):
                 with source.streaming():
-                    self._pour(source, streams)
+                    if line.held is None:
+                        self._pour(source, streams)
+                    self._compare_sums(source, tables, streams, fields)
                     rejects.add(number, source)
                     source.close_books(streams, refs)
                 for books in source.books.values():
                     books.report(self.findings)
             rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
+            write_sorted(line, streams)
             for stream in streams.values():
                 stream.report_left_out()
                 stream.report_filled_down()
@@ -637,6 +659,38 @@ class EngineJob:
         self.times |= line.times
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
+
+    def _drain(self, held: HeldChunks, streams: Mapping[str, TableStream]) -> None:
+        """Leave out rows of which another one with the same key stays; validate and write the others."""
+        by = self.options.rows.dedupe.by if self.options.rows.dedupe is not None else None
+        for table, chunk, gone, tied in held.drain():
+            if tied and by is not None:
+                streams[table].flag_tied(chunk, tied, by)
+            streams[table].finish(streams[table].without(chunk, gone))
+
+    def _compare_sums(
+        self,
+        source: SurveyedInput,
+        tables: list[MappedTable],
+        streams: Mapping[str, TableStream],
+        fields: Mapping[str, Field],
+    ) -> None:
+        """Compare the sums of an input's tables with their totals."""
+        for table in tables:
+            if table.source in source.tables:
+                for one in streams[table.source.id].sums:
+                    one.report(table, fields, self.findings)
+
+    def _check_rows(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
+        """Check how many rows there are; end the job if those left out are too scattered to be listed."""
+        for rule in self.options.rules:
+            if rule.rows is not None:
+                check_row_count(rule, artifact.rows, self.findings)
+        runs = sum(len(rows) for source in sources for t in source.tables for rows in t.removed.values())
+        if runs > MAX_RUNS:
+            what = f"rows.filter and rows.dedupe leave out rows in {runs:,} places; at most {MAX_RUNS:,} can be listed"
+            remedy = "split the input, or sort it before it is sent, so that rows to leave out are side by side"
+            raise EngineStop(EndCode.INPUT_UNREADABLE, what, rule="rows", reason="too_large", remedy=remedy)
 
     def _note_split(self, workbook: NormalizedBook) -> None:
         if workbook.main is not None and len(workbook.main.names) > 1:
@@ -675,10 +729,19 @@ class EngineJob:
         errors: RowErrors,
     ) -> Pipeline:
         fields = {c.field.name: c.field for c in columns if c.field is not None}
+        rules, rows = self.options.rules, self.options.rows
+        computations = Computations([*fields.values()], self.lookups, self.findings)
+        places = {c.field.name: n for n, c in enumerate(columns) if c.field is not None}
         return Pipeline(
             columns=columns,
             checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
-            row_rules=[RowCheck(r, fields) for r in self.options.rules],
+            row_rules=[RowCheck(r, r.then, fields) for r in rules if r.then is not None],
+            checks_by_expression=[ExpressionCheck(r, r.check, fields) for r in rules if r.check is not None],
+            unique_rows=[UniqueRows(r) for r in rules if r.unique],
+            computations=computations,
+            filter=None if rows.filter is None else expression_of(rows.filter, computations.types, "rows.filter"),
+            held=None if rows.dedupe is None else HeldChunks(rows.dedupe, places),
+            ordered=SortedRows([(places[name], down) for name, down in rows.sort]) if rows.sort else None,
             package=package,
             hooks=hooks,
             findings=self.findings,

@@ -12,6 +12,8 @@ THRESHOLD: Final = 0.7  # confidence from which a column is mapped
 UNSURE: Final = (0.3, 0.85)  # confidences between which a person is asked
 GROUP: Final = "group"  # the column that receives group captions
 SHEET: Final = "Normalized"
+TOTAL_ROW: Final = "total_row"  # what a sum is compared with, if not with a field
+FILTERED, DUPLICATE = "filtered", "duplicate"  # what the books call rows that `rows` leaves out
 
 
 class TableCut(NamedTuple):
@@ -198,24 +200,77 @@ class RowComparison(NamedTuple):
         return cls(raw["field"], raw["op"], raw.get("value"), raw.get("other"))
 
 
+class SumRule(NamedTuple):
+    """The sum of a field equals a total."""
+
+    field: str
+    equals: str  # a field that has the total, or TOTAL_ROW
+    tolerance: float = 0.0
+
+
 class DeclaredRule(NamedTuple):
-    """A rule over several fields of one row: `then` is checked where `when` holds."""
+    """A rule over fields of one row (`then`, checked where `when` holds, or `check`) or over all rows."""
 
     name: str
-    then: RowComparison
+    then: RowComparison | None = None
     when: RowComparison | None = None
+    check: str | None = None  # an expression
+    unique: tuple[str, ...] = ()
+    total: SumRule | None = None
+    rows: tuple[int | None, int | None] | None = None  # the least and the most
     message: str | None = None
     severity: str = "error"
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        when = raw.get("when")
+        when, then, summed, rows = raw.get("when"), raw.get("then"), raw.get("sum"), raw.get("rows")
         return cls(
             name=raw["name"],
-            then=RowComparison.parse(raw["then"]),
+            then=RowComparison.parse(then) if then else None,
             when=RowComparison.parse(when) if when else None,
+            check=raw.get("check"),
+            unique=tuple(raw.get("unique") or ()),
+            total=SumRule(summed, raw["equals"], raw.get("tolerance") or 0.0) if summed else None,
+            rows=(rows.get("min"), rows.get("max")) if rows else None,
             message=raw.get("message"),
             severity=raw.get("severity") or "error",
+        )
+
+
+class DedupeOptions(NamedTuple):
+    """Which of several rows with one key stays."""
+
+    key: tuple[str, ...]
+    keep: str = "first"
+    by: str | None = None
+
+
+class RowsOptions(NamedTuple):
+    """Which rows the output has, and in which order."""
+
+    filter: str | None = None  # an expression
+    dedupe: DedupeOptions | None = None
+    sort: tuple[tuple[str, bool], ...] = ()  # fields, and whether the largest comes first
+
+    @property
+    def removes(self) -> tuple[str, ...]:
+        """As what the books may list rows that these options leave out."""
+        filtered = (FILTERED,) if self.filter is not None else ()
+        return (*filtered, DUPLICATE) if self.dedupe is not None else filtered
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> Self:
+        names = {field["name"] for field in fields}
+        dedupe = raw.get("dedupe")
+        return cls(
+            filter=raw.get("filter"),
+            dedupe=DedupeOptions(tuple(dedupe["key"]), dedupe.get("keep") or "first", dedupe.get("by"))
+            if dedupe
+            else None,
+            sort=tuple(
+                (one, False) if one in names else (one.removeprefix("-"), one.startswith("-"))
+                for one in raw.get("sort") or ()
+            ),
         )
 
 
@@ -228,6 +283,7 @@ class JobOptions(NamedTuple):
     reading: ReadingOptions = ReadingOptions()
     unpivot: UnpivotOptions | None = None
     mapping: MappingOptions = MappingOptions()
+    rows: RowsOptions = RowsOptions()
     output: OutputOptions = OutputOptions()
     stops_on_rule_error: bool = False
     on_error: str = "keep"
@@ -256,6 +312,7 @@ class JobOptions(NamedTuple):
             reading=reading,
             unpivot=UnpivotOptions.parse(unpivot) if unpivot else None,
             mapping=MappingOptions.parse(raw.get("mapping") or {}),
+            rows=RowsOptions.parse(raw.get("rows") or {}, raw.get("fields") or ()),
             output=OutputOptions.parse(raw.get("output") or {}),
             stops_on_rule_error=raw.get("on_rule_error") == "fail",
             on_error=raw.get("on_error") or "keep",
@@ -273,6 +330,7 @@ class VerifiedOptions(NamedTuple):
     formats: tuple[str, ...]  # number formats
     why: str  # why the job may ask a person; "never": it may not
     data: DataTypes | None = None  # of the files beside the workbook; None: there are none
+    removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
@@ -286,6 +344,7 @@ class VerifiedOptions(NamedTuple):
             title=str(raw.get("name") or ""),
             formats=tuple(sorted(f for f in formats if f)),
             why=why_asked(review, _drift(raw)),
+            removes=RowsOptions.parse(raw.get("rows") or {}, fields).removes,
         )
 
 

@@ -13,8 +13,19 @@ ANY: Final = "any"  # a field that only columns/<name>.py defines: its values st
 class FieldSource(NamedTuple):
     """Where a field's values come from instead of a column of its own: `from` in the manifest."""
 
-    kind: str  # its first key: label, caption, file, sheet, row
+    kind: str  # its first key: expression, columns, lookup, label, caption, file, sheet, row
     options: Mapping[str, Any]  # the whole of it
+
+
+COMPUTED: Final = frozenset({"expression", "lookup"})  # sources that need nothing but other fields of the row
+
+
+class ValueMap(NamedTuple):
+    """`map` and `otherwise` of a field: what the values of a column become."""
+
+    values: Mapping[str, Any]  # by the text of a cell, without case and outer blanks
+    otherwise: str  # finding, keep, blank or value
+    other: Any = None  # the value of all others
 
 
 class Field:
@@ -23,7 +34,7 @@ class Field:
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "fill_down", "formats", "label",
         "lookup", "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern",
-        "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit",
+        "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit", "value_map",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -58,6 +69,7 @@ class Field:
         self.constant: Any = bound(self.type, spec.get("constant"))  # the value of every row; no column is mapped to it
         source = spec.get("from")
         self.source = FieldSource(next(iter(source)), source) if source else None
+        self.value_map = _value_map(self.type, spec)
         self.merged: str | None = spec.get("merged")  # "fill": repeat a merged cell's value in every row it covers
         self.fill_down: bool = bool(spec.get("fill_down"))  # blank cells take the value above
         self.severity: str = spec.get("severity") or "error"
@@ -70,10 +82,40 @@ class Field:
         return self.constant is None and self.source is None
 
     @property
+    def needs_some_column(self) -> bool:
+        """Whether its values come from a column of the source, or from several."""
+        return self.needs_column or (self.source is not None and self.source.kind == "columns")
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its values come from other fields of the row."""
+        return self.source is not None and self.source.kind in COMPUTED
+
+    @property
+    def as_sent(self) -> "Field":
+        """The field as its column looks before `map`: with the values that are mapped, if no others are taken."""
+        if self.value_map is None or self.value_map.otherwise == "keep":
+            return self
+        spec = {"name": self.name, "label": self.label, "synonyms": self.synonyms, "type": "enum"}
+        sent = Field(spec | {"allowed": tuple(self.value_map.values)})
+        sent.source = self.source
+        return sent
+
+    @property
     def names(self) -> tuple[tuple[str, str], ...]:
         """The names that a header may match, each with the word that explains the match."""
         label = ((self.label, "label"),) if self.label else ()
         return ((self.name, "name"), *label, *((s, "synonym") for s in self.synonyms))
+
+
+def _value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
+    values, otherwise = spec.get("map"), spec.get("otherwise") or "finding"
+    if not values:
+        return None
+    typed = {key.strip().casefold(): bound(kind, value) for key, value in values.items()}
+    if isinstance(otherwise, Mapping):
+        return ValueMap(typed, "value", bound(kind, otherwise["value"]))
+    return ValueMap(typed, otherwise)
 
 
 def bound(kind: str, value: Any) -> Any:

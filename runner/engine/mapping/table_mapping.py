@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
-from runner.engine.common.spelling import joined
+from runner.engine.common.spelling import joined, normalized
 from runner.engine.contract import EndCode, Json
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
@@ -150,6 +150,7 @@ class MappedTable:
         self.source = source
         self.supplied = dict(supplied or {})  # fields that take an added column, and what that says
         self.choices = choices
+        self.combined: dict[str, tuple[int, ...]] = {}  # field -> the columns that it is made of, by `from.columns`
         self.samples = samples
         self.left_out = False
         self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
@@ -166,7 +167,7 @@ class MappedTable:
     def own_fields(self) -> frozenset[str]:
         """The fields that its rows tell: those of its columns, of captions, and of columns that became rows."""
         told = (name for name, what in self.supplied.items() if what in (GROUP, NAME, VALUE))
-        return frozenset((*(c.field for c in self.choices if c.field is not None), *told))
+        return frozenset((*(c.field for c in self.choices if c.field is not None), *told, *self.combined))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
@@ -182,8 +183,37 @@ class MappedTable:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether any of its columns is a field."""
-        return any(c.field is not None for c in self.choices)
+        """Whether any of its columns is a field, or a part of one."""
+        return bool(self.combined) or any(c.field is not None for c in self.choices)
+
+    def read_as(self) -> list[tuple[str, int]]:
+        """Each field with a column that it takes; a field that takes several comes several times."""
+        parts = [(name, at) for name, positions in self.combined.items() for at in positions]
+        return [*self.fields.items(), *parts] if parts else [*self.fields.items()]
+
+    def is_unused(self, choice: MappingChoice) -> bool:
+        """Whether a column is no field, nor a part of one."""
+        parts = (at for positions in self.combined.values() for at in positions)
+        return choice.field is None and choice.position not in parts
+
+    def combine(self, fields: Sequence[Field]) -> None:
+        """Find the columns of fields that are made of several, by their headers."""
+        headers: dict[str, int] = {}
+        for n, column in enumerate(self.source.columns):
+            for name in () if column.generated else (column.name, *column.parts[-1:]):
+                headers.setdefault(normalized(name), n)
+        for field in fields:
+            if field.source is not None and field.source.kind == "columns":
+                found = (headers.get(normalized(name)) for name in field.source.options["columns"])
+                positions = tuple(dict.fromkeys(at for at in found if at is not None))
+                if positions:
+                    self.combined[field.name] = positions
+                    self._note_combined(field.name, positions)
+
+    def _note_combined(self, name: str, positions: Sequence[int]) -> None:
+        for n, choice in enumerate(self.choices):
+            if choice.position in positions and choice.field is None:
+                self.choices[n] = choice._replace(note=f"a part of the field {name}", doubt=None)
 
     @property
     def header_is_certain(self) -> bool:
@@ -249,6 +279,7 @@ class MappedTable:
         for choice in self.choices:
             if choice.field is not None:
                 last = choice.field
+            if not self.is_unused(choice):
                 continue
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
@@ -277,11 +308,27 @@ class MappedTable:
                 doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
             )
         for field in fields:
-            if field.required and field.name not in self.fields and not _has_values(field, computed):
+            self._report_parts(field, findings)
+            found = field.name in self.fields or field.name in self.combined
+            if field.required and not found and not _has_values(field, computed):
                 findings.add(
                     "missing_field", field.severity, f"no column was found for the required field {field.name}",
                     place=self.source.place, field=field.name, rule="required",
                 )  # fmt: skip
+
+    def _report_parts(self, field: Field, findings: Findings) -> None:
+        """Report a field that is joined from several columns if the table lacks some of them."""
+        if field.source is None or field.source.options.get("combine") != "join" or field.optional:
+            return
+        known = {normalized(n) for c in self.source.columns for n in (c.name, *c.parts[-1:])}
+        lacking = [name for name in field.source.options["columns"] if normalized(name) not in known]
+        if lacking and field.name in self.combined:
+            what = f"the field {field.name} is joined without {', '.join(lacking)}: no column has that header"
+            findings.add(
+                "part_missing", "warning",
+                f'{what}; to settle it: the header in "from" of the field, or "optional": true',
+                place=self.source.place, field=field.name, rule="mapping",
+            )  # fmt: skip
 
     def report_unmapped(self, fields: Sequence[Field], findings: Findings, elsewhere: Collection[str]) -> None:
         """Report these fields, which have no column in the table, each with the unused header that is most like it.
@@ -370,7 +417,7 @@ def _may_be_data(source: SourceTable) -> bool:
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
     """Whether a field has values without a column."""
-    return field.default is not None or field.constant is not None or field.name in computed
+    return field.is_computed or field.default is not None or field.constant is not None or field.name in computed
 
 
 def map_table(
@@ -401,10 +448,13 @@ def map_table(
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     _without_hash(columns)
-    choices = choose(columns, fields, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
+    as_sent = [f.as_sent for f in fields]
+    choices = choose(columns, as_sent, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
-    return MappedTable(source, choices, samples, supplied)
+    table = MappedTable(source, choices, samples, supplied)
+    table.combine(fields)
+    return table
 
 
 def _without_hash(columns: list[ColumnIn]) -> None:

@@ -32,7 +32,8 @@ STYLE: Final = (
     ".grid .k-header{background:var(--head);font-weight:600}.grid .k-title{background:var(--none);font-style:italic}"
     ".grid .k-data{background:var(--data)}.grid .k-total{background:var(--total)}"
     ".grid .k-group,.grid .k-note,.grid .k-repeated_header,.grid .k-outside,.grid .k-blank{background:var(--note)}"
-    ".grid .k-hidden,.grid .k-skipped_table,.grid .k-beside,.grid .k-dropped{background:repeating-linear-gradient("
+    ".grid .k-hidden,.grid .k-filtered,.grid .k-duplicate,"
+    ".grid .k-skipped_table,.grid .k-beside,.grid .k-dropped{background:repeating-linear-gradient("
     "45deg,var(--none),var(--none) 4px,var(--line) 4px,var(--line) 6px)}.grid .k-rejected{background:var(--error-back)}"
     ".grid .became{display:block;font-weight:500;color:var(--mark)}.grid .became::before{content:'→ '}"
     ".hit{display:inline-block;min-width:1.2rem;border-radius:.6rem;padding:0 .3rem;font-weight:600;"
@@ -60,7 +61,8 @@ _KINDS: Final = {
     "header": "header", "title": "title", "data": "data", "total": "total, left out", "group": "group heading",
     "note": "note, left out", "repeated_header": "repeated header, left out", "hidden": "hidden, left out",
     "blank": "without values to make rows of, left out",
-    "rejected": "rejected, left out", "skipped_table": "table not used", "outside": "outside the tables, left out",
+    "filtered": "filtered, left out", "duplicate": "duplicate, left out", "rejected": "rejected, left out",
+    "skipped_table": "table not used", "outside": "outside the tables, left out",
 }  # fmt: skip
 
 

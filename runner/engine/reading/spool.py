@@ -70,13 +70,13 @@ class SpooledSheet:
     def blocks(self) -> Iterator[Block]:
         """The rows by column, from the spool, or from the sheet while they are spooled."""
         if self.complete:
-            return (block if isinstance(block, Block) else _unpack(block) for block in self._blocks)
+            return (block if isinstance(block, Block) else unpack(block) for block in self._blocks)
         return self._first_reading()
 
     def columns(self, wanted: Collection[int]) -> Iterator[Block]:
         """The rows again with only these columns (0-based) restored; the others are empty lists."""
         for block in self._blocks:
-            yield block if isinstance(block, Block) else _unpack(block, wanted)
+            yield block if isinstance(block, Block) else unpack(block, wanted)
 
     def _first_reading(self) -> Iterator[Block]:
         room = self._room
@@ -95,7 +95,7 @@ class SpooledSheet:
         asked = [wanted(extent) for extent in self.extents]
         if self.complete:
             chosen = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
-            yield from (block if isinstance(block, Block) else _unpack(block) for block in chosen)
+            yield from (block if isinstance(block, Block) else unpack(block) for block in chosen)
         elif any(asked):
             last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
             for block in blocks_of(self._sheet):
@@ -111,7 +111,7 @@ class SpooledSheet:
             room.loose -= cells
             self._blocks.append(block)
             return True
-        packed = _pack(block)
+        packed = pack(block)
         room.left -= len(packed)
         self._blocks.append(packed)
         if room.left < 0:
@@ -137,12 +137,14 @@ def _extent(block: Block) -> Extent:
     return Extent(block.numbers[0], block.numbers[-1], held)
 
 
-def _pack(block: Block) -> bytes:
+def pack(block: Block) -> bytes:
+    """A block in few bytes; `unpack` restores it."""
     body = (array("I", block.numbers), [_packed(column) for column in block.columns])
     return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
 
 
-def _unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
+def unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
+    """The block, with only the `wanted` columns (0-based) restored."""
     numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
     return Block(
         list(numbers),

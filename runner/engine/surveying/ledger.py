@@ -12,13 +12,15 @@ from runner.engine.common import a1
 from runner.engine.common.findings import FindingPlace, Findings
 from runner.engine.common.rowsets import RowSet, Run
 from runner.engine.contract import Json
-from runner.engine.options import GROUP
+from runner.engine.options import DUPLICATE, FILTERED, GROUP
 from runner.engine.reading import Block
 from runner.engine.reading.spool import Extent, SpooledSheet
 from runner.engine.tables.sources import SourceTable
 
 # Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
-LEFT_OUT: Final = ("total", "group", "note", "repeated_header", "hidden", "blank", "rejected", "skipped_table")
+LEFT_OUT: Final = (
+    "total", "group", "note", "repeated_header", "hidden", "blank", FILTERED, DUPLICATE, "rejected", "skipped_table",
+)  # fmt: skip
 OUTSIDE: Final = "outside"
 _WITH_BLANKS: Final = '"rows": {"unpivot": {"blanks": "keep"}}'
 _REASONS: Final = {
@@ -29,6 +31,11 @@ _REASONS: Final = {
     "hidden": ("hidden", "hidden", '"reading": {"hidden_rows": "read"}'),
     "blank": ("blank in the columns that become rows", "blank in the columns that become rows", _WITH_BLANKS),
     "title": ("a title", "titles", "move it below the header"),
+}
+# Rows that the manifest's `rows` leaves out: why, and how to keep them.
+_REMOVED: Final = {
+    FILTERED: ("does not satisfy rows.filter", "do not satisfy rows.filter", "rows.filter"),
+    DUPLICATE: ("has the key of another row", "have the keys of other rows", "rows.dedupe"),
 }
 _SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
 
@@ -81,6 +88,9 @@ class TableBooks:
         rejected = source.rejected if source.split else RowSet()
         self.kinds["rejected"] = rejected
         data = source.data_rows
+        for kind, removed in source.removed.items():
+            self.kinds[kind] = removed
+            data = data - removed if removed else data
         self.kinds["skipped_table" if skipped else "data"] = data - rejected if rejected else data
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
         self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
@@ -172,6 +182,7 @@ class SheetBooks:
         for table in self.tables:
             if not table.skipped:
                 self._report_left_out(table, findings)
+                self._report_removed(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
         for one in self.beside:
@@ -206,6 +217,19 @@ class SheetBooks:
                         _left_out_message(entry, proven=proven, filled=filled),
                         place=table.source.place, row=entry.first, rule="structure", count=entry.rows,
                     )  # fmt: skip
+
+    def _report_removed(self, table: TableBooks, findings: Findings) -> None:
+        """Report the rows that the manifest leaves out: once for a table, because they may be everywhere in it."""
+        for kind, (one, more, line) in _REMOVED.items():
+            rows = table.kinds[kind]
+            if rows:
+                first = next(iter(rows))[0]
+                several = f"{rows.count:,} rows, from row {first} on, are left out: they {more}"
+                what = f"row {first} is left out: it {one}" if rows.count == 1 else several
+                findings.add(
+                    _code(kind), "info", f"{what}; to keep: change {line}",
+                    place=table.source.place, row=first, rule=line, count=rows.count,
+                )  # fmt: skip
 
     def _most(self, first: int, last: int) -> int:
         """The most cells in one row of a run; 0 if no row has several."""

@@ -41,10 +41,14 @@ class Lookups:
         if field.lookup is None or field.lookup[0] not in self._files:
             return None
         name, wanted = field.lookup
+        return [v for v in self.values(name, wanted, field) if v is not None]
+
+    def values(self, name: str, wanted: str, field: Field) -> list[Any]:
+        """A column of a lookup table, blanks included; ends the job if the table does not have it."""
         table = self[name]
         for header, values in table.items():
             if normalized(header) == normalized(wanted):
-                return [v for v in values if v is not None]
+                return values
         raise EngineStop(
             EndCode.CONFIG_REFUSED,
             f"field {field.name} looks up column {wanted}, which {name} does not have",

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.common.findings import FindingPlace
 from runner.engine.common.rowsets import RowSet
-from runner.engine.options import GROUP, UnpivotOptions
+from runner.engine.options import DUPLICATE, FILTERED, GROUP, UnpivotOptions
 from runner.engine.reading import Area, Block, Sheet, blocks_of
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.structure import Column, Table
@@ -83,6 +83,7 @@ class SourceTable:
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
+        self.removed = {FILTERED: RowSet(), DUPLICATE: RowSet()}  # data rows that the manifest's `rows` leaves out
         self.split = False  # rows with errors are not written
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
@@ -174,6 +175,23 @@ class SourceTable:
                     if len(cells) <= _FEW_CELLS:
                         texts += [(row, number, value) for number, value in cells if isinstance(value, str)]
         return texts
+
+    def cells(self, column: int, rows: frozenset[int]) -> dict[int, Any]:
+        """The values of some rows in a column of the sheet (1-based)."""
+        sheet = self.sheet
+        wanted = RowSet.of(rows)
+        blocks = (
+            sheet.some_blocks(lambda e: wanted.meets(e.first, e.last))
+            if isinstance(sheet, SpooledSheet)
+            else blocks_of(sheet)
+        )
+        return {
+            row: block.columns[column - 1][at]
+            for block in blocks
+            if column <= len(block.columns)
+            for at, row in enumerate(block.numbers)
+            if row in rows
+        }
 
     def cut(self, block: Block) -> Rows | None:
         """This table's part of a block of the sheet's rows; None if it has none."""

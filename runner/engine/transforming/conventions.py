@@ -59,10 +59,12 @@ def decide(
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
             table.beside = table.source.texts_beside()
         elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
-        for field_name, index in table.fields.items():
+        decided = set[int]()
+        for field_name, index in table.read_as():
             field = by_name[field_name]
-            if index not in tallies:
+            if index not in tallies or index in decided:
                 continue
+            decided.add(index)
             columns = _columns(table.source, index)
             shown = _units(table.source, columns)
             table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
@@ -91,9 +93,9 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     """Tally every value of the columns whose fields have conventions."""
     tallies: Tallies = {}
     field_at: dict[int, Field] = {}
-    for name, index in table.fields.items():
+    for name, index in table.read_as():
         tally = fresh_tally(fields[name])
-        if tally is not None and index < len(table.source.columns):
+        if tally is not None and index not in tallies and index < len(table.source.columns):
             tallies[index] = tally
             field_at[index] = fields[name]
     source = table.source

@@ -1,7 +1,12 @@
-"""Passes 3 to 5 over the chunks of a table: transform, validate, write."""
+"""Passes 3 to 5 over the chunks of a table: transform, validate, write.
 
-from collections.abc import Collection, Mapping, Sequence
+A job whose manifest has `rows` leaves rows out between the passes 3 and 4: by its filter at once, by their key when all
+rows have been seen. What is computed from several values (`transforming/computing.py`) belongs to pass 3.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import ne
 from time import perf_counter
 from typing import Any, Final
@@ -9,8 +14,11 @@ from typing import Any, Final
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
+from runner.engine.expressions.evaluation import Columns, computed
+from runner.engine.expressions.signatures import Expression
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.memory.drift import Shares
+from runner.engine.options import DUPLICATE, FILTERED
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.rejects.set_aside import RowErrors
 from runner.engine.rules.call import Rule
@@ -21,8 +29,11 @@ from runner.engine.tables import filling
 from runner.engine.tables.filling import FilledDown
 from runner.engine.tables.sources import Rows
 from runner.engine.tables.supplied import NAME, VALUE
+from runner.engine.transforming.computing import Computations, MappedValues, RowRemark
+from runner.engine.transforming.holding import Chunk, HeldChunks, SortedRows
+from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
 from runner.engine.values.checking import SPREAD, CellProblem, FieldChecks, Origin, RowCheck
-from runner.engine.values.convert import REMARKS, Converted, Converter
+from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
 from runner.engine.writing import SheetWriter
 from runner.engine.writing.data_files import NOTHING_UNFIT, DataFiles
 from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
@@ -57,6 +68,12 @@ class Pipeline:
     errors: RowErrors
     split: bool  # rows with errors are not written
     spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+    computations: Computations
+    checks_by_expression: Sequence[ExpressionCheck] = ()
+    unique_rows: Sequence[UniqueRows] = ()
+    filter: Expression | None = None
+    held: HeldChunks | None = None  # rows wait here until it is known which of them stay
+    ordered: SortedRows | None = None  # rows wait here to be written in order
     times: Times = field(default_factory=Times)
 
 
@@ -70,6 +87,12 @@ class TableStream:
         self.sources = plan.sources
         self._own = len(table.source.columns)  # columns beyond these are added, not from the source
         self._late: list[int] = []  # columns whose rule runs after all others have their values
+        self._points_at: dict[int, int] = {}  # output column without a source -> the column of the sheet to point at
+        self._combined = self._combinations()
+        fields = [out.field for out in pipeline.columns]
+        maps = ((n, field.value_map) for n, field in enumerate(fields) if field is not None)
+        self._value_maps = {n: MappedValues(one) for n, one in maps if one is not None}
+        self._by_name = {field.name: n for n, field in enumerate(fields) if field is not None}
         self.converters = [
             self._converter(n, out.field, index, allowed)
             for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
@@ -81,16 +104,22 @@ class TableStream:
         self._outside = {
             name: (cell.row, cell.column) for name, what in table.supplied.items() if (cell := labelled.get(what))
         }
+        late = {name for name, n in self._by_name.items() if n in self._late}
+        self._before, self._after = pipeline.computations.in_turns(late)
+        self._point()
+        self._remarks: list[RowRemark] = []  # of the chunk that is being transformed
+        self.sums: list[ColumnSum] = []
         self._reported: set[tuple[int, str]] = set()
         self.changed = [0] * len(pipeline.columns)
         self.total = [0] * len(pipeline.columns)
         self.rows = 0  # of the output
         self.source_rows = 0  # of the sheet that these come from
+        self.partly = 0  # rows that columns of these became, and that the manifest's `rows` leaves out
         self.shares = Shares(self._own)
         self.filled = table.is_mapped  # whether any field has got a value
         self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
-        used = set(plan.sources)
+        used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
     def _converter(
@@ -100,10 +129,13 @@ class TableStream:
         if field is None:
             return None
         rule = self._line.package.transforms.get(field.name)
-        if rule is not None and (index is None or rule.sees_others):
+        parts = self._combined.get(n)
+        if rule is not None and not field.is_computed and ((index is None and parts is None) or rule.sees_others):
             self._late.append(n)
-        if index is None and rule is None:
+        if index is None and rule is None and parts is None and not field.is_computed:
             return None
+        if parts is not None:
+            return parts[0][1]
         converter = Converter(field) if index is None else self._table.converter(field, index)
         if field.name in allowed:
             converter.use_allowed(allowed[field.name])
@@ -111,10 +143,29 @@ class TableStream:
             converter.use_spellings(learnt)
         return converter
 
+    def _combinations(self) -> dict[int, list[tuple[int, Converter]]]:
+        """The output columns of fields that take several columns: each column's position and converter."""
+        found = {}
+        for n, column in enumerate(self._line.columns):
+            if column.field is not None and (positions := self._table.combined.get(column.field.name)):
+                found[n] = [(at, self._table.converter(column.field, at)) for at in positions]
+        return found
+
+    def _point(self) -> None:
+        """Decide which cell a finding names on a field that has no column of its own."""
+        columns = self._table.source.columns
+        for n, parts in self._combined.items():
+            self._points_at[n] = columns[parts[0][0]].index
+        for name in self._line.computations.order:
+            origins = (self._column(self._by_name[one]) for one in self._line.computations.origins(name))
+            at = next((column for column in origins if column is not None), None)
+            if at is not None:
+                self._points_at[self._by_name[name]] = at
+
     def feed(self, rows: Rows) -> None:
-        """Run a chunk of the table's rows through the passes and write it."""
+        """Transform some rows; they are validated and written at once, unless they have to wait for the others."""
         line, count = self._line, len(rows.numbers)
-        origin = self._origin(rows.numbers, rows.cells)
+        origin = self.origin(rows.numbers, rows.cells)
         if rows.filled:
             self._count_filled(rows.filled)
         clock = perf_counter()
@@ -123,27 +174,91 @@ class TableStream:
         for n, wrong in enumerate(bad):
             if wrong and (at := self.sources[n]) is not None and at < self._own:
                 self.shares.wrong[at] += len(wrong)
-        clock = line.times.spend("transform", clock)
+        line.times.spend("transform", clock)
         for n in self.left_out:
             self.left_out[n] += count - rows.columns[n].count(None)
         if not self.filled:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
-        self._validate(out, bad, origin, count)
+        if self.sums:
+            totals = {n for n, row in enumerate(rows.numbers) if row in self._table.source.table.totals}
+            for one in self.sums:
+                one.add(self._by_field(out), self._wrong_by_field(bad), totals)
+        chunk = Chunk(rows.numbers, out, bad, self._remarks, origin.errors, rows.cells)
+        self._remarks = []
+        if line.filter is not None:
+            chunk = self._filtered(line.filter, chunk, origin)
+        if line.held is not None:
+            line.held.add(self.table_id, chunk)
+        else:
+            self.finish(chunk)
+
+    def _filtered(self, expression: Expression, chunk: Chunk, origin: Origin) -> Chunk:
+        """The rows that the filter keeps: all but those for which it is false."""
+        columns = Columns(
+            self._by_field(chunk.columns), self._wrong_by_field(chunk.wrong), len(chunk.numbers)
+        )  # fmt: skip
+        judged = computed(expression, columns)
+        unsure = [n for n, holds in enumerate(judged.values) if holds is None]
+        if unsure:
+            first = next((at for name in expression.fields if (at := self._column(self._by_name[name]))), None)
+            what = "rows.filter is neither true nor false for this row, which is kept; to settle it: coalesce(…) in it"
+            origin.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
+        if False not in judged.values:
+            return chunk
+        return self._left(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
+
+    def _left(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
+        """The rows of a chunk with these indexes; rows of the sheet of which none is left are noted as of a kind."""
+        stay = chunk.only(indexes)
+        gone = set(chunk.numbers).difference(stay.numbers)
+        self._table.source.removed[kind].add(sorted(gone))
+        return stay
+
+    def without(self, chunk: Chunk, gone: bytearray) -> Chunk:
+        """The chunk without rows (1 in `gone`) of which another one stays."""
+        if 1 not in gone:
+            return chunk
+        return self._left(chunk, [n for n, out in enumerate(gone) if not out], DUPLICATE)
+
+    def flag_tied(self, chunk: Chunk, indexes: Sequence[int], by: str) -> None:
+        """Report rows that stay though another row with their key is as new."""
+        origin = self.origin(chunk.numbers, chunk.cells)
+        what = f"is as new as another row with its key; the last of them stays; to settle it: a {by} that differs"
+        at = self._column(self._by_name[by])
+        origin.flag(indexes, "dedupe_tied", "warning", what, column=at, field=by, rule="rows.dedupe")
+
+    def finish(self, chunk: Chunk) -> None:
+        """Validate the rows that stay, and write them."""
+        line, count, out = self._line, len(chunk.numbers), chunk.columns
+        if not count:
+            return
+        clock = perf_counter()
+        origin = self.origin(chunk.numbers, chunk.cells)
+        origin.errors = chunk.errors
+        for one in chunk.remarks:
+            field = line.columns[one.column].field
+            if field is not None:
+                at = self._column(one.column) if one.points_at is None else one.points_at
+                rule = one.rule
+                origin.flag(one.indexes, one.code, field.severity, one.what, column=at, field=field.name, rule=rule)
+        self._validate(out, chunk.wrong, origin, count)
         if origin.errors:
             line.errors.add(self._table.source, _by_row(origin))
             if line.split:
                 good = _good(origin, count)
                 out, count = [[values[i] for i in good] for values in out], len(good)
-                cells = [rows.cells[i] for i in good] if rows.cells else ()
-                origin = self._origin([origin.rows[i] for i in good], cells)
+                cells = [chunk.cells[i] for i in good] if chunk.cells else ()
+                origin = self.origin([origin.rows[i] for i in good], cells)
         clock = line.times.spend("validate", clock)
         if count:
             self._write(out, origin, count)
             line.times.spend("write", clock)
         self.rows += count
-        self.source_rows += len(set(origin.rows)) if rows.cells else count
+        own = set(origin.rows) if chunk.cells else ()
+        self.source_rows += len(own) if chunk.cells else count
+        self.partly += sum(left for row, left in chunk.partly.items() if row in own)
 
-    def _origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
+    def origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
         return Origin(self._line.findings, self._table.source.place, rows, cells=cells, outside=self._outside)
 
     def report_filled_down(self) -> None:
@@ -165,21 +280,17 @@ class TableStream:
 
     def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
         line = self._line
-        unfit = line.data.write(out, count) if line.data is not None else NOTHING_UNFIT
-        for n, cells in unfit.items():
-            # A text or an error where a number or a date belongs is reported as such already.
-            large = [i for i in cells if not isinstance(out[n][i], str)]
-            what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
-            self._flag(n, origin, large, "value_unfit", severity="warning", what=what, rule="write")
-        if line.sheet is None:
-            return
-        if line.blanks_errors:
-            out = [_without(values, unfit.get(n, ())) for n, values in enumerate(out)]
-        altered_before = line.sheet.altered_cells()
-        line.sheet.write(out, count)
-        for n, altered in enumerate(line.sheet.altered_cells()):
-            if altered != altered_before[n]:
-                self._report_altered(n, out[n], origin)
+        if line.ordered is None:
+            write_rows(line, out, count, partial(self.flag_written, origin))
+        elif line.sheet is not None or line.data is not None:
+            cells = origin.cells or [0] * count
+            line.ordered.add([*out, origin.rows, [self.table_id] * count, [*cells]], count)
+
+    def flag_written(
+        self, origin: Origin, n: int, indexes: list[int], code: str, *, severity: str, what: str
+    ) -> None:  # fmt: skip
+        """Flag cells of an output column that were not written as they are."""
+        self._flag(n, origin, indexes, code, severity=severity, what=what, rule="write")
 
     def report_left_out(self) -> None:
         """Report columns with values that are not in the output."""
@@ -206,7 +317,7 @@ class TableStream:
             column.field
             for n, column in enumerate(self._line.columns)
             if column.field is not None and column.field.declared and self.sources[n] is None and not self.present[n]
-            and self.converters[n] is None and _default_of(column.field) is None and column.field.needs_column
+            and self.converters[n] is None and _default_of(column.field) is None and column.field.needs_some_column
             and not (column.field.required or column.field.optional)
         ]  # fmt: skip
         if lacking and self._table.is_mapped:
@@ -250,29 +361,22 @@ class TableStream:
             row_and_count = self._blanked.setdefault((n, rule), [origin.rows[blanked[0]], 0])
             row_and_count[1] += len(blanked)
 
-    def _report_altered(self, n: int, values: list[Any], origin: Origin) -> None:
-        """Report cells that a spreadsheet cannot hold unchanged."""
-        cut = [i for i, v in enumerate(values) if type(v) is str and too_long(v)]
-        what = f"is longer than {MAX_TEXT} characters and was truncated"
-        self._flag(n, origin, cut, "text_cut", severity="warning", what=what, rule="write")
-        inexact = [i for i, v in enumerate(values) if v is not None and not holdable(v)]
-        what = "cannot be stored exactly in a spreadsheet and was written as text"
-        self._flag(n, origin, inexact, "kept_as_text", severity="info", what=what, rule="write")
-
     def _flag(
-        self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None
-    ) -> None:
-        """Flag cells of an output column where they are in the source."""
+        self, n: int, origin: Origin, cells: list[int], code: str, *, severity: str, what: str, rule: str | None,
+        at: int | None = None,
+    ) -> None:  # fmt: skip
+        """Flag cells of an output column where they are in the source; `at`: the position of their column there."""
         field = self._line.columns[n].field
         name = field.name if field else None
-        origin.flag(cells, code, severity, what, column=self._column(n), field=name, rule=rule)
+        column = self._column(n) if at is None else self._table.source.columns[at].index
+        origin.flag(cells, code, severity, what, column=column, field=name, rule=rule)
 
     def _column(self, n: int) -> int | None:
         """The column of the sheet (1-based) that an output column comes from; SPREAD: each row's own."""
         index, source = self.sources[n], self._table.source
         if index is None or index >= self._own:
             is_spread = index is not None and source.added[index - self._own] in (NAME, VALUE) and source.spread
-            return SPREAD if is_spread else None
+            return SPREAD if is_spread else self._points_at.get(n)
         return source.columns[index].index
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
@@ -282,8 +386,9 @@ class TableStream:
         for n, column in enumerate(self._line.columns):
             index = self.sources[n]
             if index is None:
-                out.append([_default_of(column.field)] * count)
-                bad.append([])
+                values, wrong = self._combine(n, rows, origin) if n in self._combined else (None, [])
+                out.append([_default_of(column.field)] * count if values is None else values)
+                bad.append(wrong)
                 continue
             raw = self._unmerged(n, rows.columns[index], origin)
             self._broken(raw, origin, n)
@@ -293,8 +398,12 @@ class TableStream:
             self.total[n] += count - raw.count(None)
             if values is not raw and n not in self._late:
                 self.changed[n] += sum(map(ne, raw, values))
+        for name in self._before:
+            self._compute_declared(name, out, bad, origin)
         for n in self._late:
             self._compute(n, rows, out, bad, origin)
+        for name in self._after:
+            self._compute_declared(name, out, bad, origin)
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         if self._line.package.files:
@@ -313,24 +422,81 @@ class TableStream:
         self._flag(n, origin, list(covered), filling.CODE, severity="warning", what=filling.MESSAGE, rule="reading")
         return raw
 
-    def _broken(self, raw: list[Any], origin: Origin, n: int) -> None:
+    def _combine(self, n: int, rows: Rows, origin: Origin) -> tuple[list[Any], list[int]]:
+        """The values of a field that takes several columns: the first that is there, or all of them as one text."""
+        field = self._line.columns[n].field
+        if field is None or field.source is None:
+            return [], []
+        parts: list[tuple[list[Any], list[int]]] = []
+        joins = field.source.options["combine"] == "join"
+        for at, converter in self._combined[n]:
+            raw = rows.columns[at]
+            self._broken(raw, origin, n, at)
+            self.total[n] += len(raw) - raw.count(None)
+            read = self._convert if joins else self._read
+            parts.append(read(n, raw, converter, origin, at))
+        if joins:
+            separator = field.source.options["separator"]
+            texts = (
+                [text_of(v) for v in row if v is not None] for row in zip(*(part for part, _ in parts), strict=True)
+            )
+            values: list[Any] = [separator.join(row) or None for row in texts]
+            wrong: list[int] = []
+            if n in self._value_maps:
+                values, wrong = self._read(n, values, self._combined[n][0][1], origin)
+        else:
+            values, wrong = coalesced(parts)
+        return self._ruled(n, values, wrong, self._combined[n][0][1], origin)
+
+    def _compute_declared(self, name: str, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
+        """Compute a field from other fields of its rows, as the manifest declares it."""
+        n = self._by_name[name]
+        field, converter, count = self._line.columns[n].field, self.converters[n], len(origin.rows)
+        if field is None or converter is None:
+            return
+        columns = self._by_field(out)
+        made = self._line.computations.compute(name, Columns(columns, self._wrong_by_field(bad), count), columns)
+        for one in made.failed:
+            if one.indexes:
+                at = None if one.field is None else self._column(self._by_name[one.field])
+                self._remarks.append(RowRemark(n, one.indexes, one.code, one.what, one.rule, at))
+        values, wrong = self._read(n, made.values, converter, origin)
+        rule = self._line.package.transforms.get(name)
+        if rule is not None:
+            values = self._cells(n, origin, columns).transform(rule, values)
+            values, wrong = self._convert(n, values, converter, origin)
+        out[n], bad[n] = _with_default(field, values), sorted({*wrong, *made.wrong})
+        self.total[n] += count
+
+    def _broken(self, raw: list[Any], origin: Origin, n: int, column: int | None = None) -> None:
         """Report cells with a spreadsheet error, or with a formula that has no stored result."""
         kinds = set(map(type, raw))
         if CellError in kinds:
             indexes = [i for i, v in enumerate(raw) if type(v) is CellError]
             what = "contains a spreadsheet error such as #N/A"
-            self._flag(n, origin, indexes, "cell_error", severity="warning", what=what, rule=None)
+            self._flag(n, origin, indexes, "cell_error", severity="warning", what=what, rule=None, at=column)
         if NoCachedValue in kinds:
             indexes = [i for i, v in enumerate(raw) if type(v) is NoCachedValue]
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
-            self._flag(n, origin, indexes, "no_cached_value", severity="warning", what=what, rule=None)
+            self._flag(n, origin, indexes, "no_cached_value", severity="warning", what=what, rule=None, at=column)
 
     def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
         """A column converted to its type, by its rule too unless that runs late; and the indexes of bad cells."""
         field, converter = self._line.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
-        values, wrong = self._convert(n, raw, converter, origin)
+        values, wrong = (
+            self._read(n, raw, converter, origin) if self._value_maps else self._convert(n, raw, converter, origin)
+        )
+        return self._ruled(n, values, wrong, converter, origin)
+
+    def _ruled(
+        self, n: int, values: list[Any], wrong: list[int], converter: Converter, origin: Origin
+    ) -> tuple[list[Any], list[int]]:
+        """A column after its Python rule, if it has one that needs no other field, and with its default."""
+        field = self._line.columns[n].field
+        if field is None:
+            return values, wrong
         rule = self._line.package.transforms.get(field.name)
         if rule is not None and n not in self._late:
             computed = self._cells(n, origin, {}).transform(rule, values)
@@ -345,24 +511,42 @@ class TableStream:
         if field is None or converter is None:
             return
         count = len(rows.numbers)
-        before = [field.constant] * count if index is None else rows.columns[index]
+        has_values = index is not None or n in self._combined
+        before = rows.columns[index] if index is not None else out[n] if has_values else [field.constant] * count
         rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
-        values = cells.transform(rule, before if index is None else out[n])
+        values = cells.transform(rule, out[n] if has_values else before)
         values, bad[n] = self._convert(n, values, converter, origin)
-        if index is not None:
+        if has_values:
             self._count_blanked(n, rule, out[n], values, origin)
         out[n] = _with_default(field, values)
         self.changed[n] += sum(map(ne, before, out[n]))
-        self.total[n] += count if index is None else 0
+        self.total[n] += 0 if has_values else count
 
-    def _convert(self, n: int, values: list[Any], converter: Converter, origin: Origin) -> Converted:
+    def _read(
+        self, n: int, raw: list[Any], converter: Converter, origin: Origin, at: int | None = None
+    ) -> Converted:  # fmt: skip
+        """Convert a column to its type; cells that the field's `map` names become what it says."""
+        mapping = self._value_maps.get(n)
+        if mapping is None:
+            return self._convert(n, raw, converter, origin, at)
+        mapped, left, unknown = mapping.applied(raw)
+        if unknown:
+            self._remarks.append(RowRemark(n, unknown, "not_mapped", "is not in the field's map", "map"))
+        values, wrong = self._convert(n, left, converter, origin, at)
+        return [mapped.get(i, v) for i, v in enumerate(values)], wrong
+
+    def _convert(
+        self, n: int, values: list[Any], converter: Converter, origin: Origin, at: int | None = None
+    ) -> Converted:  # fmt: skip
         """Convert a column, or a rule's result, to its type, and report readings that may surprise."""
         converted = converter.convert(values)
         if converter.remarks:
-            self._report_readings(n, values, converter, origin)
+            self._report_readings(n, values, converter, origin, at)
         return converted
 
-    def _report_readings(self, n: int, raw: list[Any], converter: Converter, origin: Origin) -> None:
+    def _report_readings(
+        self, n: int, raw: list[Any], converter: Converter, origin: Origin, column: int | None = None
+    ) -> None:  # fmt: skip
         """Report cells that another reader might have read differently."""
         remarks = converter.remarks
         indexes_by_code: dict[str, list[int]] = {}
@@ -375,8 +559,9 @@ class TableStream:
             once = severity == "info" and code != "spelling_learnt"  # of those each cell counts
             if not (once and (n, code) in self._reported):
                 self._flag(
-                    n, origin, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading"
-                )
+                    n, origin, indexes[:1] if once else indexes, code, severity=severity, what=what, rule="reading",
+                    at=column,
+                )  # fmt: skip
             self._reported.add((n, code))
 
     def _cells(self, n: int, origin: Origin, others: Mapping[str, list[Any]]) -> Cells:
@@ -399,6 +584,9 @@ class TableStream:
     def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
         """The values of the fields, by name."""
         return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
+
+    def _wrong_by_field(self, bad: list[list[int]]) -> dict[str, list[int]]:
+        return {name: bad[n] for name, n in self._by_name.items() if bad[n]}
 
     def _place_of(self, origin: Origin) -> dict[str, object]:
         """Where a chunk is, as hooks get it."""
@@ -427,12 +615,18 @@ class TableStream:
             if rule is not None:
                 self._cells(n, origin, self._by_field(out) if rule.sees_others else {}).validate(rule, out[n])
         hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
-        if not line.row_rules and not hooked:
+        if not (line.row_rules or line.checks_by_expression or line.unique_rows or hooked):
             return
         columns = self._by_field(out)
         column_of = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
         for row_rule in line.row_rules:
             row_rule.check(columns, count, origin, column_of.get(row_rule.then.field))
+        loaded = Columns(columns, self._wrong_by_field(bad), count)
+        for check in line.checks_by_expression:
+            first = next((one for name in check.fields if (one := column_of.get(name)) is not None), None)
+            check.check(columns, loaded, origin, first)
+        for unique in line.unique_rows:
+            unique.check(columns, origin, column_of.get(unique.fields[0]))
         if hooked:
             arguments = {"columns": columns, **self._place_of(origin)}
             for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **arguments):
@@ -445,6 +639,60 @@ class TableStream:
                 columns = {name: [values[i] for i in good] for name, values in columns.items()}
                 arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
             line.hooks.notify("accumulate", **arguments)
+
+
+def write_rows(line: Pipeline, out: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
+    """Write rows into all files of the output; `flag` reports cells of a column that a file cannot hold as they are."""
+    unfit = line.data.write(out, count) if line.data is not None else NOTHING_UNFIT
+    for n, cells in unfit.items():
+        # A text or an error where a number or a date belongs is reported as such already.
+        large = [i for i in cells if not isinstance(out[n][i], str)]
+        what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
+        flag(n, large, "value_unfit", severity="warning", what=what)
+    if line.sheet is None:
+        return
+    if line.blanks_errors:
+        out = [_without(values, unfit.get(n, ())) for n, values in enumerate(out)]
+    altered_before = line.sheet.altered_cells()
+    line.sheet.write(out, count)
+    for n, altered in enumerate(line.sheet.altered_cells()):
+        if altered != altered_before[n]:
+            cut = [i for i, v in enumerate(out[n]) if type(v) is str and too_long(v)]
+            what = f"is longer than {MAX_TEXT} characters and was truncated"
+            flag(n, cut, "text_cut", severity="warning", what=what)
+            inexact = [i for i, v in enumerate(out[n]) if v is not None and not holdable(v)]
+            what = "cannot be stored exactly in a spreadsheet and was written as text"
+            flag(n, inexact, "kept_as_text", severity="info", what=what)
+
+
+def write_sorted(line: Pipeline, streams: Mapping[str, TableStream]) -> None:
+    """Write the rows of all tables in their order."""
+    for columns in line.ordered.drain() if line.ordered is not None else ():
+        *out, rows, tables, cells = columns
+
+        def flag(
+            n: int, indexes: list[int], code: str, *, severity: str, what: str,
+            rows: list[int] = rows, tables: list[str] = tables, cells: list[int] = cells,
+        ) -> None:  # fmt: skip
+            for table in dict.fromkeys(tables[i] for i in indexes):
+                mine = [i for i in indexes if tables[i] == table]
+                stream = streams[table]
+                stream.flag_written(stream.origin(rows, cells), n, mine, code, severity=severity, what=what)
+
+        write_rows(line, out, len(rows), flag)
+
+
+def coalesced(parts: Sequence[tuple[list[Any], list[int]]]) -> tuple[list[Any], list[int]]:
+    """The first value of each row that is there, and the rows whose value is not of its type."""
+    values, wrong = list(parts[0][0]), set(parts[0][1])
+    for others, off in parts[1:]:
+        bad = set(off)
+        for n, value in enumerate(values):
+            if value is None and others[n] is not None:
+                values[n] = others[n]
+                if n in bad:
+                    wrong.add(n)
+    return values, sorted(wrong)
 
 
 def _good(origin: Origin, count: int) -> list[int]:

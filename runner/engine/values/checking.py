@@ -320,12 +320,11 @@ class FieldComparison:
 class RowCheck:
     """A rule of the manifest that compares fields of one row: when the first comparison holds, the second must."""
 
-    def __init__(self, rule: DeclaredRule, fields: Mapping[str, Field]) -> None:
+    def __init__(self, rule: DeclaredRule, then: RowComparison, fields: Mapping[str, Field]) -> None:
         self.name = rule.name
         self.when = None if rule.when is None else FieldComparison(rule.when, fields)
-        self.then = FieldComparison(rule.then, fields)
+        self.then = FieldComparison(then, fields)
         self.severity = rule.severity
-        then = self.then
         against = f" {then.other}" if then.other else ""
         self.message = rule.message or f"{then.field} {then.op}{against} does not hold"
 

@@ -118,7 +118,7 @@ def _made(table: TablePart) -> int:
         return rows
     most = rows * unpivot["columns"]
     least = most if unpivot["blanks"] == "keep" else rows
-    if not least <= unpivot["rows"] <= most:
+    if not least <= unpivot["rows"] + unpivot.get("left_out", 0) <= most:
         raise BadOutput("the books do not balance: artifact.json has other rows than a table's columns became")
     return unpivot["rows"]
 

@@ -9,7 +9,7 @@ from runner.engine.common.rowsets import RowSet
 from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder, data_files
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.memory.drift import layout
-from runner.engine.options import DataOptions
+from runner.engine.options import DUPLICATE, FILTERED, DataOptions
 from runner.engine.pages.report import report
 from runner.engine.pages.review_page import review_page
 from runner.engine.protocol import BadOutput, open_target, place_of
@@ -142,6 +142,8 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     if artifact.get("memories", memories) != memories:
         raise BadOutput("artifact.json names other memories than the runner knows")
     balance(artifact)
+    if unasked := {FILTERED, DUPLICATE} & set(artifact["summary"]["left_out"]) - set(order.removes):
+        raise BadOutput(f"artifact.json leaves out rows as {min(unasked)}, which the manifest does not ask for")
     if order.audit:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
             raise BadOutput("artifact.json counts rows of a workbook that was not written")

@@ -68,6 +68,8 @@ STORED = {
     ("runner/engine/document_types.py", "kept"): "a field of artifact.json",
     ("runner/engine/document_types.py", "mends"): "a field of artifact.json",
     ("runner/engine/common/findings.py", "settle"): "as in artifact.json",
+    ("core/manifests.py", "keep"): "a key of manifests",
+    ("runner/engine/options.py", "keep"): "as in the manifest",
 }
 NOT_CONVERTED = (  # rooms that follow
     *(f"runner/engine/{room}/" for room in ("reading", "structure", "values", "rules", "mapping")),

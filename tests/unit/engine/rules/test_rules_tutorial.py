@@ -42,9 +42,9 @@ def test_each_step_of_the_tutorial_says_what_the_page_says(tmp_path):
             assert command == "$ ade try members.csv --manifest manifest.json --out out"
             said = try_it(tmp_path)
             assert [line for line in lines if line not in said] == [], said
-    assert steps == 5
+    assert steps == 6
 
 
 def test_the_tutorials_manifests_are_json():
     manifests = [text for _, name, text in BLOCK.findall(PAGE) if name == "manifest.json"]
-    assert len([json.loads(m) for m in manifests]) == 4
+    assert len([json.loads(m) for m in manifests]) == 5

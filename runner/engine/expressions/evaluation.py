@@ -1,0 +1,219 @@
+"""Evaluates checked expressions over the columns of a chunk.
+
+Each part of an expression becomes a column of results; whole columns go through one call of `map`. A blank operand
+makes a blank result, and a failed one a failed result, except where this module says otherwise: `is blank`, `coalesce`,
+`concat`, `join`, `and`, `or` and `if`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import localcontext
+from typing import Any, Final, NamedTuple
+
+from runner.engine.expressions.operations import CONTEXT, INPUT, OPERATIONS, SAFE, Failure, joined, loaded, written
+from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedCall, Expression, FieldValue, Value
+
+_GAPS: Final = frozenset({type(None), Failure})
+
+
+class Vector(NamedTuple):
+    """A column of values; `gaps`: whether some may be blank or failed."""
+
+    values: Sequence[Any]
+    gaps: bool
+
+
+class Computed(NamedTuple):
+    """The results of an expression: values as cells hold them, blank where it failed, and why it failed there."""
+
+    values: list[Any]
+    failed: dict[int, Failure]
+
+
+class Columns:
+    """The columns of a chunk by field, loaded when an expression first uses them."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], wrong: Mapping[str, Sequence[int]], count: int) -> None:
+        """`wrong`: indexes of cells that are not of their field's type, by field."""
+        self._columns = columns
+        self._wrong = wrong
+        self.count = count
+        self._loaded: dict[str, Vector] = {}
+
+    def vector(self, field: FieldValue) -> Vector:
+        found = self._loaded.get(field.name)
+        if found is None:
+            found = self._loaded[field.name] = self._load(field)
+        return found
+
+    def first_wrong(self, fields: Sequence[str], row: int) -> str | None:
+        """The first of some fields whose cell in a row is not of its type."""
+        return next((name for name in fields if row in self._wrong.get(name, ())), None)
+
+    def _load(self, field: FieldValue) -> Vector:
+        values, wrong = self._columns[field.name], self._wrong.get(field.name, ())
+        gaps = bool(wrong) or None in values
+        if field.kind == NUMBER and set(map(type, values)) != {int}:
+            values = [None if v is None else loaded(v) for v in values]
+        elif field.kind == NUMBER and max(map(abs, values)) >= 10**15:
+            values = list(map(loaded, values))
+            gaps = True
+        if wrong:
+            values = list(values)
+            for at in wrong:
+                values[at] = INPUT
+        return Vector(values, gaps or any(type(v) is Failure for v in values))
+
+
+def computed(expression: Expression, columns: Columns) -> Computed:
+    """Evaluate an expression for every row of a chunk."""
+    with localcontext(CONTEXT):
+        found = _evaluated(expression.tree, columns)
+        values = list(found.values)
+        if expression.kind == NUMBER:
+            values = [v if v.__class__ in _GAPS else written(v) for v in values]
+        elif expression.kind == TEXT and "" in values:
+            values = [None if v == "" else v for v in values]
+    failed = {n: v for n, v in enumerate(values) if type(v) is Failure}
+    for n in failed:
+        values[n] = None
+    return Computed(values, failed)
+
+
+def _evaluated(node: Checked, columns: Columns) -> Vector:
+    match node:
+        case FieldValue():
+            return columns.vector(node)
+        case Value():
+            return Vector([node.value] * columns.count, node.value is None)
+        case CheckedCall():
+            arguments = [_evaluated(one, columns) for one in node.arguments]
+            special = _SPECIAL.get(node.name)
+            if special is not None:
+                return special(arguments)
+            return _lifted(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
+
+
+def _lifted(act: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
+    """An operation over columns: blank or failed where an operand is."""
+    if not any(one.gaps for one in arguments):
+        return Vector(list(map(act, *(one.values for one in arguments))), not safe)
+    rows = zip(*(one.values for one in arguments), strict=True)
+    return Vector([act(*row) if _GAPS.isdisjoint(map(type, row)) else _gap(row) for row in rows], True)
+
+
+def _gap(row: Sequence[Any]) -> Failure | None:
+    """The first failure of a row's operands; None: they are only blank."""
+    return next((value for value in row if type(value) is Failure), None)
+
+
+def _choose(arguments: list[Vector]) -> Vector:
+    """`if`: the value of the first condition that holds; blank if a condition before it is blank.
+
+    Only the chosen value counts, so a condition may keep a division from failing.
+    """
+    conditions, values = arguments[:-1:2], arguments[1:-1:2]
+    chosen = list(arguments[-1].values)
+    for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+        chosen = [
+            here if holds is True else other if holds is False else holds
+            for holds, here, other in zip(condition.values, value.values, chosen, strict=True)
+        ]
+    return Vector(chosen, any(one.gaps for one in arguments))
+
+
+def _coalesce(arguments: list[Vector]) -> Vector:
+    """The first value that is not blank; a failure before it counts, and is never hidden."""
+    found = list(arguments[0].values)
+    for other in arguments[1:]:
+        if None not in found:
+            break
+        found = [then if value is None else value for value, then in zip(found, other.values, strict=True)]
+    return Vector(found, True)
+
+
+def _concat(arguments: list[Vector]) -> Vector:
+    return Vector([_put_together(row) for row in zip(*(one.values for one in arguments), strict=True)], True)
+
+
+def _put_together(row: Sequence[Any], separator: Any = "") -> Any:
+    """The values that are there, as one text; blank if none is."""
+    parts = [value for value in row if value is not None]
+    return next((v for v in parts if type(v) is Failure), None) or (joined(parts, separator) if parts else None)
+
+
+def _join(arguments: list[Vector]) -> Vector:
+    """As `concat`, with a separator between the values that are there."""
+    rows = zip(*(one.values for one in arguments[1:]), strict=True)
+    return Vector(
+        [
+            separator if type(separator) is Failure else _put_together(row, separator or "")
+            for separator, row in zip(arguments[0].values, rows, strict=True)
+        ],
+        True,
+    )
+
+
+def _both(arguments: list[Vector]) -> Vector:
+    """`and`: a false left side decides, whatever the right one is; then a false right side, a failure, a blank."""
+    left, right = arguments
+    return Vector(
+        [
+            a if a is False or type(a) is Failure else b if a is True or b is not True else None
+            for a, b in zip(left.values, right.values, strict=True)
+        ],
+        left.gaps or right.gaps,
+    )
+
+
+def _either(arguments: list[Vector]) -> Vector:
+    left, right = arguments
+    return Vector(
+        [
+            a if a is True or type(a) is Failure else b if a is False or b is not False else None
+            for a, b in zip(left.values, right.values, strict=True)
+        ],
+        left.gaps or right.gaps,
+    )
+
+
+def _is_blank(arguments: list[Vector]) -> Vector:
+    (one,) = arguments
+    return Vector([v if type(v) is Failure else v is None for v in one.values], one.gaps)
+
+
+def _is_not_blank(arguments: list[Vector]) -> Vector:
+    (one,) = arguments
+    return Vector([v if type(v) is Failure else v is not None for v in one.values], one.gaps)
+
+
+def _is_in(arguments: list[Vector]) -> Vector:
+    """Whether a value is one of those listed; blanks among these count for nothing."""
+    return Vector([_found(row) for row in zip(*(one.values for one in arguments), strict=True)], True)
+
+
+def _is_not_in(arguments: list[Vector]) -> Vector:
+    found = _is_in(arguments)
+    return Vector([v if v.__class__ in _GAPS else not v for v in found.values], True)
+
+
+def _found(row: Sequence[Any]) -> Any:
+    value, *listed = row
+    failed = _gap(row)
+    if failed is not None or value is None:
+        return failed
+    return value in listed
+
+
+_SPECIAL: Final[dict[str, Callable[[list[Vector]], Vector]]] = {
+    "choose": _choose,
+    "coalesce": _coalesce,
+    "concat": _concat,
+    "join": _join,
+    "both": _both,
+    "either": _either,
+    "is_blank": _is_blank,
+    "is_not_blank": _is_not_blank,
+    "is_in": _is_in,
+    "is_not_in": _is_not_in,
+}
+IMPLEMENTED: Final = frozenset({*OPERATIONS, *_SPECIAL})

@@ -1,0 +1,334 @@
+"""What each operation does with the values of one row: scalars in, a scalar or a Failure out; never raises.
+
+Numbers are whole numbers or decimals, never binary floats. No argument is blank or failed here: `evaluation` answers
+for those, and for the operations that have a rule of their own about blanks.
+"""
+
+import operator
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
+from typing import Any, Final
+
+MAX_TEXT: Final = 32_767  # characters: what a cell holds
+MAX_PLACES: Final = 15  # of round
+_HUGE: Final = 400  # digits of a number that no cell holds
+_HUGE_WHOLE: Final = 10**_HUGE
+_MOST_DAYS: Final = 4_000_000  # between two dates
+_MICROSECONDS: Final = Decimal(86_400_000_000)  # of a day
+Number = int | Decimal
+# Wide enough that no expression leaves it: the numbers of cells have at most 308 digits, an expression 200 parts.
+CONTEXT: Final = Context(prec=40, Emin=-999_999, Emax=999_999, traps=[])
+
+
+class Failure:
+    """Why an expression has no value in a row."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+ZERO: Final = Failure("divides by zero")
+LARGE: Final = Failure("gives a number that is too large")
+LONG: Final = Failure(f"gives a text of more than {MAX_TEXT:,} characters")
+INPUT: Final = Failure("uses a cell that is not of its type")
+NO_NUMBER: Final = Failure("reads a number in a text that is not one")
+NO_DATE: Final = Failure("gives a date that does not exist")
+NOT_WHOLE: Final = Failure("counts with a number that is not a whole one, or too large")
+FAILURES: Final = (ZERO, LARGE, LONG, INPUT, NO_NUMBER, NO_DATE, NOT_WHOLE)
+
+
+def loaded(value: Any) -> Any:
+    """A number of a cell, exactly as the cell shows it."""
+    if type(value) is float:
+        if value.is_integer() and abs(value) < 1e15:
+            return int(value)
+        made = Decimal(repr(value))
+        return made if made.is_finite() else INPUT
+    if type(value) is int:
+        return value if -(10**15) < value < 10**15 else _wide(value)
+    return value if type(value) is Decimal and value.is_finite() else INPUT
+
+
+def _wide(value: int) -> Decimal | Failure:
+    return CONTEXT.create_decimal(value) if abs(value) < 10**CONTEXT.prec else LARGE
+
+
+def written(value: Any) -> Any:
+    """A result as cells hold numbers: a whole number, a float, or a decimal where no float has its digits."""
+    if type(value) is int:
+        return value if abs(value) < _HUGE_WHOLE else LARGE
+    if value.adjusted() >= _HUGE:
+        return LARGE
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if value.adjusted() < MAX_PLACES else value
+
+
+def text_of_number(value: Number) -> Any:
+    if isinstance(value, int):
+        return str(value) if abs(value) < _HUGE_WHOLE else LARGE
+    if abs(value.adjusted()) >= _HUGE:
+        return LARGE
+    plain = f"{value:f}"
+    return (plain.rstrip("0").rstrip(".") or "0") if "." in plain else plain
+
+
+def text(value: Any) -> Any:
+    """Any value as a text, as a person would type it."""
+    kind = type(value)
+    if kind is str:
+        return value
+    if kind is bool:
+        return "TRUE" if value else "FALSE"
+    if kind is datetime:
+        return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
+    return value.isoformat() if kind in (date, time) else text_of_number(value)
+
+
+def _whole(value: Number, most: int) -> int | None:
+    """A count as an int; None if it is none."""
+    if not -most <= value <= most or value != int(value):
+        return None
+    return int(value)
+
+
+def _bounded(made: str) -> Any:
+    return made if len(made) <= MAX_TEXT else LONG
+
+
+def joined(parts: list[Any], separator: str = "") -> Any:
+    """Texts put together."""
+    texts = [text(part) for part in parts]
+    failed = next((one for one in texts if type(one) is Failure), None)
+    if failed is not None:
+        return failed
+    size = sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1)
+    return separator.join(texts) if size <= MAX_TEXT else LONG
+
+
+def _split(value: str, separator: str, part: Number) -> Any:
+    at = _whole(part, MAX_TEXT)
+    if at is None or at == 0:
+        return NOT_WHOLE
+    parts = value.split(separator) if separator else value.split()
+    at = at - 1 if at > 0 else at
+    found = parts[at].strip() if -len(parts) <= at < len(parts) else ""
+    return found or None
+
+
+def _left(value: str, count: Number) -> Any:
+    size = _whole(count, MAX_TEXT)
+    return NOT_WHOLE if size is None or size < 0 else value[:size] or None
+
+
+def _right(value: str, count: Number) -> Any:
+    size = _whole(count, MAX_TEXT)
+    return NOT_WHOLE if size is None or size < 0 else (value[-size:] if size else "") or None
+
+
+def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
+    first, size = _whole(start, MAX_TEXT), _whole(count, MAX_TEXT)
+    if first is None or size is None or first < 1 or size < 0:
+        return NOT_WHOLE
+    return value[first - 1 : first - 1 + size] or None
+
+
+def _replace(value: str, old: str, new: str) -> Any:
+    if not old:
+        return value
+    size = len(value) + value.count(old) * (len(new) - len(old))
+    return (value.replace(old, new) or None) if size <= MAX_TEXT else LONG
+
+
+def _pad(value: str, width: Number, fill: str) -> Any:
+    size = _whole(width, MAX_TEXT)
+    if size is None or size < 0 or len(fill) != 1:
+        return NOT_WHOLE
+    return value.rjust(size, fill)
+
+
+def _number(value: str) -> Any:
+    plain = value.strip()
+    digits = plain.removeprefix("-").replace(".", "", 1)
+    if not (digits.isascii() and digits.isdigit()) or plain[-1] == "." or plain.removeprefix("-")[0] == ".":
+        return NO_NUMBER
+    if len(digits) > CONTEXT.prec:
+        return LARGE
+    return Decimal(plain) if "." in plain else int(plain)
+
+
+def _divide(one: Number, other: Number) -> Any:
+    return CONTEXT.divide(one, other) if other else ZERO
+
+
+def _modulo(one: Number, other: Number) -> Any:
+    """The rest of a division, with the sign of the divisor, as spreadsheets have it."""
+    if not other:
+        return ZERO
+    rest = CONTEXT.remainder(one, other)
+    if not rest.is_finite():
+        return LARGE
+    return CONTEXT.add(rest, other) if rest and (rest < 0) != (other < 0) else rest
+
+
+def _round(value: Number, places: Number = 0) -> Any:
+    """Halves go away from zero, as spreadsheets and people round."""
+    digits = _whole(places, MAX_PLACES)
+    return NOT_WHOLE if digits is None else _quantized(value, digits, ROUND_HALF_UP)
+
+
+def _quantized(value: Number, digits: int, rounding: str) -> Any:
+    exact = Decimal(value)
+    moved = exact.scaleb(digits, context=CONTEXT)
+    if moved == moved.to_integral_value():
+        return value
+    found = exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_QUANTIZING)
+    return found if found.is_finite() else LARGE
+
+
+_QUANTIZING: Final = Context(prec=_HUGE, Emin=-999_999, Emax=999_999, traps=[])
+
+
+def _add_days(value: date, days: Number) -> Any:
+    """Works for datetimes too: a part of a day is a time."""
+    if type(value) is datetime:
+        if not -_MOST_DAYS <= days <= _MOST_DAYS:
+            return NO_DATE
+        micros = CONTEXT.multiply(days, _MICROSECONDS)
+        step = timedelta(microseconds=int(_quantized(micros, 0, ROUND_HALF_UP)))
+    else:
+        count = _whole(days, _MOST_DAYS)
+        if count is None:
+            return NOT_WHOLE
+        step = timedelta(days=count)
+    try:
+        return value + step
+    except OverflowError:
+        return NO_DATE
+
+
+def _days_between(start: date, end: date) -> Any:
+    """Whole days for dates; with a fraction for datetimes."""
+    between = end - start
+    if not between.seconds and not between.microseconds:
+        return between.days
+    return CONTEXT.divide(Decimal(between // timedelta(microseconds=1)), _MICROSECONDS)
+
+
+def _months_between(start: date, end: date) -> int:
+    """Whole months; the 31st of January to the 28th of February is not yet one."""
+    if end < start:
+        return -_months_between(end, start)
+    months = (end.year - start.year) * 12 + end.month - start.month
+    return months - (_within_month(end) < _within_month(start))
+
+
+def _within_month(value: date) -> tuple[int, time]:
+    return value.day, value.time() if isinstance(value, datetime) else time()
+
+
+def _years_between(start: date, end: date) -> int:
+    months = _months_between(start, end)
+    return months // 12 if months >= 0 else -(-months // 12)
+
+
+def _add_months(value: date, months: Number) -> Any:
+    count = _whole(months, 120_000)
+    if count is None:
+        return NOT_WHOLE
+    year, month = divmod(value.year * 12 + value.month - 1 + count, 12)
+    if not 1 <= year <= 9999:
+        return NO_DATE
+    return value.replace(year=year, month=month + 1, day=min(value.day, monthrange(year, month + 1)[1]))
+
+
+def _month_end(value: date) -> date:
+    return date(value.year, value.month, monthrange(value.year, value.month)[1])
+
+
+def _date_of_text(value: str) -> Any:
+    try:
+        return date.fromisoformat(value) if len(value) == 10 else NO_DATE
+    except ValueError:
+        return NO_DATE
+
+
+def _date_of_parts(year: Number, month: Number, day: Number) -> Any:
+    parts = [_whole(part, 9999) for part in (year, month, day)]
+    try:
+        return NO_DATE if None in parts else date(*(part for part in parts if part is not None))
+    except ValueError:
+        return NO_DATE
+
+
+# Operations of one row's values, by name. Those of `SAFE` never fail.
+OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": _divide,
+    "negative": operator.neg,
+    "append": lambda *parts: joined(list(parts)),
+    "equal": operator.eq,
+    "unequal": operator.ne,
+    "less": operator.lt,
+    "at_most": operator.le,
+    "greater": operator.gt,
+    "at_least": operator.ge,
+    "invert": operator.not_,
+    "add_days": _add_days,
+    "subtract_days": lambda value, days: _add_days(value, -days),
+    "days_from": lambda end, start: (end - start).days,
+    "split": _split,
+    "upper": lambda value: _bounded(value.upper()),
+    "lower": lambda value: _bounded(value.lower()),
+    "title": lambda value: _bounded(value.title()),
+    "trim": lambda value: " ".join(value.split()) or None,
+    "length": len,
+    "left": _left,
+    "right": _right,
+    "substring": _substring,
+    "replace": _replace,
+    "pad": _pad,
+    "contains": operator.contains,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "text": text,
+    "number": _number,
+    "round": _round,
+    "floor": lambda value: _quantized(value, 0, ROUND_FLOOR),
+    "ceiling": lambda value: _quantized(value, 0, ROUND_CEILING),
+    "absolute": abs,
+    "modulo": _modulo,
+    "least": min,
+    "greatest": max,
+    "date_of_text": _date_of_text,
+    "date_of_datetime": datetime.date,
+    "date_of_parts": _date_of_parts,
+    "year": operator.attrgetter("year"),
+    "quarter": lambda value: (value.month + 2) // 3,
+    "month": operator.attrgetter("month"),
+    "week": lambda value: value.isocalendar().week,
+    "day": operator.attrgetter("day"),
+    "weekday": lambda value: value.isoweekday(),
+    "hour": operator.attrgetter("hour"),
+    "minute": operator.attrgetter("minute"),
+    "add_months": _add_months,
+    "month_end": _month_end,
+    "days_between": _days_between,
+    "months_between": _months_between,
+    "years_between": _years_between,
+    "hours_between": lambda start, end: CONTEXT.divide(
+        Decimal((end - start) // timedelta(microseconds=1)), Decimal(3_600_000_000)
+    ),
+}
+SAFE: Final = frozenset(
+    {"equal", "unequal", "less", "at_most", "greater", "at_least", "invert", "length", "contains", "starts_with",
+     "ends_with", "least", "greatest", "date_of_datetime", "year", "quarter", "month", "week", "day", "weekday", "hour",
+     "minute", "month_end", "days_from", "months_between", "years_between", "days_between", "hours_between", "absolute",
+     "negative", "add", "subtract", "multiply"}
+)  # fmt: skip

@@ -1,0 +1,383 @@
+"""What operators and functions take and give; checks a parsed expression against the fields of a manifest.
+
+Every value has one of six kinds, known before a row is read: text, number, boolean, date, datetime and time. `blank`
+goes with all of them. A checked expression names the operation of each of its calls, which `operations` carries out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from runner.engine.expressions.grammar import (
+    ExpressionError,
+    FieldName,
+    FunctionCall,
+    Literal,
+    Node,
+    field_names,
+    parse,
+)
+
+TEXT, NUMBER, BOOLEAN, DATE, DATETIME, TIME = "text", "number", "boolean", "date", "datetime", "time"
+BLANK: Final = "blank"
+KINDS: Final = (TEXT, NUMBER, BOOLEAN, DATE, DATETIME, TIME)
+_SAME: Final = "same"  # one kind for all that say so
+_ANY: Final = "any"
+# The kind of a declared field's values, by its type.
+KIND_OF_TYPE: Final = {
+    **dict.fromkeys(("text", "email", "phone", "url", "enum"), TEXT),
+    **dict.fromkeys(("integer", "decimal", "money", "percent"), NUMBER),
+    "boolean": BOOLEAN, "date": DATE, "datetime": DATETIME, "time": TIME,
+}  # fmt: skip
+_A: Final = {
+    TEXT: "a text", NUMBER: "a number", BOOLEAN: "true or false", DATE: "a date", DATETIME: "a date and time",
+    TIME: "a time of day", BLANK: "blank",
+}  # fmt: skip
+# How to make one kind of another.
+_TURNS: Final = {
+    (TEXT, NUMBER): "number(…) reads a number in a text",
+    (TEXT, DATE): "write a date as date('2026-01-31')",
+    (DATETIME, DATE): "date(…) is the date of a date and time",
+    **{(kind, TEXT): "text(…) makes a text of it" for kind in KINDS if kind != TEXT},
+}
+
+
+class Signature(NamedTuple):
+    """One way to call a function or an operator."""
+
+    parameters: tuple[str, ...]
+    result: str
+    operation: str  # its name in `operations`
+    optional: int = 0  # of the last arguments
+    repeats: bool = False  # the last argument, any number of times
+
+
+def _each(kinds: Sequence[str], result: str, operation: str) -> list[Signature]:
+    """A function of one argument that may be of several kinds."""
+    return [Signature((kind,), result, operation) for kind in kinds]
+
+
+_DAYS: Final = (DATE, DATETIME)
+_ORDERED: Final = (NUMBER, DATE, DATETIME, TIME, TEXT)
+
+
+def _compared(operation: str, kinds: Sequence[str]) -> list[Signature]:
+    return [Signature((kind, kind), BOOLEAN, operation) for kind in kinds]
+
+
+OPERATORS: Final[dict[str, list[Signature]]] = {
+    "+": [
+        Signature((NUMBER, NUMBER), NUMBER, "add"),
+        Signature((DATE, NUMBER), DATE, "add_days"),
+        Signature((DATETIME, NUMBER), DATETIME, "add_days"),
+    ],
+    "-": [
+        Signature((NUMBER, NUMBER), NUMBER, "subtract"),
+        Signature((DATE, NUMBER), DATE, "subtract_days"),
+        Signature((DATETIME, NUMBER), DATETIME, "subtract_days"),
+        Signature((DATE, DATE), NUMBER, "days_from"),
+    ],
+    "*": [Signature((NUMBER, NUMBER), NUMBER, "multiply")],
+    "/": [Signature((NUMBER, NUMBER), NUMBER, "divide")],
+    "negative": [Signature((NUMBER,), NUMBER, "negative")],
+    "&": [Signature((_ANY, _ANY), TEXT, "append")],
+    "==": _compared("equal", KINDS),
+    "!=": _compared("unequal", KINDS),
+    "<": _compared("less", _ORDERED),
+    "<=": _compared("at_most", _ORDERED),
+    ">": _compared("greater", _ORDERED),
+    ">=": _compared("at_least", _ORDERED),
+    "in": [Signature((_SAME, _SAME), BOOLEAN, "is_in", repeats=True)],
+    "not in": [Signature((_SAME, _SAME), BOOLEAN, "is_not_in", repeats=True)],
+    "is blank": [Signature((_ANY,), BOOLEAN, "is_blank")],
+    "is not blank": [Signature((_ANY,), BOOLEAN, "is_not_blank")],
+    "and": [Signature((BOOLEAN, BOOLEAN), BOOLEAN, "both")],
+    "or": [Signature((BOOLEAN, BOOLEAN), BOOLEAN, "either")],
+    "not": [Signature((BOOLEAN,), BOOLEAN, "invert")],
+}
+FUNCTIONS: Final[dict[str, list[Signature]]] = {
+    "if": [Signature((BOOLEAN, _SAME, _SAME), _SAME, "choose", repeats=True)],
+    "coalesce": [Signature((_SAME, _SAME), _SAME, "coalesce", repeats=True)],
+    "concat": [Signature((_ANY, _ANY), TEXT, "concat", repeats=True)],
+    "join": [Signature((TEXT, _ANY, _ANY), TEXT, "join", repeats=True)],
+    "split": [Signature((TEXT, TEXT, NUMBER), TEXT, "split")],
+    "upper": [Signature((TEXT,), TEXT, "upper")],
+    "lower": [Signature((TEXT,), TEXT, "lower")],
+    "title": [Signature((TEXT,), TEXT, "title")],
+    "trim": [Signature((TEXT,), TEXT, "trim")],
+    "length": [Signature((TEXT,), NUMBER, "length")],
+    "left": [Signature((TEXT, NUMBER), TEXT, "left")],
+    "right": [Signature((TEXT, NUMBER), TEXT, "right")],
+    "substring": [Signature((TEXT, NUMBER, NUMBER), TEXT, "substring", optional=1)],
+    "replace": [Signature((TEXT, TEXT, TEXT), TEXT, "replace")],
+    "pad": [Signature((TEXT, NUMBER, TEXT), TEXT, "pad")],
+    "contains": [Signature((TEXT, TEXT), BOOLEAN, "contains")],
+    "starts_with": [Signature((TEXT, TEXT), BOOLEAN, "starts_with")],
+    "ends_with": [Signature((TEXT, TEXT), BOOLEAN, "ends_with")],
+    "text": [Signature((_ANY,), TEXT, "text")],
+    "number": [Signature((TEXT,), NUMBER, "number")],
+    "round": [Signature((NUMBER, NUMBER), NUMBER, "round", optional=1)],
+    "floor": [Signature((NUMBER,), NUMBER, "floor")],
+    "ceiling": [Signature((NUMBER,), NUMBER, "ceiling")],
+    "abs": [Signature((NUMBER,), NUMBER, "absolute")],
+    "mod": [Signature((NUMBER, NUMBER), NUMBER, "modulo")],
+    "min": [Signature((kind, kind), kind, "least", repeats=True) for kind in (NUMBER, DATE, DATETIME, TIME)],
+    "max": [Signature((kind, kind), kind, "greatest", repeats=True) for kind in (NUMBER, DATE, DATETIME, TIME)],
+    "date": [
+        Signature((TEXT,), DATE, "date_of_text"),
+        Signature((DATETIME,), DATE, "date_of_datetime"),
+        Signature((NUMBER, NUMBER, NUMBER), DATE, "date_of_parts"),
+    ],
+    "year": _each(_DAYS, NUMBER, "year"),
+    "quarter": _each(_DAYS, NUMBER, "quarter"),
+    "month": _each(_DAYS, NUMBER, "month"),
+    "week": _each(_DAYS, NUMBER, "week"),
+    "day": _each(_DAYS, NUMBER, "day"),
+    "weekday": _each(_DAYS, NUMBER, "weekday"),
+    "hour": _each((DATETIME, TIME), NUMBER, "hour"),
+    "minute": _each((DATETIME, TIME), NUMBER, "minute"),
+    "add_months": [Signature((kind, NUMBER), kind, "add_months") for kind in _DAYS],
+    "month_end": [Signature((kind,), DATE, "month_end") for kind in _DAYS],
+    "days_between": [Signature((kind, kind), NUMBER, "days_between") for kind in _DAYS],
+    "months_between": [Signature((kind, kind), NUMBER, "months_between") for kind in _DAYS],
+    "years_between": [Signature((kind, kind), NUMBER, "years_between") for kind in _DAYS],
+    "hours_between": [Signature((DATETIME, DATETIME), NUMBER, "hours_between")],
+}
+# What other systems call our functions.
+_ELSEWHERE: Final = {
+    "iif": "if", "case": "if", "ifnull": "coalesce", "nvl": "coalesce", "len": "length", "mid": "substring",
+    "substr": "substring", "strip": "trim", "concatenate": "concat", "textjoin": "join", "ucase": "upper",
+    "lcase": "lower", "proper": "title", "ceil": "ceiling", "value": "number", "str": "text", "lpad": "pad",
+    "datediff": "days_between", "datedif": "days_between", "edate": "add_months", "eomonth": "month_end",
+    "isblank": "is blank", "isnull": "is blank", "substitute": "replace", "includes": "contains",
+}  # fmt: skip
+_CLOCKS: Final = frozenset({"today", "now", "rand", "random"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal."""
+
+    value: str | Decimal | bool | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCall:
+    name: str  # in `operations`
+    kind: str
+    arguments: "tuple[Checked, ...]"
+
+
+Checked = Value | FieldValue | CheckedCall
+
+
+class Expression(NamedTuple):
+    """A checked expression."""
+
+    text: str
+    tree: Checked
+    fields: tuple[str, ...]  # that it uses, each once, in their order
+
+    @property
+    def kind(self) -> str:
+        return self.tree.kind
+
+
+def compiled(text: str, fields: Mapping[str, str]) -> Expression:
+    """An expression over fields, given with their types; raises ExpressionError."""
+    parsed = parse(text)
+    tree = _Checker(fields).checked(parsed)
+    return Expression(text, tree, tuple(dict.fromkeys(one.name for one in field_names(parsed))))
+
+
+def in_order(uses: Mapping[str, Sequence[str]]) -> list[str]:
+    """Computed fields, each after those that it uses; raises CircularFields. `uses`: computed field -> fields."""
+    done: list[str] = []
+    ready: set[str] = set()
+    for start in uses:
+        path = [(start, iter(uses[start]))]
+        on_path = [start]
+        while path and start not in ready:
+            name, others = path[-1]
+            other = next((o for o in others if o in uses and o not in ready), None)
+            if other is None:
+                path.pop()
+                on_path.pop()
+                ready.add(name)
+                done.append(name)
+            elif other in on_path:
+                raise CircularFields([*on_path[on_path.index(other) :], other])
+            else:
+                path.append((other, iter(uses[other])))
+                on_path.append(other)
+    return done
+
+
+class CircularFields(Exception):
+    """Fields that are computed from each other: the way from one back to itself."""
+
+    def __init__(self, path: list[str]) -> None:
+        super().__init__(" → ".join(path))
+        self.path = path
+
+
+class _Checker:
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = fields
+
+    def checked(self, node: Node) -> Checked:
+        match node:
+            case Literal():
+                return Value(node.value, _kind_of(node))
+            case FieldName():
+                return FieldValue(node.name, self._kind(node))
+            case FunctionCall():
+                return self._call(node)
+
+    def _kind(self, node: FieldName) -> str:
+        declared = self._fields.get(node.name)
+        if declared is not None:
+            return KIND_OF_TYPE[declared]
+        near = _nearest(node.name, self._fields)
+        known = ", ".join(list(self._fields)[:20]) or "none"
+        if near is None and node.name in FUNCTIONS:
+            raise ExpressionError(f"has the function {node.name} without its (…)", node.at, f"{node.name}(…)")
+        meant = f"; did you mean {_written(near)}?" if near else ""
+        raise ExpressionError(f"names {node.name[:60]}, which is not a field{meant}", node.at, f"a field: {known}")
+
+    def _call(self, node: FunctionCall) -> Checked:
+        ways = OPERATORS.get(node.name) or FUNCTIONS.get(node.name)
+        if ways is None:
+            raise _unknown(node)
+        arguments = [self.checked(one) for one in node.arguments]
+        kinds = [one.kind for one in arguments]
+        way = next((found for one in ways if (found := _matched(one, kinds)) is not None), None)
+        if way is None:
+            raise _misfit(node, ways, kinds)
+        operation, kind = way
+        if operation in ("equal", "unequal") and Value("", TEXT) in arguments:
+            raise ExpressionError("compares with an empty text, which no cell has", node.at, "is blank, is not blank")
+        if operation == "date_of_text" and isinstance(arguments[0], Value):
+            _check_date(node, arguments[0].value)
+        return CheckedCall(operation, kind, tuple(arguments))
+
+
+def _kind_of(literal: Literal) -> str:
+    if literal.value is None:
+        return BLANK
+    if isinstance(literal.value, bool):
+        return BOOLEAN
+    return TEXT if isinstance(literal.value, str) else NUMBER
+
+
+def _check_date(node: FunctionCall, value: object) -> None:
+    try:
+        date.fromisoformat(value if isinstance(value, str) and len(value) == 10 else "")
+    except ValueError:
+        raise ExpressionError("has a date that does not exist", node.at, "a date such as date('2026-01-31')") from None
+
+
+def _matched(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+    """The operation and what it gives for arguments of these kinds; None if it does not take them."""
+    if way.operation == "choose":
+        return _choice(way, kinds)
+    least = len(way.parameters) - way.optional
+    if way.repeats:
+        least -= len(way.parameters) > 1  # what is repeated may be there once
+    if len(kinds) < least or (len(kinds) > len(way.parameters) and not way.repeats):
+        return None
+    wanted = [*way.parameters, *[way.parameters[-1]] * (len(kinds) - len(way.parameters))][: len(kinds)]
+    shared = _shared([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME])
+    if shared is None:
+        return None
+    fits = all(want in (_ANY, _SAME, kind) or kind == BLANK for kind, want in zip(kinds, wanted, strict=True))
+    return (way.operation, shared if way.result == _SAME else way.result) if fits else None
+
+
+def _choice(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+    """if(condition, value, condition, value, …, other value)."""
+    if len(kinds) < 3 or len(kinds) % 2 == 0:
+        return None
+    conditions, values = kinds[:-1:2], [*kinds[1:-1:2], kinds[-1]]
+    shared = _shared(values)
+    fits = shared is not None and all(kind in (BOOLEAN, BLANK) for kind in conditions)
+    return (way.operation, shared) if fits and shared is not None else None
+
+
+def _shared(kinds: Sequence[str]) -> str | None:
+    """The one kind of several values; None if they differ."""
+    found = {kind for kind in kinds if kind != BLANK}
+    return None if len(found) > 1 else next(iter(found), BLANK)
+
+
+def _misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
+    """Why no way to call it fits these arguments: their number, else the first one that is wrong."""
+    name = node.name
+    shown = {"negative": "-"}.get(name, name)
+    if name in FUNCTIONS and all(not _counts(way, len(kinds)) for way in ways):
+        allowed = " or ".join(dict.fromkeys(_usage(name, way) for way in ways))
+        return ExpressionError(f"gives {shown} {len(kinds)} arguments", node.at, allowed)
+    kinds_shown = ", ".join(_A[kind] for kind in kinds)
+    allowed = " or ".join(dict.fromkeys(_usage(name, way) for way in ways))
+    wanted = [*kinds, *(want for way in ways for want in way.parameters)]
+    texts_first = sorted(kinds, key=lambda kind: kind != TEXT)
+    turns = next((turn for kind in texts_first for want in wanted if (turn := _TURNS.get((kind, want)))), None)
+    verb = "has" if name in FUNCTIONS else "puts"
+    problem = f"{verb} {shown} {'with' if name in FUNCTIONS else 'between'} {kinds_shown}"
+    if len(kinds) == 1:
+        problem = f"has {shown} with {kinds_shown}"
+    return ExpressionError(problem, node.at, f"{allowed}; {turns}" if turns else allowed)
+
+
+def _counts(way: Signature, count: int) -> bool:
+    if way.operation == "choose":
+        return count >= 3 and count % 2 == 1
+    least = len(way.parameters) - way.optional - (way.repeats and len(way.parameters) > 1)
+    return count >= least and (way.repeats or count <= len(way.parameters))
+
+
+def _usage(name: str, way: Signature) -> str:
+    kinds = [{_ANY: "any", _SAME: "value"}.get(kind, kind) for kind in way.parameters]
+    if way.operation == "choose":
+        return "if(condition, value, other value), with values of one kind"
+    if name in OPERATORS:
+        if name in ("not", "negative"):
+            return f"{'not' if name == 'not' else '-'} {kinds[0]}"
+        if len(kinds) == 1:
+            return f"{kinds[0]} {name}"
+        return f"{kinds[0]} {name} ({kinds[1]}, …)" if way.repeats else f"{kinds[0]} {name} {kinds[1]}"
+    optional = [f"[{kind}]" if n >= len(kinds) - way.optional else kind for n, kind in enumerate(kinds)]
+    return f"{name}({', '.join(optional)}{', …' if way.repeats else ''})"
+
+
+def _unknown(node: FunctionCall) -> ExpressionError:
+    name = node.name
+    if name in _CLOCKS:
+        allowed = "what is in the file: the same file gives the same result whenever it runs"
+        return ExpressionError(f"calls {name}", node.at, allowed)
+    meant = _ELSEWHERE.get(name.casefold()) or _nearest(name.casefold(), FUNCTIONS)
+    guess = f"; did you mean {meant}?" if meant else ""
+    return ExpressionError(f"calls {name[:60]}, which is not a function{guess}", node.at, ", ".join(FUNCTIONS))
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str | None:
+    if len(name) > 60:
+        return None
+    folded = {one.casefold(): one for one in list(known)[:200]}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.66)
+    return folded[near[0]] if near else None
+
+
+def _written(name: str) -> str:
+    """A field as an expression names it."""
+    return name if name.isidentifier() else f"[{name}]"

@@ -1,0 +1,232 @@
+"""Values that come from elsewhere than one column: expressions, lookup tables, several columns at once, value maps.
+
+All of it is declared in the manifest and needs no Python. What cannot be computed is blank and reported, never guessed.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.fields import Field, FieldSource, ValueMap
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.contract import EndCode
+from runner.engine.expressions.evaluation import Columns, computed
+from runner.engine.expressions.grammar import ExpressionError
+from runner.engine.expressions.operations import INPUT, Failure
+from runner.engine.expressions.signatures import CircularFields, Expression, compiled, in_order
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import CellError, NoCachedValue
+from runner.engine.tables.lookups import Lookups
+from runner.engine.values.convert import Converter, fold
+from runner.engine.values.decisions import decide_convention, tally_of
+
+_MEMO: Final = 50_000  # different cells whose mapped values are kept
+
+
+class RowRemark(NamedTuple):
+    """A finding on cells of an output column that is reported for the rows that stay."""
+
+    column: int  # of the output
+    indexes: Sequence[int]
+    code: str
+    what: str
+    rule: str
+    points_at: int | None = None  # the column of the sheet to name; None: the one that the output column comes from
+
+
+class Failed(NamedTuple):
+    """Rows in which a field could not be computed."""
+
+    indexes: list[int]
+    code: str
+    what: str
+    rule: str
+    field: str | None = None  # the one that is to blame
+
+
+class Made(NamedTuple):
+    """A computed column: its values, the cells that are not of the field's type, and what is to be reported."""
+
+    values: list[Any]
+    wrong: list[int]
+    failed: list[Failed]
+
+
+def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression:
+    """An expression of the manifest, which was checked when it was read; ends the job if it cannot be used."""
+    try:
+        return compiled(text, types)
+    except ExpressionError as error:
+        raise EngineStop(
+            EndCode.CONFIG_REFUSED, f"{place} {error.problem} (at character {error.at})", remedy=error.allowed
+        ) from None
+
+
+def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str]]:
+    """The rows in which an expression failed, by why."""
+    by_reason: dict[str, list[int]] = {}
+    for index, failure in failed.items():
+        by_reason.setdefault(failure.why, []).append(index)
+    for why, indexes in by_reason.items():
+        yield indexes, why
+
+
+class Computations:
+    """The computed fields of a job, in an order in which each finds the values that it needs."""
+
+    def __init__(self, fields: Sequence[Field], lookups: Lookups, findings: Findings) -> None:
+        self.types = {f.name: f.type for f in fields if f.declared}
+        self._expressions: dict[str, Expression] = {}
+        self._joins: dict[str, LookupJoin] = {}
+        self._uses: dict[str, tuple[str, ...]] = {}
+        for field in fields:
+            if field.source is None or not field.is_computed:
+                continue
+            if field.source.kind == "expression":
+                text, place = field.source.options["expression"], f"the expression of field {field.name}"
+                self._expressions[field.name] = expression_of(text, self.types, place)
+                self._uses[field.name] = self._expressions[field.name].fields
+            else:
+                self._joins[field.name] = LookupJoin(field, field.source, lookups, findings)
+                self._uses[field.name] = (self._joins[field.name].key,)
+        try:
+            self.order: Sequence[str] = in_order(self._uses)
+        except CircularFields as error:
+            raise EngineStop(EndCode.CONFIG_REFUSED, f"fields are computed from each other: {error}") from None
+
+    def in_turns(self, late: Collection[str]) -> tuple[list[str], list[str]]:
+        """The computed fields before and after those whose Python rule needs other fields: `late`."""
+        before: list[str] = []
+        after: list[str] = []
+        for name in self.order:
+            waits = any(one in late or one in after for one in self._uses[name])
+            (after if waits else before).append(name)
+        return before, after
+
+    def origins(self, name: str) -> Iterator[str]:
+        """The fields with values of their own that a computed field depends on, from left to right."""
+        for used in self._uses[name]:
+            if used in self._uses:
+                yield from self.origins(used)
+            else:
+                yield used
+
+    def compute(self, name: str, columns: Columns, out: Mapping[str, list[Any]]) -> Made:
+        """The values of a computed field for the rows of a chunk; `out`: the values of all fields so far."""
+        if name in self._joins:
+            return self._joins[name].made(out[self._joins[name].key])
+        expression = self._expressions[name]
+        done = computed(expression, columns)
+        failed: list[Failed] = []
+        for rows, why in failures(done.failed):
+            blamed = {row: columns.first_wrong(expression.fields, row) if why == INPUT.why else None for row in rows}
+            for field in dict.fromkeys(blamed.values()):
+                what = (
+                    f"the expression {why}"
+                    if field is None
+                    else f"the expression uses {field}, which is not valid here"
+                )
+                here = [row for row in rows if blamed[row] == field]
+                failed.append(Failed(here, "expression_error", what, "from", field))
+        return Made(done.values, [], failed)
+
+
+class LookupJoin:
+    """Brings a column of a lookup table to the rows whose key it has."""
+
+    def __init__(self, field: Field, source: FieldSource, lookups: Lookups, findings: Findings) -> None:
+        options = source.options
+        self.key: str = options["key"]
+        self._name: str = options["lookup"]
+        self._match: str = options["match"]
+        self._values: dict[Any, tuple[Any, bool]] = {}  # key -> value, whether it is of the field's type
+        self._twins: set[Any] = set()  # keys of several rows with different values
+        if self._name not in lookups:
+            findings.add(
+                "lookup_absent", "warning", f"{self._name} is not there; field {field.name} comes out empty",
+                field=field.name, rule=f"lookup:{self._name}",
+            )  # fmt: skip
+            self._absent = True
+            return
+        self._absent = False
+        values = lookups.values(self._name, options["column"], field)
+        place = FindingPlace(self._name, "", "")
+        tally = tally_of(field, values)
+        convention, choices = (None, []) if tally is None else decide_convention(field, tally)
+        for choice in choices:
+            findings.chose(
+                choice.kind, choice.chosen, evidence=choice.evidence, sure=choice.sure, code=choice.code,
+                message=choice.message, settle=choice.settle, place=place, field=field.name, count=choice.values,
+            )  # fmt: skip
+        typed, wrong = Converter(field, values, convention).convert(values)
+        self._read(lookups.values(self._name, self._match, field), typed, set(wrong))
+
+    def _read(self, keys: Sequence[Any], values: Sequence[Any], wrong: set[int]) -> None:
+        for n, (key, value) in enumerate(zip(keys, values, strict=True)):
+            if key is None:
+                continue
+            folded = fold(key)
+            known = self._values.setdefault(folded, (value, n in wrong))
+            if known[0] != value:
+                self._twins.add(folded)
+
+    def made(self, keys: Sequence[Any]) -> Made:
+        """The looked-up values; blank where there is no key, no row, or several rows that differ."""
+        if self._absent:
+            return Made([None] * len(keys), [], [])
+        values: list[Any] = [None] * len(keys)
+        wrong: list[int] = []
+        missing: list[int] = []
+        unclear: list[int] = []
+        for n, key in enumerate(keys):
+            if key is None:
+                continue
+            folded = fold(key)
+            if folded in self._twins:
+                unclear.append(n)
+            elif (found := self._values.get(folded)) is None:
+                missing.append(n)
+            else:
+                values[n] = found[0]
+                if found[1]:
+                    wrong.append(n)
+        rule = f"lookup:{self._name}.{self._match}"
+        what = f"is not in column {self._match} of {self._name}"
+        several = f"is in several rows of {self._name}, and they differ"
+        failed = [Failed(missing, "lookup_missing", what, rule), Failed(unclear, "lookup_ambiguous", several, rule)]
+        return Made(values, wrong, failed)
+
+
+class MappedValues:
+    """Applies the value map of a field to the cells of its column."""
+
+    def __init__(self, value_map: ValueMap) -> None:
+        self._map = value_map
+        self._known: dict[Any, str] = {}  # cell -> its text, as the map has it
+
+    def applied(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
+        """The mapped values by index, the cells that stay as they are (blank for the others), those to report."""
+        turns, known = self._map, self._known
+        mapped: dict[int, Any] = {}
+        left: list[Any] = [None] * len(raw)
+        unknown: list[int] = []
+        for n, cell in enumerate(raw):
+            if cell is None or cell.__class__ in _NO_VALUES or (cell.__class__ is str and not cell.strip()):
+                left[n] = cell
+                continue
+            folded = known.get(cell)
+            if folded is None:
+                if len(known) > _MEMO:
+                    known.clear()
+                folded = known[cell] = fold(cell)
+            if folded in turns.values:
+                mapped[n] = turns.values[folded]
+            elif turns.otherwise == "value":
+                mapped[n] = turns.other
+            elif turns.otherwise != "blank":
+                left[n] = cell
+                if turns.otherwise == "finding":
+                    unknown.append(n)
+        return mapped, left, unknown
+
+
+_NO_VALUES: Final = frozenset({CellError, NoCachedValue})

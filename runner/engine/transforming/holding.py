@@ -1,0 +1,280 @@
+"""Rows that have to wait for all the others: to be sorted, or until it is known which of several stays.
+
+Theory of operation. A box has no disk, so rows wait in memory, packed by column at a few bytes a cell. `MAX_BYTES` and
+`MAX_ROWS` bound it; a job beyond them ends with a clear error. Sorting moves no rows: it orders row numbers by one
+column after the other, from the least important to the most important one, which Python's stable sort allows. Then rows
+are dealt out to as many piles as it takes for one to fit into memory unpacked, and each pile is put in order.
+"""
+
+import pickle
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from runner.engine.contract import EndCode
+from runner.engine.options import DedupeOptions
+from runner.engine.protocol import EngineStop
+from runner.engine.reading import Block
+from runner.engine.reading.spool import pack, unpack
+from runner.engine.transforming.computing import RowRemark
+from runner.engine.values.checking import CellProblem
+
+MAX_BYTES: Final = 128 * 1024 * 1024  # of packed rows
+MAX_ROWS: Final = 2_000_000
+PILE: Final = 65_536  # rows that are unpacked at once
+_BATCH: Final = 4_096  # rows of a pile that are packed together
+_NUMBERS: Final = frozenset({int, float, Decimal})
+
+
+class Chunk(NamedTuple):
+    """Transformed rows of a table."""
+
+    numbers: list[int]  # in the sheet
+    columns: list[list[Any]]
+    wrong: list[list[int]]  # by column: indexes of cells that are not of its type
+    remarks: list[RowRemark]  # to report
+    errors: dict[int, list[CellProblem]]  # by index: what is wrong with the row already
+    cells: Sequence[int] = ()  # of rows that columns became: the column of the sheet that each value is in
+    partly: Mapping[int, int] = MappingProxyType({})  # rows of the sheet, how many that they became are left out
+
+    def only(self, indexes: Sequence[int]) -> "Chunk":
+        """The rows with these indexes, which are in ascending order."""
+        at = {old: new for new, old in enumerate(indexes)}
+        return Chunk(
+            [self.numbers[i] for i in indexes],
+            [[values[i] for i in indexes] for values in self.columns],
+            [[at[i] for i in wrong if i in at] for wrong in self.wrong],
+            [one._replace(indexes=[at[i] for i in one.indexes if i in at]) for one in self.remarks],
+            {at[i]: found for i, found in self.errors.items() if i in at},
+            [self.cells[i] for i in indexes] if self.cells else (),
+            self._partly(indexes) if self.cells else self.partly,
+        )
+
+    def _partly(self, indexes: Sequence[int]) -> Mapping[int, int]:
+        """How many rows are left out of those that rows of the sheet became which stay in part."""
+        left, stay = Counter(self.numbers), Counter(self.numbers[i] for i in indexes)
+        return {row: self.partly.get(row, 0) + left[row] - stay[row] for row in stay}
+
+
+class WaitingRoom:
+    """The room that the waiting rows of a job share."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+        self._bytes = 0
+
+    def reserve(self, size: int, rows: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_BYTES or rows > MAX_ROWS:
+            raise EngineStop(
+                EndCode.INPUT_UNREADABLE,
+                f"{self._why} has to hold all rows at once, and these are too many: the limit is {MAX_ROWS:,} rows "
+                f"and {MAX_BYTES // 1024 // 1024} MiB",
+                rule=self._why, reason="too_large",
+                remedy=f"split the input, or leave out {self._why}",
+            )  # fmt: skip
+
+
+class HeldChunks:
+    """Chunks of all tables, until every row has been seen and it is known which rows stay."""
+
+    def __init__(self, options: DedupeOptions, places: Mapping[str, int]) -> None:
+        """`places`: the output column of each field."""
+        self._budget = WaitingRoom("rows.dedupe")
+        self._keys = RowKeys(options)
+        self._of_key = [places[name] for name in options.key]
+        self._of_age = None if options.by is None else places[options.by]
+        self._packed: list[tuple[str, bytes, bytes] | None] = []
+        self._starts = array("q")
+        self.rows = 0
+
+    def add(self, table: str, chunk: Chunk) -> None:
+        body = pack(Block(chunk.numbers, chunk.columns))
+        rest = pickle.dumps((chunk.wrong, chunk.remarks, chunk.errors, chunk.cells, dict(chunk.partly)), 5)
+        self._starts.append(self.rows)
+        self.rows += len(chunk.numbers)
+        self._budget.reserve(len(body) + len(rest), self.rows)
+        self._packed.append((table, body, rest))
+        by = None if self._of_age is None else chunk.columns[self._of_age]
+        self._keys.add([chunk.columns[n] for n in self._of_key], by)
+
+    def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
+        """Each chunk once: its table, its rows, by row 1 if it does not stay, and rows that stay without a reason."""
+        gone, tied = self._keys.removed()
+        for n, held in enumerate(self._packed):
+            if held is not None:
+                table, body, rest = held
+                self._packed[n] = None
+                block = unpack(body)
+                rest_of_chunk = pickle.loads(rest)  # noqa: S301  # our own bytes, never left this process
+                chunk = Chunk(block.numbers, block.columns, *rest_of_chunk)
+                start, end = self._starts[n], self._starts[n] + len(block.numbers)
+                mine = tied[bisect_left(tied, start) : bisect_left(tied, end)]
+                yield table, chunk, gone[start:end], [row - start for row in mine]
+
+
+class RowKeys:
+    """The keys of rows, in the order of their coming, and which of several rows with one key stays."""
+
+    def __init__(self, options: DedupeOptions) -> None:
+        self._policy = options.keep
+        self._high, self._low = array("q"), array("q")  # halves of each key's digest
+        self._by: list[Any] = []
+        self._blank = bytearray()  # 1: the row has no whole key
+
+    def add(self, keys: Sequence[Sequence[Any]], by: Sequence[Any] | None) -> None:
+        """The columns of the key for some rows, and the column that says which row is the newest."""
+        for row in zip(*keys, strict=True):
+            digest = blake2b(repr(tuple(map(_plain, row))).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            self._high.append(int.from_bytes(digest[:8], signed=True))
+            self._low.append(int.from_bytes(digest[8:], signed=True))
+            self._blank.append(None in row)
+        self._by += by or ()
+
+    def removed(self) -> tuple[bytearray, list[int]]:
+        """By row: 1 if another row with its key stays; and rows that stay though another one is as new."""
+        gone, tied = bytearray(len(self._blank)), []
+        order = sorted((n for n in range(len(gone)) if not self._blank[n]), key=self._high.__getitem__)
+        for group in _groups(order, lambda n: (self._high[n], self._low[n])):
+            chosen, is_tied = self._chosen(group)
+            for n in group:
+                gone[n] = n != chosen
+            tied += [chosen] if is_tied else []
+        return gone, sorted(tied)
+
+    def _chosen(self, group: Sequence[int]) -> tuple[int, bool]:
+        """The row of a group that stays, and whether that is arbitrary. Rows are in the order of their coming."""
+        if self._policy != "newest":
+            return group[0 if self._policy == "first" else -1], False
+        dated = [n for n in group if self._by[n] is not None]
+        if not dated:
+            return group[-1], len(group) > 1
+        newest = max(_orderable(self._by[n]) for n in dated)
+        latest = [n for n in dated if _orderable(self._by[n]) == newest]
+        return latest[-1], len(latest) > 1
+
+
+def _groups(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iterator[list[int]]:
+    """Rows with the same key, where there are several; `order` has those with one first half side by side."""
+    at = 0
+    while at < len(order):
+        end = at + 1
+        while end < len(order) and key(order[end])[0] == key(order[at])[0]:
+            end += 1
+        if end - at > 1:
+            same: dict[int, list[int]] = {}
+            for n in sorted(order[at:end]):
+                same.setdefault(key(n)[1], []).append(n)
+            yield from (group for group in same.values() if len(group) > 1)
+        at = end
+
+
+def _plain(value: Any) -> object:
+    """A part of a key, so that equal numbers are equal parts."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return str(value) if type(value) is Decimal else value
+
+
+def _orderable(value: Any) -> tuple[int, Any]:
+    """A key that puts values of different kinds in some order: numbers, dates, times, the rest as texts."""
+    kind = type(value)
+    if kind in _NUMBERS or kind is bool:
+        return 0, value
+    if kind is datetime:
+        return 1, value
+    if kind is date:
+        return 1, datetime.combine(value, time())
+    return (2, value) if kind is time else (3, str(value))
+
+
+class SortedRows:
+    """Holds the rows of the output and gives them back in order."""
+
+    def __init__(self, keys: Sequence[tuple[int, bool]]) -> None:
+        """`keys`: columns of the output, the most important first, and whether the largest value comes first."""
+        self._keys = keys
+        self._budget = WaitingRoom("rows.sort")
+        self._packed: list[bytes] = []
+        self._counts = array("q")
+        self.rows = 0
+
+    def add(self, columns: list[list[Any]], count: int) -> None:
+        body = pack(Block(list(range(count)), columns))
+        self.rows += count
+        self._budget.reserve(len(body), self.rows)
+        self._packed.append(body)
+        self._counts.append(count)
+
+    def drain(self) -> Iterator[list[list[Any]]]:
+        """The rows in order, as columns of at most `PILE` rows."""
+        ranks = self._ranks()
+        piles = [_Pile() for _ in range(-(-self.rows // PILE))]
+        start = 0
+        for n, body in enumerate(self._packed):
+            columns = unpack(body).columns
+            self._packed[n] = b""
+            dealt: dict[int, list[int]] = {}
+            for at in range(self._counts[n]):
+                dealt.setdefault(ranks[start + at] // PILE, []).append(at)
+            for number, indexes in dealt.items():
+                mine = [ranks[start + at] for at in indexes]
+                piles[number].add(mine, [[values[at] for at in indexes] for values in columns])
+            start += self._counts[n]
+        for pile in piles:
+            yield pile.in_order()
+
+    def _ranks(self) -> "array[int]":
+        """By row, the place that it has in the output."""
+        order = list(range(self.rows))
+        for column, descending in reversed(self._keys):
+            cells = (v for body in self._packed for v in unpack(body, {column}).columns[column])
+            values = [v.casefold() if type(v) is str else v for v in cells]
+            order = _sorted(order, values, descending=descending)
+        ranks = array("q", bytes(8 * self.rows))
+        for place, row in enumerate(order):
+            ranks[row] = place
+        return ranks
+
+
+def _sorted(order: list[int], values: list[Any], *, descending: bool) -> list[int]:
+    """Row numbers by their values, blanks last; rows with equal values stay in the order that they have."""
+    filled = [n for n in order if values[n] is not None]
+    try:
+        filled.sort(key=values.__getitem__, reverse=descending)
+    except TypeError:  # a cell that is not of its type
+        filled.sort(key=lambda n: _orderable(values[n]), reverse=descending)
+    return filled if len(filled) == len(order) else filled + [n for n in order if values[n] is None]
+
+
+class _Pile:
+    """Rows whose places in the output are next to each other."""
+
+    def __init__(self) -> None:
+        self._packed: list[bytes] = []
+        self._places: list[int] = []
+        self._columns: list[list[Any]] = []
+
+    def add(self, places: list[int], columns: list[list[Any]]) -> None:
+        self._places += places
+        self._columns = [a + b for a, b in zip(self._columns, columns, strict=True)] if self._columns else columns
+        if len(self._places) >= _BATCH:
+            self._packed.append(pack(Block(self._places, self._columns)))
+            self._places, self._columns = [], []
+
+    def in_order(self) -> list[list[Any]]:
+        """The columns of its rows, and nothing left here."""
+        places, columns = self._places, self._columns
+        for body in self._packed:
+            block = unpack(body)
+            places = places + block.numbers
+            columns = [a + b for a, b in zip(columns, block.columns, strict=True)] if columns else block.columns
+        self._packed, self._places, self._columns = [], [], []
+        order = sorted(range(len(places)), key=places.__getitem__)
+        return [[values[n] for n in order] for values in columns]

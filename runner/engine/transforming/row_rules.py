@@ -1,0 +1,149 @@
+"""The rules of a manifest that use expressions, or that compare several rows."""
+
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.expressions.evaluation import Columns, computed
+from runner.engine.expressions.operations import CONTEXT, INPUT, Failure, loaded
+from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.options import TOTAL_ROW, DeclaredRule, SumRule
+from runner.engine.transforming.computing import expression_of, failures
+from runner.engine.values.checking import FieldComparison, Origin, SeenValues
+
+_NOTHING = Decimal(0)
+
+
+class ExpressionCheck:
+    """An expression that must not be false; a row where it is blank is not judged."""
+
+    def __init__(self, rule: DeclaredRule, check: str, fields: Mapping[str, Field]) -> None:
+        types = {name: field.type for name, field in fields.items() if field.declared}
+        self._rule = rule
+        self._expression = expression_of(check, types, f"the check of rule {rule.name}")
+        self._when = None if rule.when is None else FieldComparison(rule.when, fields)
+        self.fields = self._expression.fields
+
+    def check(self, columns: Mapping[str, list[Any]], loaded_columns: Columns, origin: Origin, at: int | None) -> None:
+        rule, when = self._rule, self._when
+        judged = computed(self._expression, loaded_columns)
+        off = [n for n, holds in enumerate(judged.values) if holds is False]
+        failed = [(rows, why) for rows, why in failures(judged.failed) if why != INPUT.why]  # type_error reports those
+        if when is not None:
+            off = [n for n in off if when.holds(columns, n) is True]
+            failed = [([n for n in rows if when.holds(columns, n) is True], why) for rows, why in failed]
+        field = self.fields[0] if self.fields else None
+        message = rule.message or f"{self._expression.text} does not hold"
+        origin.flag(off, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
+        for rows, why in failed:
+            what = f"the check {why}"
+            origin.flag(rows, "expression_error", rule.severity, what, column=at, field=field, rule=rule.name)
+
+
+class UniqueRows:
+    """Several fields whose values together occur once; rows in which one is blank are not compared."""
+
+    def __init__(self, rule: DeclaredRule) -> None:
+        self._rule = rule
+        self.fields = rule.unique
+        self._seen = SeenValues()
+
+    def check(self, columns: Mapping[str, list[Any]], origin: Origin, at: int | None) -> None:
+        rows = zip(*(columns[name] for name in self.fields), strict=True)
+        again = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
+        message = self._rule.message or f"duplicates {', '.join(self.fields)} of an earlier row"
+        origin.flag(
+            again, "duplicate", self._rule.severity, message, column=at, field=self.fields[0], rule=self._rule.name
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Equal numbers as equal values."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+class ColumnSum:
+    """Adds up a field over the rows of one table, and compares the sum with the total that the sheet has.
+
+    All data rows of the sheet count, those that `rows` leaves out too: the sender's total is about these.
+    """
+
+    def __init__(self, rule: DeclaredRule, total: SumRule) -> None:
+        self._rule = rule
+        self.total = total
+        self._sum = _NOTHING
+        self._skipped = 0  # cells that are not numbers
+        self._totals: set[Any] = set()
+        self._rows = 0
+
+    def add(
+        self, columns: Mapping[str, list[Any]], wrong: Mapping[str, Sequence[int]], totals: Collection[int]
+    ) -> None:
+        """Add the rows of a chunk; `totals`: the indexes of rows that are totals themselves."""
+        name, bad = self.total.field, set(wrong.get(self.total.field, ()))
+        for n, value in enumerate(columns[name]):
+            if n in totals:
+                continue
+            self._rows += 1
+            number = None if value is None else loaded(value)
+            if n in bad or isinstance(number, Failure):
+                self._skipped += 1
+            elif number is not None:
+                self._sum = CONTEXT.add(self._sum, Decimal(number))
+        if self.total.equals != TOTAL_ROW and len(self._totals) < 3:
+            found = {loaded(value) for value in set(columns[self.total.equals]) - {None}}
+            self._totals |= {number for number in found if not isinstance(number, Failure)}
+
+    def report(self, table: MappedTable, fields: Mapping[str, Field], findings: Findings) -> None:
+        """Compare and report; while the table's input can be read."""
+        if not self._rows:
+            return
+        rule, (name, equals, tolerance) = self._rule, self.total
+        place, at = table.source.place, table.fields.get(name)
+        totals = self._of_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
+        column = None if at is None or at >= len(table.source.columns) else table.source.columns[at].index
+        where = "total row" if equals == TOTAL_ROW else f"value of {equals}"
+        if not totals:
+            what = rule.message or f"the sum of {name} cannot be checked: the table has no {where}"
+            self._flag(findings, "total_missing", what, place=place, row=None, column=column)
+            return
+        close = Decimal(repr(tolerance))
+        equal = any(abs(CONTEXT.subtract(Decimal(total), self._sum)) <= close for total in totals)
+        if equal and (len(totals) == 1 or equals == TOTAL_ROW):  # of several total rows, the others are subtotals
+            return
+        more = f"; {self._skipped:,} cells are not numbers" if self._skipped else ""
+        several = f"; {equals} has several values" if len(totals) > 1 and equals != TOTAL_ROW else ""
+        row = list(totals.values())[-1]
+        what = rule.message or f"the sum of {name} is not the {where}{several}{more}"
+        self._flag(findings, "total_mismatch", what, place=place, row=row, column=column)
+
+    def _flag(
+        self, findings: Findings, code: str, what: str, *, place: FindingPlace, row: int | None, column: int | None
+    ) -> None:
+        findings.add(
+            code, self._rule.severity, what, place=place, row=row, column=column, field=self.total.field,
+            rule=self._rule.name,
+        )  # fmt: skip
+
+    def _of_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
+        """The numbers in the total rows that were found, each with its row."""
+        at = table.fields.get(field.name)
+        if at is None or at >= len(table.source.columns) or not table.source.table.totals:
+            return {}
+        cells = table.source.cells(table.source.columns[at].index, table.source.table.totals)
+        rows = [row for row in sorted(cells) if cells[row] is not None]
+        values, wrong = table.converter(field, at).convert([cells[row] for row in rows])
+        read = [(row, loaded(v)) for n, (row, v) in enumerate(zip(rows, values, strict=True)) if n not in wrong]
+        return {number: row for row, number in read if number is not None and not isinstance(number, Failure)}
+
+
+def check_row_count(rule: DeclaredRule, rows: int, findings: Findings) -> None:
+    """Report an output that has fewer or more rows than a rule accepts."""
+    least, most = rule.rows or (None, None)
+    wanted = f"at least {least:,}" if least is not None and rows < least else ""
+    wanted = f"at most {most:,}" if most is not None and rows > most else wanted
+    if wanted:
+        what = rule.message or f"the output has {rows:,} rows; {wanted} are expected"
+        findings.add("row_count", rule.severity, what, rule=rule.name)
