@@ -10,7 +10,6 @@ _MANIFEST: Final[Words] = {
     "manifest": "The version of the manifest's format: 1.",
     "name": "The workflow's name; part of the paths of its outputs.",
     "inputs": "Which files beside the manifest are processed, and which are looked up.",
-    "tenants": "Which tenants a shared workflow serves: names, or patterns such as acme-*.",
     "subscribe": "A standing manifest's patterns of paths below the tenant's inbox.",
     "tenants": "Of a manifest in configs/_shared/: the tenants that it serves, by name or pattern; * for all.",
     "config": "Where the Python rules are: '.', a folder or zip beside the manifest, or configs/_shared/<name>.",

@@ -150,7 +150,7 @@ def _read(order: Order, known: Sequence[FieldFacts], notes: list[str]) -> list[S
     for number, file in enumerate(order.primary):
         source = SurveyedInput(file, reading)
         survey(
-            source, reading, Findings(), room=room, provenance=False, headings=headings, scores=lambda **_: None,
+            source, reading, Findings(), room=room, headings=headings, scores=lambda **_: None,
             decided=Answers(None),
         )  # fmt: skip
         tables = _of_records(source, notes)

@@ -12,7 +12,7 @@ from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.values.checking import SeenValues
 from runner.engine.values.convert import Converter, text_of
-from runner.engine.values.decisions import Convention, Tally, add_values, fresh_tally, settle
+from runner.engine.values.decisions import Convention, Tally, add_values, decide_convention, fresh_tally
 from runner.engine.values.words import NOTHING
 
 TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
@@ -176,7 +176,7 @@ def _convert_all(
     for n, kinds in tried.items():
         for kind in kinds:
             field, tally = _field(kind), tallies.get((n, kind))
-            convention = Convention() if tally is None else settle(field, tally.settle())[0]
+            convention = Convention() if tally is None else decide_convention(field, tally.count_pending())[0]
             converters[n, kind] = Converter(field, (), convention, epoch_1904=table.epoch_1904)
             facts[n].fits[kind] = TypeFit()
     for columns in _chunks(table):

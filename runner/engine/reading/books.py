@@ -151,6 +151,7 @@ class Layout:
     print_title_rows: tuple[int, int] | None = None
 
     def add_unit(self, column: int, unit: str, first: int, last: int) -> None:
+        """Note the unit that a column's number format shows in a run of rows; runs must come from top to bottom."""
         runs = self.units.setdefault(column, {}).setdefault(unit, array("I"))
         if runs and runs[-1] == first - 1:
             runs[-1] = last
@@ -298,6 +299,7 @@ class RowBuilder:
         return done
 
     def put(self, column: int, value: Value) -> None:
+        """Set a cell of the open row; a blank never replaces a value."""
         if not 0 < column <= self._limits.max_columns:
             raise errors.damaged(f"a cell beyond column {self._limits.max_columns}, the limit of a sheet")
         if value or (value is not None and (value is not NO_CACHED_VALUE or column not in self._values)):
@@ -306,6 +308,7 @@ class RowBuilder:
             self._values[column] = value  # of two cells with one address the later wins, unless it is blank
 
     def done(self) -> Row | None:
+        """The open row if it has any value; the next one starts without."""
         if not self._values:
             return None
         width = max(self._values)
@@ -323,22 +326,23 @@ def ascending(
     rows: Iterable[Row], limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None
 ) -> Iterator[Row]:
     """Sort the rows of a sheet that stores them out of order; rows with one number are joined."""
-    held: dict[int, list[Value]] = {}
+    rows_by_number: dict[int, list[Value]] = {}
     slots = 0
     for number, values in rows:
         slots += len(values)
         if slots > limits.max_sorted_cells:
             raise errors.too_large("a sheet stores its rows out of order and is too large to sort")
-        before = held.get(number)
+        before = rows_by_number.get(number)
         if before is not None and on_twice:
             for column, (old, new) in enumerate(zip(before, values, strict=False), 1):
                 if None not in (old, new) and old != new:
                     on_twice(number, column)
-        held[number] = values if before is None else _joined(before, values)
-    yield from sorted(held.items())
+        rows_by_number[number] = values if before is None else _joined_row(before, values)
+    yield from sorted(rows_by_number.items())
 
 
-def _joined(before: list[Value], after: list[Value]) -> list[Value]:
+def _joined_row(before: list[Value], after: list[Value]) -> list[Value]:
+    """Two readings of one row as one: the later value wins, unless it is blank or unknown."""
     blanks = (None, NO_CACHED_VALUE)
     return [
         old if new is None or (new is NO_CACHED_VALUE and old not in blanks) else new
@@ -358,8 +362,8 @@ def blocks_of(sheet: Sheet) -> Iterator[Block]:
 def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
     """Turn rows into blocks of columns."""
     source = iter(rows)
-    while some := list(islice(source, size)):
-        yield Block([number for number, _ in some], list(map(list, zip_longest(*[values for _, values in some]))))
+    while batch := list(islice(source, size)):
+        yield Block([number for number, _ in batch], list(map(list, zip_longest(*[values for _, values in batch]))))
 
 
 def trimmed(values: list[Value]) -> list[Value]:
@@ -383,8 +387,8 @@ def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
     columns: list[list[Value]] = []
     for block in blocks:
         columns += [[None] * len(numbers) for _ in block.columns[len(columns) :]]
-        for at, column in enumerate(columns):
-            column.extend(block.columns[at] if at < len(block.columns) else [None] * len(block.numbers))
+        for index, column in enumerate(columns):
+            column.extend(block.columns[index] if index < len(block.columns) else [None] * len(block.numbers))
         numbers += block.numbers
         if len(numbers) >= BLOCK:
             yield Block(numbers, columns)
@@ -416,17 +420,20 @@ class SharedStrings:
         return len(self.listed) + len(self._ends) - 1
 
     def extend(self, strings: list[str | None]) -> None:
+        """Add strings in their order; raises InputUnreadable if they take too much memory."""
         if not _PLAIN.issuperset(map(type, strings)):
-            self.noted |= {at: one for at, one in enumerate(strings, len(self)) if one and one.__class__ is not str}
+            self.noted |= {
+                index: text for index, text in enumerate(strings, len(self)) if text and text.__class__ is not str
+            }
         if len(self.listed) < _LISTED and self._characters < _LISTED_CHARACTERS and len(self._ends) == 1:
             self.listed += strings
             self._characters += sum(map(len, filter(None, strings)))
             strings = []
-        for one in strings:
-            self._packed += (one or "").encode("utf-8", "replace")
+        for text in strings:
+            self._packed += (text or "").encode("utf-8", "replace")
             self._ends.append(len(self._packed))
-        held = self._characters + len(self._packed)
-        if len(self) > self._limits.max_strings or held > self._limits.max_strings_held:
+        size = self._characters + len(self._packed)
+        if len(self) > self._limits.max_strings or size > self._limits.max_strings_held:
             raise errors.too_large(f"it has over {len(self)} shared strings")
 
     def __getitem__(self, index: int) -> str | None:

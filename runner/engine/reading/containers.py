@@ -67,13 +67,13 @@ class ZipArchive:
         """The whole part; refused if it inflates to more than ``at_most`` bytes."""
         cap = self._limits.max_part_bytes if at_most is None else at_most
         if entry.size > cap:
-            raise errors.too_large(f"its part {_shown(entry.name)} has {entry.size} bytes; the limit is {cap}")
+            raise errors.too_large(f"its part {_printable(entry.name)} has {entry.size} bytes; the limit is {cap}")
         parts: list[bytes] = []
         total = 0
         for piece in self.stream(entry):
             total += len(piece)
             if total > cap:
-                raise errors.hostile(f"its part {_shown(entry.name)} is larger than it declares")
+                raise errors.hostile(f"its part {_printable(entry.name)} is larger than it declares")
             parts.append(piece)
         return b"".join(parts)
 
@@ -85,22 +85,23 @@ class ZipArchive:
         if entry.method not in (_STORED, _DEFLATED):
             raise errors.unsupported(f"a zip with compression method {entry.method}")
         if entry.size > limits.max_entry_bytes:
-            raise errors.too_large(f"its part {_shown(entry.name)} declares {entry.size} bytes")
+            raise errors.too_large(f"its part {_printable(entry.name)} declares {entry.size} bytes")
         if entry.size > limits.ratio_floor and entry.size > entry.stored * limits.max_ratio:
-            raise errors.hostile(f"its part {_shown(entry.name)} is compressed more than {limits.max_ratio} to 1")
+            raise errors.hostile(f"its part {_printable(entry.name)} is compressed more than {limits.max_ratio} to 1")
         total, crc = 0, 0
         for piece in self._inflated(entry):
             total += len(piece)
             if total > entry.size:
-                raise errors.hostile(f"its part {_shown(entry.name)} is larger than it declares")
+                raise errors.hostile(f"its part {_printable(entry.name)} is larger than it declares")
             crc = isal_zlib.crc32(piece, crc)
             yield piece
         if total < entry.size:
             raise errors.truncated(self.what)
         if crc != entry.crc:
-            raise errors.damaged(f"the checksum of its part {_shown(entry.name)} does not match")
+            raise errors.damaged(f"the checksum of its part {_printable(entry.name)} does not match")
 
     def _inflated(self, entry: Entry) -> Iterator[bytes]:
+        """The part's bytes in pieces, as they are inflated."""
         position = self._data_offset(entry)
         left = entry.stored
         inflate: Any = isal_zlib.decompressobj(-15) if entry.method == _DEFLATED else None
@@ -118,34 +119,36 @@ class ZipArchive:
                 try:
                     piece = inflate.decompress(raw, _INFLATE)
                 except _INFLATE_ERROR as error:
-                    raise errors.damaged(f"its part {_shown(entry.name)} cannot be decompressed") from error
+                    raise errors.damaged(f"its part {_printable(entry.name)} cannot be decompressed") from error
                 if piece:
                     yield piece
                 if inflate.eof:
                     return
                 raw = inflate.unconsumed_tail
         if inflate is not None:
-            yield from _rest(inflate, entry)
+            yield from _rest_of(inflate, entry)
 
     def _data_offset(self, entry: Entry) -> int:
+        """Where a part's bytes start: behind its local header."""
         self._file.seek(entry.offset)
         header = self._file.read(30)
         if len(header) < 30:
             raise errors.truncated(self.what)
         if header[:4] != _LOCAL:
-            raise errors.damaged(f"its part {_shown(entry.name)} is not at the offset in the zip directory")
+            raise errors.damaged(f"its part {_printable(entry.name)} is not at the offset in the zip directory")
         name_length, extra_length = struct.unpack_from("<HH", header, 26)
         return entry.offset + 30 + int(name_length) + int(extra_length)
 
     def _directory(self) -> list[Entry]:
+        """The entries of the zip's directory, which is found from the end of the file."""
         start = max(0, self._length - _END_SEARCH)
         self._file.seek(start)
         tail = self._file.read(_END_SEARCH)
-        at = tail.rfind(_END)
-        if at < 0 or len(tail) - at < 22:
+        end_record = tail.rfind(_END)
+        if end_record < 0 or len(tail) - end_record < 22:
             raise errors.truncated(self.what)
-        count, size, offset = struct.unpack_from("<10xHII", tail, at)
-        end_at = start + at
+        count, size, offset = struct.unpack_from("<10xHII", tail, end_record)
+        end_at = start + end_record
         if count == _HUGE16 or _HUGE32 in (size, offset):
             count, size, offset, end_at = self._directory64(end_at, (count, size, offset))
         if count > self._limits.max_entries or size > _MAX_DIRECTORY:
@@ -157,33 +160,35 @@ class ZipArchive:
         return list(self._central(self._file.read(size), count, shift))
 
     def _directory64(self, end_at: int, small: tuple[int, int, int]) -> tuple[int, int, int, int]:
+        """Count, size and offset of a directory with 64-bit numbers, and its end record; otherwise the small ones."""
         self._file.seek(max(0, end_at - 20))
         locator = self._file.read(20)
         if len(locator) < 20 or locator[:4] != b"PK\x06\x07":
             return (*small, end_at)
-        (at,) = struct.unpack_from("<8xQ", locator)
-        if at > self._length - 56:
+        (end_record,) = struct.unpack_from("<8xQ", locator)
+        if end_record > self._length - 56:
             raise errors.damaged("its zip directory points outside the file")
-        self._file.seek(at)
+        self._file.seek(end_record)
         record = self._file.read(56)
         if record[:4] != b"PK\x06\x06":
             raise errors.damaged("its zip directory cannot be found")
         count, size, offset = struct.unpack_from("<32xQQQ", record)
-        return count, size, offset, at
+        return count, size, offset, end_record
 
     def _central(self, raw: bytes, count: int, shift: int) -> Iterator[Entry]:
-        at = 0
+        """The entries of the central directory. `shift`: bytes before the zip."""
+        position = 0
         for _ in range(count):
-            if raw[at : at + 4] != _CENTRAL or len(raw) - at < 46:
+            if raw[position : position + 4] != _CENTRAL or len(raw) - position < 46:
                 raise errors.damaged("its zip directory is broken")
             flags, method, crc, stored, size, name_len, extra_len, note_len, offset = struct.unpack_from(
-                "<8xHH4xIIIHHH8xI", raw, at
+                "<8xHH4xIIIHHH8xI", raw, position
             )
-            name = raw[at + 46 : at + 46 + name_len]
-            extra = raw[at + 46 + name_len : at + 46 + name_len + extra_len]
+            name = raw[position + 46 : position + 46 + name_len]
+            extra = raw[position + 46 + name_len : position + 46 + name_len + extra_len]
             if _HUGE32 in (stored, size, offset):
-                size, stored, offset = _wide(extra, size, stored, offset)
-            at += 46 + name_len + extra_len + note_len
+                size, stored, offset = _wide_sizes(extra, size, stored, offset)
+            position += 46 + name_len + extra_len + note_len
             offset += shift
             if offset + 30 + stored > self._length:
                 raise errors.truncated(self.what)
@@ -198,6 +203,7 @@ class ZipArchive:
             )
 
     def _refuse_overlaps(self, entries: list[Entry]) -> None:
+        """Raise InputUnreadable if two parts share bytes, as those of zip bombs do."""
         end = 0
         for entry in sorted(entries, key=lambda one: one.offset):
             if entry.offset < end:
@@ -205,34 +211,35 @@ class ZipArchive:
             end = entry.offset + 30 + entry.stored
 
 
-def _wide(extra: bytes, size: int, stored: int, offset: int) -> tuple[int, int, int]:
+def _wide_sizes(extra: bytes, size: int, stored: int, offset: int) -> tuple[int, int, int]:
     """Decode the extra field: it holds, in this order, the sizes that need more than 32 bits."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
-        body = extra[at + 4 : at + 4 + length]
+    position = 0
+    while position + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, position)
+        body = extra[position + 4 : position + 4 + length]
         if kind == 1:
-            wide = [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body) - 7, 8)]
-            values = [wide.pop(0) if one == _HUGE32 and wide else one for one in (size, stored, offset)]
+            wide = [int.from_bytes(body[start : start + 8], "little") for start in range(0, len(body) - 7, 8)]
+            values = [wide.pop(0) if value == _HUGE32 and wide else value for value in (size, stored, offset)]
             return values[0], values[1], values[2]
-        at += 4 + length
+        position += 4 + length
     return size, stored, offset
 
 
-def _rest(inflate: Any, entry: Entry) -> Iterator[bytes]:
+def _rest_of(inflate: Any, entry: Entry) -> Iterator[bytes]:
+    """What the decompressor still holds after the last byte of a part."""
     while not inflate.eof:
         try:
             piece = inflate.decompress(b"", _INFLATE)
         except _INFLATE_ERROR as error:
-            raise errors.damaged(f"its part {_shown(entry.name)} cannot be decompressed") from error
+            raise errors.damaged(f"its part {_printable(entry.name)} cannot be decompressed") from error
         if not piece:
             return
         yield piece
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     """A part's name for a message: short and printable."""
-    return "".join(c if c.isprintable() else "?" for c in name[-60:])
+    return "".join(char if char.isprintable() else "?" for char in name[-60:])
 
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -272,7 +279,7 @@ class Container:
 
     def find(self, name: str) -> str | None:
         """The name of a stream as stored; the search ignores case."""
-        return next((one for one in self.streams if one.lower() == name.lower()), None)
+        return next((stream for stream in self.streams if stream.lower() == name.lower()), None)
 
     def read(self, name: str) -> bytes:
         """The whole stream."""
@@ -283,40 +290,44 @@ class Container:
         return raw[:size]
 
     def _sector_bytes(self, number: int) -> bytes:
+        """The bytes of one sector."""
         self._file.seek((number + 1) * self._sector)
         raw = self._file.read(self._sector)
         if not raw:
             raise errors.truncated("an OLE container")
         return raw.ljust(self._sector, b"\x00")  # the last sector may be short
 
-    def _read_fat(self, header: bytes, more: int) -> list[int]:
-        places = [one for one in struct.unpack_from("<109I", header, 76) if one < _FREE]
-        seen = 0
-        while more < _FREE:
-            entries = struct.unpack(f"<{self._per_sector}I", self._sector_bytes(more))
-            places += [one for one in entries[:-1] if one < _FREE]
-            more = entries[-1]
-            seen += 1
-            if seen * self._sector > self._length:
+    def _read_fat(self, header: bytes, next_table: int) -> list[int]:
+        """The table of all sectors: for each the next one of its chain."""
+        fat_sectors = [sector for sector in struct.unpack_from("<109I", header, 76) if sector < _FREE]
+        tables = 0
+        while next_table < _FREE:
+            entries = struct.unpack(f"<{self._per_sector}I", self._sector_bytes(next_table))
+            fat_sectors += [sector for sector in entries[:-1] if sector < _FREE]
+            next_table = entries[-1]
+            tables += 1
+            if tables * self._sector > self._length:
                 raise errors.damaged("its container's tables are circular")
-        if len(places) * self._sector > self._length:
+        if len(fat_sectors) * self._sector > self._length:
             raise errors.truncated("an OLE container")
-        return self._table(b"".join(self._sector_bytes(one) for one in places))
+        return self._table(b"".join(self._sector_bytes(sector) for sector in fat_sectors))
 
     def _table(self, raw: bytes) -> list[int]:
+        """Bytes as 32-bit numbers."""
         count = len(raw) // 4
         return list(struct.unpack(f"<{count}I", raw[: count * 4]))
 
-    def _chain(self, first: int, table: list[int]) -> Iterator[int]:
-        left = len(table)
-        while first < _FREE:
-            if first >= len(table):
+    def _chain(self, sector: int, table: list[int]) -> Iterator[int]:
+        """The sectors of a chain in order; raises if it leads outside the file or in a circle."""
+        steps_left = len(table)
+        while sector < _FREE:
+            if sector >= len(table):
                 raise errors.truncated("an OLE container")
-            if left <= 0:
+            if steps_left <= 0:
                 raise errors.damaged("its container's tables are circular")
-            left -= 1
-            yield first
-            first = table[first]
+            steps_left -= 1
+            yield sector
+            sector = table[sector]
 
     def _chain_bytes(self, first: int) -> bytes:
         """Read the chain; consecutive sectors are read at once."""
@@ -331,28 +342,31 @@ class Container:
         return b"".join(parts)
 
     def _run(self, start: int, end: int) -> bytes:
+        """The bytes of consecutive sectors, the first included and `end` not."""
         if start < 0:
             return b""
         self._file.seek((start + 1) * self._sector)
-        wanted = (end - start) * self._sector
-        raw = self._file.read(wanted)
-        if len(raw) <= wanted - self._sector:
+        size = (end - start) * self._sector
+        raw = self._file.read(size)
+        if len(raw) <= size - self._sector:
             raise errors.truncated("an OLE container")
-        return raw.ljust(wanted, b"\x00")  # the last sector may be short
+        return raw.ljust(size, b"\x00")  # the last sector may be short
 
     def _mini_bytes(self, first: int) -> bytes:
+        """The bytes of a chain of mini sectors, in which small streams are stored."""
         stream = self._mini_stream
-        return b"".join(stream[one * _MINI : (one + 1) * _MINI] for one in self._chain(first, self._mini_fat))
+        return b"".join(stream[sector * _MINI : (sector + 1) * _MINI] for sector in self._chain(first, self._mini_fat))
 
     def _read_directory(self, raw: bytes) -> None:
+        """Note the streams of the root, and the stream that holds the mini sectors."""
         count = min(len(raw) // 128, _MAX_ENTRIES)
         at_root = self._at_root(raw, count)
         for number in range(count):
-            at = number * 128
-            (length,) = struct.unpack_from("<H", raw, at + 64)
-            kind = raw[at + 66]
-            first, size = struct.unpack_from("<II", raw, at + 116)
-            name = raw[at : at + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
+            offset = number * 128
+            (length,) = struct.unpack_from("<H", raw, offset + 64)
+            kind = raw[offset + 66]
+            first, size = struct.unpack_from("<II", raw, offset + 116)
+            name = raw[offset : offset + max(min(length, 64) - 2, 0)].decode("utf-16-le", "replace")
             if kind == 5:
                 self._mini_stream = self._chain_bytes(first) if first < _FREE else b""
             elif at_root and number not in at_root:
@@ -364,14 +378,14 @@ class Container:
 
     def _at_root(self, raw: bytes, count: int) -> set[int]:
         """The entries directly below the root, a tree of siblings; empty if the tree is broken."""
-        found: set[int] = set()
-        todo = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
-        while todo:
-            number = todo.pop()
-            if number < count and number not in found:
-                found.add(number)
-                todo += struct.unpack_from("<II", raw, number * 128 + 68)
-        return found
+        entries: set[int] = set()
+        pending = [struct.unpack_from("<I", raw, 76)[0]] if count and raw[66] == 5 else []
+        while pending:
+            number = pending.pop()
+            if number < count and number not in entries:
+                entries.add(number)
+                pending += struct.unpack_from("<II", raw, number * 128 + 68)
+        return entries
 
 
 def refusal(container: Container) -> errors.InputUnreadable | None:

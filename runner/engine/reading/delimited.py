@@ -30,7 +30,7 @@ from runner.engine.reading.reshaping import Reshaper, unquoted_blocks
 _SAMPLE_LINES: Final = 2_000
 _SAMPLE_CHARS: Final = 512 * 1024
 _SPOILED: Final = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
-_SAID: Final[dict[Trouble, str]] = {
+_REMARKS: Final[dict[Trouble, str]] = {
     "open_quote": "a quote opens a field here and never closes it; it was read as a plain character",
     "stray_quote": "a quote inside a quoted field is not doubled; it was read as part of the value",
     "undecodable": "some bytes are not valid {encoding}; they were read as {instead}",
@@ -42,7 +42,7 @@ _SAID: Final[dict[Trouble, str]] = {
     "encoded_twice": "letters look as if UTF-8 had been read as Windows-1252 before it was saved, or are lost; kept as "
     "they are",
 }
-_SETTLED: Final[dict[Trouble, str]] = {
+_REMEDIES: Final[dict[Trouble, str]] = {
     "undecodable": '"reading": {"encoding": "cp1252"}',
     "short_row": "give the header as many cells as the rows have",
     "encoded_twice": "send the file as it was before that",
@@ -56,6 +56,8 @@ _SHOWN: Final = {"\t": "tab", " ": "blank"}
 
 
 class DelimitedSheet:
+    """The one sheet of a text file."""
+
     def __init__(
         self,
         file: BinaryIO,
@@ -81,26 +83,27 @@ class DelimitedSheet:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
+        """The rows by column; records of another shape than the table's are corrected on the way."""
         limits = self._limits
-        held: list[list[str]] = []
-        cells = first = header = 0
-        below = set[int]()  # widths of the rows under the header
+        pending: list[list[str]] = []
+        cells = rows_above = header_width = 0
+        widths_below = set[int]()  # widths of the rows under the header
         for records in self._batches():
             widths = list(map(len, records))
-            below.update(widths if header else widths[1:])
-            header = header or (widths[0] if all(records[0]) else -1)
-            self._reshaper.reshape(first + len(held), records, widths)
+            widths_below.update(widths if header_width else widths[1:])
+            header_width = header_width or (widths[0] if all(records[0]) else -1)
+            self._reshaper.reshape(rows_above + len(pending), records, widths)
             cells += sum(widths)
             if max(widths) > limits.max_columns or cells > limits.max_cells:
-                raise _too_many(first + len(held), widths, cells, limits)
-            held += records
-            while len(held) >= BLOCK:
-                yield from _turned(first, held[:BLOCK])
-                first += BLOCK
-                del held[:BLOCK]
-        if below == {header - 1} and header >= _WIDE and first + len(held) > LEAST:
+                raise _too_many(rows_above + len(pending), widths, cells, limits)
+            pending += records
+            while len(pending) >= BLOCK:
+                yield from _turned(rows_above, pending[:BLOCK])
+                rows_above += BLOCK
+                del pending[:BLOCK]
+        if widths_below == {header_width - 1} and header_width >= _WIDE and rows_above + len(pending) > LEAST:
             self._troubles.add("short_row", 1)
-        yield from _turned(first, held)
+        yield from _turned(rows_above, pending)
 
     def remarks(self) -> list[Remark]:
         """The ambiguous rows of the last reading, as far as it got."""
@@ -108,15 +111,16 @@ class DelimitedSheet:
         return [
             Remark(
                 code=kind,
-                message=_SAID[kind].format(encoding=self._encoding.name, instead=instead),
+                message=_REMARKS[kind].format(encoding=self._encoding.name, instead=instead),
                 rows=tuple(rows),
                 count=self._troubles.counts[kind],
-                settle=_SETTLED.get(kind, _manifest_line(quote="")),
+                settle=_REMEDIES.get(kind, _manifest_line(quote="")),
             )
             for kind, rows in self._troubles.rows.items()
         ]
 
     def _batches(self) -> Iterator[list[list[str]]]:
+        """The records of the file from its start, batch by batch."""
         with _Text(self._file, self._encoding) as text:
             for _ in range(self._dialect.skip_lines):
                 text.readline()
@@ -133,7 +137,7 @@ def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
     filled = list(map(any, records))
     if not all(filled):
         numbers, records = list(compress(numbers, filled)), list(compress(records, filled))
-    columns: list[list[Value]] = [[one or None for one in column] for column in zip_longest(*records)]
+    columns: list[list[Value]] = [[cell or None for cell in column] for column in zip_longest(*records)]
     while columns and not any(columns[-1]):
         columns.pop()
     if columns:
@@ -141,10 +145,11 @@ def _turned(above: int, records: list[list[str]]) -> Iterator[Block]:
 
 
 def _too_many(above: int, widths: list[int], cells: int, limits: ReadLimits) -> errors.InputUnreadable:
-    wide = next((n for n, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
-    if wide is not None:
-        width = widths[wide - above - 1]
-        return errors.too_wide(f"row {wide} has {width:,} columns; the limit is {limits.max_columns:,}")
+    """Why a file has too many columns or cells."""
+    wide_row = next((row for row, width in enumerate(widths, above + 1) if width > limits.max_columns), None)
+    if wide_row is not None:
+        width = widths[wide_row - above - 1]
+        return errors.too_wide(f"row {wide_row} has {width:,} columns; the limit is {limits.max_columns:,}")
     return errors.too_large(f"{cells:,} cells up to row {above + len(widths)}; the limit is {limits.max_cells:,}")
 
 
@@ -163,6 +168,7 @@ class _Text:
 
 
 def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: TextOptions) -> Book:
+    """Open a text file; what the manifest does not declare about it is detected."""
     encoding = encodings.detect(file, declared=options.encoding)
     sample, is_cut = _sample(file, encoding)
     dialect = dialects.detect(sample, name=name, is_cut=is_cut, delimiter=options.delimiter, quote=options.quote)
@@ -187,6 +193,7 @@ def open_delimited(file: BinaryIO, *, name: str, limits: ReadLimits, options: Te
 
 
 def _manifest_line(**option: str) -> str:
+    """A line of the manifest that sets an option of `reading`."""
     return f'"reading": {json.dumps(option, ensure_ascii=False)}'
 
 
@@ -204,8 +211,9 @@ def _sample(file: BinaryIO, encoding: encodings.Encoding) -> tuple[list[str], bo
 
 
 def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
+    """The choice of an encoding, if there was one."""
     if encoding.evidence:
-        rivals = [one for one in encoding.evidence if one != encoding.name]
+        rivals = [name for name in encoding.evidence if name != encoding.name]
         other = f"; {rivals[0]} gives a different text that is as plausible" if rivals else ""
         yield ReadingChoice(
             kind="encoding",
@@ -218,14 +226,15 @@ def encoding_choice(encoding: encodings.Encoding) -> Iterator[ReadingChoice]:
 
 
 def _delimiter_choice(dialect: Dialect) -> Iterator[ReadingChoice]:
+    """The choice of a delimiter, if another one fits nearly as well."""
     if dialect.sure and dialect.evidence.get(dialect.rival, 0) < 2:
         return
-    chosen, rival = (_SHOWN.get(one, one) for one in (dialect.delimiter, dialect.rival))
+    chosen, rival = (_SHOWN.get(sign, sign) for sign in (dialect.delimiter, dialect.rival))
     other = f"{rival} would split them as well" if rival else "not every line has one"
     yield ReadingChoice(
         kind="delimiter",
         chosen=chosen,
-        evidence={_SHOWN.get(one, one): count for one, count in dialect.evidence.items()},
+        evidence={_SHOWN.get(sign, sign): count for sign, count in dialect.evidence.items()},
         sure=dialect.sure,
         settle=_manifest_line(delimiter=dialect.delimiter),
         message=f"columns were split at each {chosen}, but {other}",

@@ -38,15 +38,15 @@ def detect(
 
     Declared options are not detected.
     """
-    named = _SEP_LINE.match(lines[0]) if lines else None
-    skip = 1 if named and (delimiter is None or delimiter == named[1]) else 0
+    sep_line = _SEP_LINE.match(lines[0]) if lines else None
+    skip = 1 if sep_line and (delimiter is None or delimiter == sep_line[1]) else 0
     sample = [line.lstrip("\ufeff") for line in lines[skip:] if line.strip("\ufeff \t\r\n")]
-    if named and delimiter is None:
-        delimiter = named[1]
+    if sep_line and delimiter is None:
+        delimiter = sep_line[1]
     if quote is None and (bare := whole_lines(sample)) is not None:
-        found = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
-        return replace(found, skip_lines=skip, in_quotes=True)
-    best, tried, is_guess = _best(sample, name, delimiter, quote)
+        inner = detect(bare, name=name, is_cut=is_cut, delimiter=delimiter)
+        return replace(inner, skip_lines=skip, in_quotes=True)
+    best, attempts, is_guess = _best(sample, name, delimiter, quote)
     dialect = Dialect(
         delimiter=best.delimiter,
         quote=best.quote,
@@ -54,59 +54,61 @@ def detect(
         skip_blanks=_has_blanks_before_quotes(sample, best.delimiter, best.quote),
         width=best.width,
     )
-    dialect = _settled(sample, dialect, is_cut=is_cut)
+    dialect = _with_escapes(sample, dialect, is_cut=is_cut)
     is_detected = delimiter is None and best.score > 0
-    return _with_evidence(dialect, best, tried, is_guess=is_guess) if is_detected else dialect
+    return _with_evidence(dialect, best, attempts, is_guess=is_guess) if is_detected else dialect
 
 
 def _best(
     sample: list[str], name: str, delimiter: str | None, quote: str | None
-) -> tuple["_Tried", list["_Tried"], bool]:
+) -> tuple["_Attempt", list["_Attempt"], bool]:
     """The most table-like way to read the sample, all ways that were tried, and whether only its head is a table.
 
     A few records above many lines of text: the end of a report, or an unbalanced quote.
     """
     may_use_head = delimiter is None and len(sample) > _HEAD
     for lines in (sample, sample[:_HEAD]) if may_use_head else (sample,):
-        tried = _tried(lines, name, delimiter, quote)
-        best = max(tried, key=lambda one: one.score, default=None)
+        attempts = _attempts(lines, name, delimiter, quote)
+        best = max(attempts, key=lambda attempt: attempt.score, default=None)
         if best is not None and (best.score > 0 or delimiter is not None):
-            return best, tried, lines is not sample
-    return _Tried(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0), [], False
+            return best, attempts, lines is not sample
+    return _Attempt(sample, delimiter or _by_name(name), '"' if quote is None else quote, 0), [], False
 
 
-def _with_evidence(dialect: Dialect, best: "_Tried", tried: list["_Tried"], *, is_guess: bool) -> Dialect:
+def _with_evidence(dialect: Dialect, best: "_Attempt", attempts: list["_Attempt"], *, is_guess: bool) -> Dialect:
     """The dialect with what speaks for its delimiter and for the next best, and whether the choice is sure."""
-    if best.names_one:
+    if best.is_single_headed:
         return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing})
-    others = [one for one in tried if one.delimiter != best.delimiter and one.score > 0]
-    rival = max(others, key=lambda one: one.score, default=None)
+    others = [attempt for attempt in attempts if attempt.delimiter != best.delimiter and attempt.score > 0]
+    rival = max(others, key=lambda attempt: attempt.score, default=None)
     if rival is None:
         return replace(dialect, sure=False, evidence={best.delimiter: best.agreeing}) if is_guess else dialect
     return replace(
         dialect,
         sure=not is_guess and rival.score < _CLOSE * best.score,
-        evidence={one.delimiter: one.agreeing for one in (best, rival)},
+        evidence={attempt.delimiter: attempt.agreeing for attempt in (best, rival)},
         rival=rival.delimiter,
     )
 
 
-def _tried(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Tried"]:
+def _attempts(sample: list[str], name: str, delimiter: str | None, quote: str | None) -> list["_Attempt"]:
+    """Every combination of delimiter and quote that is possible, tried on the sample."""
     tried = [
-        _Tried(sample, one, mark, weight * (1.001 if one == _by_name(name) else 1))
-        for one, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
-        if delimiter is not None or _is_met(sample, one)
-        for mark in (_quotes(sample, one) if quote is None else [quote])
-        if mark != one
+        _Attempt(sample, sign, quote_sign, weight * (1.001 if sign == _by_name(name) else 1))
+        for sign, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
+        if delimiter is not None or _is_met(sample, sign)
+        for quote_sign in (_quotes(sample, sign) if quote is None else [quote])
+        if quote_sign != sign
     ]
     # A character that splits every line is a delimiter; one that is absent from the first line is part of values.
-    if any(one.parts_all and one.delimiter in _DELIMITERS for one in tried):
-        for one in tried:
-            one.score *= 1.0 if one.parts_first else _INSIDE
+    if any(sign.splits_all and sign.delimiter in _DELIMITERS for sign in tried):
+        for sign in tried:
+            sign.score *= 1.0 if sign.splits_first else _INSIDE
     return tried
 
 
 def _by_name(name: str) -> str:
+    """The delimiter that a file's name suggests."""
     return "\t" if name.lower().endswith((".tsv", ".tab")) else ","
 
 
@@ -124,17 +126,17 @@ def _quotes(sample: list[str], delimiter: str) -> list[str]:
     text = "".join(sample)
     if "'" not in text:
         return ['"']
-    one = re.escape(delimiter)
+    escaped = re.escape(delimiter)
     # A run of blanks is searched once, and not from each of them.
-    before = r"(?:^|(?<=[ \t]))" if delimiter in " \t" else rf"(?:^|{one})[ \t]*"
+    before = r"(?:^|(?<=[ \t]))" if delimiter in " \t" else rf"(?:^|{escaped})[ \t]*"
     doubles = len(re.findall(rf'{before}"', text, re.MULTILINE))
     opened = len(re.findall(rf"{before}'", text, re.MULTILINE))
-    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{one})", text))
+    closed = len(re.findall(rf"'[ \t]*(?=[\r\n]|$|{escaped})", text))
     if not opened or not closed or doubles >= opened:
         return ['"']
-    most = f"{{0,{_LONG}}}"
-    wrapped = len(re.findall(rf"{before}'[^\r\n]{most}?'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE))
-    doubled = re.search(rf"{before}'[^'\r\n]+''(?:[^']|''){most}'[ \t]*(?=[\r\n]|$|{one})", text, re.MULTILINE)
+    limit = f"{{0,{_LONG}}}"
+    wrapped = len(re.findall(rf"{before}'[^\r\n]{limit}?'[ \t]*(?=[\r\n]|$|{escaped})", text, re.MULTILINE))
+    doubled = re.search(rf"{before}'[^'\r\n]+''(?:[^']|''){limit}'[ \t]*(?=[\r\n]|$|{escaped})", text, re.MULTILINE)
     if wrapped >= 0.9 * opened and (wrapped > len(sample) / 2 or doubled):
         return ["'"]
     return ['"', "'"]
@@ -144,12 +146,14 @@ def _has_blanks_before_quotes(sample: list[str], delimiter: str, quote: str) -> 
     """`1, "Lee, Ann", x`: the blank belongs to the comma."""
     if not quote or delimiter in " \t":
         return False
-    one, mark = re.escape(delimiter), re.escape(quote)
-    padded = re.compile(rf"(?:^|{one})[ \t]+{mark}[^{mark}]*{mark}[ \t]*(?={one}|[\r\n]*$)")
+    escaped, escaped_quote = re.escape(delimiter), re.escape(quote)
+    padded = re.compile(
+        rf"(?:^|{escaped})[ \t]+{escaped_quote}[^{escaped_quote}]*{escaped_quote}[ \t]*(?={escaped}|[\r\n]*$)"
+    )
     return any(padded.search(line) for line in sample)
 
 
-def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
+def _with_escapes(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
     """The dialect with the width of regular records, and with backslash escapes if that leaves fewer irregular ones."""
     if not dialect.quote or not any(dialect.quote in line for line in sample):
         return dialect
@@ -157,9 +161,11 @@ def _settled(sample: list[str], dialect: Dialect, *, is_cut: bool) -> Dialect:
     if not any("\\" + dialect.quote in line for line in sample):
         return plain
     # A writer that escapes backslashes leaves no single one: a single one means that pairs are literal.
-    lone = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
-    fewer, escaped = _read_by(sample, replace(dialect, escape="\\", undo_backslashes=lone is None), is_cut=is_cut)
-    return escaped if fewer < irregular else plain
+    lone_backslash = re.search(rf'(?<!\\)(?:\\\\)*\\[^\\{re.escape(dialect.quote)}nrt0"]', "".join(sample))
+    irregular_escaped, escaped = _read_by(
+        sample, replace(dialect, escape="\\", undo_backslashes=lone_backslash is None), is_cut=is_cut
+    )
+    return escaped if irregular_escaped < irregular else plain
 
 
 def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int, Dialect]:
@@ -174,7 +180,7 @@ def _read_by(sample: list[str], dialect: Dialect, *, is_cut: bool) -> tuple[int,
     return len(widths) - agreeing, replace(dialect, width=width)
 
 
-class _Tried:
+class _Attempt:
     """A delimiter and a quote, tried on the sample."""
 
     def __init__(self, sample: list[str], delimiter: str, quote: str, weight: float) -> None:
@@ -182,11 +188,12 @@ class _Tried:
         self.quote = quote
         self.width = 1
         self.agreeing = 0
-        self.parts_first = self.parts_all = False  # splits the first line; splits every line into equally many fields
-        self.names_one = False  # one field over lines of two: a title, or the header of a single column
+        self.splits_first = self.splits_all = False  # splits the first line; splits every line into equally many fields
+        self.is_single_headed = False  # one field over lines of two: a title, or the header of a single column
         self.score = weight * self._score(sample)
 
     def _rows(self, sample: list[str]) -> list[list[str]]:
+        """The first rows of the sample, by this delimiter and quote."""
         reader = csv.reader(
             sample,
             delimiter=self.delimiter,
@@ -212,10 +219,10 @@ class _Tried:
         if not rows:
             return 0.0
         widths = Counter(len(row) for row in rows)
-        self.width, self.agreeing = max(widths.items(), key=lambda one: (one[1], one[0]))
-        self.parts_first = len(rows[0]) > 1
-        self.parts_all = self.agreeing == len(rows) > 2 and self.width > 1
-        self.names_one = self.width == 2 and not self.parts_first and self.agreeing == len(rows) - 1
+        self.width, self.agreeing = max(widths.items(), key=lambda item: (item[1], item[0]))
+        self.splits_first = len(rows[0]) > 1
+        self.splits_all = self.agreeing == len(rows) > 2 and self.width > 1
+        self.is_single_headed = self.width == 2 and not self.splits_first and self.agreeing == len(rows) - 1
         cells = [cell for row in rows if len(row) > 1 for cell in row]
         if len(rows) - widths[1] <= len(rows) / 10:
             return 0.0  # rare: punctuation in a sentence
@@ -235,11 +242,11 @@ class _Tried:
         if self.width > 2:
             return True
         text = "".join(sample[:_ROWS])
-        one = re.escape(self.delimiter)
+        escaped = re.escape(self.delimiter)
         return (
             self.delimiter != ":"
             and not any(usual in text for usual in ",;\t|")
-            and not re.search(rf"\s{one}|{one}\s|^{one}", text, re.MULTILINE)
+            and not re.search(rf"\s{escaped}|{escaped}\s|^{escaped}", text, re.MULTILINE)
         )
 
     def _is_spaced(self, rows: list[list[str]], sample: list[str]) -> bool:
@@ -251,5 +258,7 @@ class _Tried:
         if self.agreeing <= 0.8 * len(rows) or len(rows[0]) != self.width:
             return False
         columns = list(zip(*(row for row in rows[1:] if len(row) == self.width), strict=True))
-        numeric = sum(sum(any(c.isdigit() for c in cell) for cell in column) > 0.8 * len(column) for column in columns)
+        numeric = sum(
+            sum(any(char.isdigit() for char in cell) for cell in column) > 0.8 * len(column) for column in columns
+        )
         return numeric * 2 >= self.width

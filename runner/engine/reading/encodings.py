@@ -21,8 +21,8 @@ class _Classes(dict[int, str]):
     """A character's class as one letter: its script and case, or a sign that occurs in or beside words."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _class_of(chr(code))
-        return found
+        self[code] = character_class = _class_of(chr(code))
+        return character_class
 
 
 _SIGNS: Final = {
@@ -40,28 +40,37 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 
 
-def _class_of(one: str) -> str:
-    if one.isascii():
+def _class_of(char: str) -> str:
+    """The class of a character, by its script and case or as a sign."""
+    if char.isascii():
         return (
-            "a" if one.islower() else "A" if one.isupper() else "0" if one.isdigit() else " " if one in "\n " else "."
+            "a"
+            if char.islower()
+            else "A"
+            if char.isupper()
+            else "0"
+            if char.isdigit()
+            else " "
+            if char in "\n "
+            else "."
         )
-    if one in _SIGNS:
-        return _SIGNS[one]
-    category = unicodedata.category(one)
-    if category in ("Cc", "Co", "Cn", "Cs") or one == "\ufffd":
+    if char in _SIGNS:
+        return _SIGNS[char]
+    category = unicodedata.category(char)
+    if category in ("Cc", "Co", "Cn", "Cs") or char == "\ufffd":
         return "x"
     if category in ("Mn", "Mc", "Lm"):
         return "m"
     if category == "Zs":
         return " "
-    script = next((letters for limit, letters in _SCRIPTS if ord(one) < limit), "ee")
+    script = next((letters for limit, letters in _SCRIPTS if ord(char) < limit), "ee")
     if category[0] == "L" or script in ("ee", "ww"):
         return script[category == "Lu"]
     return "0" if category == "Nd" else "s"
 
 
 _CLASSES: Final = _Classes()
-_ODD: Final = re.compile(
+_IMPLAUSIBLE: Final = re.compile(
     "x"
     "|[aAlL][gGcChrtw]|[gGcChrtw][aAlL]|[gG][cChrtew]|[cC][gGhrtew]|h[gGcCrtew]|r[gGcChtew]|t[gGcChrew]"
     "|e[gGcChrt]|w[gGcChrt]"
@@ -74,10 +83,10 @@ _WORD: Final = re.compile("[^ ]+")
 _PLAIN: Final = frozenset("aA0.")
 
 
-def odd_words(text: str) -> tuple[int, int]:
+def implausible_words(text: str) -> tuple[int, int]:
     """Of the words with non-ASCII characters: how many are implausible, and how many there are."""
     words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
-    return sum(_ODD.search(word) is not None for word in words), len(words)
+    return sum(_IMPLAUSIBLE.search(word) is not None for word in words), len(words)
 
 
 # The non-ASCII letters of each language, with those it borrows: é in names is common everywhere.
@@ -120,12 +129,12 @@ _REGIONS: Final = (
 
 def coherence(text: str) -> float:
     """The share of non-ASCII letters that the likeliest language or region uses; 1 if there are no Latin ones."""
-    letters = Counter(one for one in text.lower() if "\x7f" < one < "\u0250" and one.isalpha())
+    letters = Counter(letter for letter in text.lower() if "\x7f" < letter < "\u0250" and letter.isalpha())
     total = letters.total()
     if not total:
         return 1.0
-    shares = [float(sum(letters[one] for one in alphabet)) for alphabet in _ALPHABETS]
-    shares += [weight * sum(letters[one] for one in alphabet) for alphabet, weight in _REGIONS]
+    shares = [float(sum(letters[letter] for letter in alphabet)) for alphabet in _ALPHABETS]
+    shares += [weight * sum(letters[letter] for letter in alphabet) for alphabet, weight in _REGIONS]
     return max(shares) / total
 
 
@@ -174,6 +183,8 @@ _ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
+    """How a file's bytes are read as text."""
+
     name: str
     sure: bool  # False: another encoding gives a different, equally plausible text
     errors: str = "strict"
@@ -242,48 +253,52 @@ def _escaped(file: BinaryIO, sample: bytes) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rival:
+    """An encoding that the sample may be in, and the text that it gives."""
+
     name: str
     score: float
     text: str
-    odd: int
+    implausible: int
     words: int
 
 
 def _likeliest(sample: bytes) -> Encoding:
+    """The likeliest older encoding of lines with non-ASCII bytes."""
     sample = _whole_characters(sample)
     lines = sample.count(b"\n") + 1
     if _is_signs(sample):
         read_otherwise = any(_reads_well(sample, name) for name in ("cp850", "mac-roman"))
-        return _found("cp1252", sure=not read_otherwise, evidence={"cp1252": lines})
+        return _guess("cp1252", sure=not read_otherwise, evidence={"cp1252": lines})
     for name in ("cp932", "euc_jp"):
         if _is_kana(sample, name):
-            return _found(name, sure=True, evidence={name: lines})
+            return _guess(name, sure=True, evidence={name: lines})
     rivals = _ranked(sample)
-    if not rivals or (rivals[0].odd and _is_half_width(sample)):
+    if not rivals or (rivals[0].implausible and _is_half_width(sample)):
         name = "cp932" if _is_half_width(sample) else "cp1252"
-        return _found(name, sure=False, evidence=_evidence(rivals[:1]))
+        return _guess(name, sure=False, evidence=_evidence(rivals[:1]))
     if rivals[0].name not in _EAST_ASIAN and _is_hangul(sample):
-        return _found("cp949", sure=False, evidence={"cp949": rivals[0].words} | _evidence(rivals[:1]))
+        return _guess("cp949", sure=False, evidence={"cp949": rivals[0].words} | _evidence(rivals[:1]))
     return _best_of(rivals, sample)
 
 
 def _best_of(rivals: Sequence[_Rival], sample: bytes) -> Encoding:
     """The encoding of the most plausible text; sure if no other text is nearly as plausible."""
-    same = [one for one in rivals if one.text == rivals[0].text]
-    best = min(same, key=lambda one: _ORDER.get(one.name, -1))  # of those that give the same text, the most common
-    others = [one for one in rivals if one.text != best.text]
-    high = _high(sample)
+    same = [rival for rival in rivals if rival.text == rivals[0].text]
+    best = min(same, key=lambda rival: _ORDER.get(rival.name, -1))  # of those that give the same text, the most common
+    others = [rival for rival in rivals if rival.text != best.text]
+    high = _high_bytes(sample)
     near = next(share for few, share in _CLOSE if high >= few)
-    close = [one for one in others if one.score >= near * rivals[0].score]
+    close = [rival for rival in others if rival.score >= near * rivals[0].score]
     if not close and high < _HANDFUL and _reads_in_a_neighbour(sample, best):
-        return _found(best.name, sure=False, evidence=_evidence([best, *others[:1]]))
+        return _guess(best.name, sure=False, evidence=_evidence([best, *others[:1]]))
     is_short = best.name in _EAST_ASIAN and _is_short(best, others)
-    sure = not close and best.odd * 4 <= best.words and not is_short
-    return _found(best.name, sure=sure, evidence=_evidence([best, *(close or others)[:2]]))
+    sure = not close and best.implausible * 4 <= best.words and not is_short
+    return _guess(best.name, sure=sure, evidence=_evidence([best, *(close or others)[:2]]))
 
 
 def _evidence(rivals: Iterable[_Rival]) -> dict[str, int]:
-    return {one.name: one.words - one.odd for one in rivals}
+    """Plausible words by encoding."""
+    return {rival.name: rival.words - rival.implausible for rival in rivals}
 
 
 def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
@@ -291,16 +306,18 @@ def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
     for pair in _NEIGHBOURS:
         for name in pair if best.name in pair else ():
             text = sample.decode(name, "replace")
-            if text != best.text and not odd_words(text)[0]:
+            if text != best.text and not implausible_words(text)[0]:
                 return True
     return False
 
 
-def _found(name: str, *, sure: bool, evidence: Mapping[str, int]) -> Encoding:
+def _guess(name: str, *, sure: bool, evidence: Mapping[str, int]) -> Encoding:
+    """An encoding that was not declared; bytes that it lacks are replaced."""
     return Encoding(name=name, sure=sure, errors="replace", evidence=evidence)
 
 
-def _high(sample: bytes) -> int:
+def _high_bytes(sample: bytes) -> int:
+    """How many bytes are not ASCII."""
     return len(sample) - len(sample.decode("ascii", "ignore"))
 
 
@@ -313,13 +330,13 @@ def _is_signs(sample: bytes) -> bool:
         signs = b"".join(runs).decode("cp1252")
     except UnicodeDecodeError:
         return False
-    return _COMMON_SIGNS.issuperset(signs) and not odd_words(sample.decode("cp1252", "replace"))[0]
+    return _COMMON_SIGNS.issuperset(signs) and not implausible_words(sample.decode("cp1252", "replace"))[0]
 
 
 def _reads_well(sample: bytes, name: str) -> bool:
     """Whether the bytes are letters of plausible words in this encoding."""
     text = sample.decode(name, "replace")
-    return not odd_words(text)[0] and _INNER_LETTER.search(text) is not None
+    return not implausible_words(text)[0] and _INNER_LETTER.search(text) is not None
 
 
 def _is_kana(sample: bytes, name: str) -> bool:
@@ -328,17 +345,17 @@ def _is_kana(sample: bytes, name: str) -> bool:
         text = sample.decode(name)
     except UnicodeDecodeError:
         return False
-    wide = [one for one in text if one > "\x7f"]
-    return len(wide) >= 4 and sum("\u3040" <= one <= "\u30ff" for one in wide) > 0.4 * len(wide)
+    wide = [char for char in text if char > "\x7f"]
+    return len(wide) >= 4 and sum("\u3040" <= char <= "\u30ff" for char in wide) > 0.4 * len(wide)
 
 
 def _is_hangul(sample: bytes) -> bool:
     """Whether it is Korean in common syllables, in words too short for chardet."""
     try:
-        wide = [one for one in sample.decode("euc_kr") if one > "\x7f"]
+        wide = [char for char in sample.decode("euc_kr") if char > "\x7f"]
     except UnicodeDecodeError:
         return False
-    return len(wide) >= 2 * _MIN_WIDE and all("\uac00" <= one <= "\ud7a3" for one in wide)
+    return len(wide) >= 2 * _MIN_WIDE and all("\uac00" <= char <= "\ud7a3" for char in wide)
 
 
 def _is_half_width(sample: bytes) -> bool:
@@ -346,7 +363,10 @@ def _is_half_width(sample: bytes) -> bool:
     high = b"".join(_HIGH_RUN.findall(sample))
     if not high or max(high) > 0xDF or min(high) < 0xA1:
         return False
-    return sum(one < 0xC0 for one in high) >= 0.3 * len(high) and not odd_words(sample.decode("cp932", "replace"))[0]
+    return (
+        sum(byte < 0xC0 for byte in high) >= 0.3 * len(high)
+        and not implausible_words(sample.decode("cp932", "replace"))[0]
+    )
 
 
 def _whole_characters(sample: bytes) -> bytes:
@@ -358,15 +378,16 @@ def _whole_characters(sample: bytes) -> bytes:
 
 
 def _ranked(sample: bytes) -> list[_Rival]:
+    """The older encodings that decode the sample, the most plausible first."""
     import chardet  # noqa: PLC0415  # only files in older encodings need it, and it takes a while to load
 
     judged = b"\n" + sample.translate(None, _CONTROLS)  # keep chardet from seeing a magic number or binary data
     with own_libraries():  # it loads its models by their package's name
-        found = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
+        guesses = chardet.detect_all(judged, ignore_threshold=True, compat_names=False, include_encodings=list(_OLDER))
     rivals: list[_Rival] = []
     best = 0.0
-    for one in found:  # from the most to the least confident
-        name, confidence = str(one["encoding"]), float(one["confidence"])
+    for guess in guesses:  # from the most to the least confident
+        name, confidence = str(guess["encoding"]), float(guess["confidence"])
         if confidence * max(_OLDER.values()) < best / 4:
             break
         for decoder in (_PLAINER.get(name, name), name) if name in _OLDER else ():
@@ -374,30 +395,30 @@ def _ranked(sample: bytes) -> list[_Rival]:
                 text = sample.decode(decoder)
             except UnicodeDecodeError:
                 continue
-            odd, words = odd_words(text)
-            score = confidence * _OLDER[name] * (1 - odd / max(words, 1)) ** 3 * coherence(text) ** _COHERENT
-            rivals.append(_Rival(name=decoder, score=score, text=text, odd=odd, words=words))
+            implausible, words = implausible_words(text)
+            score = confidence * _OLDER[name] * (1 - implausible / max(words, 1)) ** 3 * coherence(text) ** _COHERENT
+            rivals.append(_Rival(name=decoder, score=score, text=text, implausible=implausible, words=words))
             best = max(best, score)
             break
-    return _twins_told_apart(sorted(rivals, key=lambda one: -one.score))
+    return _with_better_twin(sorted(rivals, key=lambda guess: -guess.score))
 
 
-def _twins_told_apart(rivals: list[_Rival]) -> list[_Rival]:
+def _with_better_twin(rivals: list[_Rival]) -> list[_Rival]:
     """Of two encodings with the same letters, prefer the one with fewer implausible words, whatever their scores."""
     best = rivals[0] if rivals else None
     if best is None:
         return rivals
     pair = {best.name, _TWINS.get(best.name), *(iso for iso, windows in _TWINS.items() if windows == best.name)}
-    twins = [one for one in rivals if one.name in pair]
-    first = min(twins, key=lambda one: one.odd)
-    lesser = {one.name for one in twins if one.odd > first.odd}
-    return [first, *(one for one in rivals if one is not first and one.name not in lesser)]
+    twins = [rival for rival in rivals if rival.name in pair]
+    better = min(twins, key=lambda rival: rival.implausible)
+    lesser = {rival.name for rival in twins if rival.implausible > better.implausible}
+    return [better, *(rival for rival in rivals if rival is not better and rival.name not in lesser)]
 
 
 def _is_short(best: _Rival, others: list[_Rival]) -> bool:
     """Whether there are too few characters to decide: a few ideographs or hangul are valid in each encoding."""
-    wide = [one for one in best.text if one > "\x7f"]
-    kana = sum("\u3040" <= one <= "\u30ff" for one in wide)
+    wide = [char for char in best.text if char > "\x7f"]
+    kana = sum("\u3040" <= char <= "\u30ff" for char in wide)
     if len(wide) >= _FEW_WIDE or (len(wide) >= 2 * _MIN_WIDE and kana * 4 >= len(wide)):
         return False
     raw = best.text.encode(best.name)
@@ -406,7 +427,7 @@ def _is_short(best: _Rival, others: list[_Rival]) -> bool:
             text = raw.decode(name)
         except UnicodeDecodeError:
             continue
-        if text != best.text and not odd_words(text)[0]:
+        if text != best.text and not implausible_words(text)[0]:
             return True
     return bool(others and others[0].score > best.score / 2)
 
@@ -419,13 +440,15 @@ def is_wide(head: bytes) -> str:
     pairs = len(head) // 2
     if pairs < 2:
         return ""
-    even = head[0 : 2 * pairs : 2].count(0)
-    odd = head[1 : 2 * pairs : 2].count(0)
-    order, many, few = ("utf-16-le", odd, even) if odd > even else ("utf-16-be", even, odd)
+    even_zeros = head[0 : 2 * pairs : 2].count(0)
+    odd_zeros = head[1 : 2 * pairs : 2].count(0)
+    order, many, few = (
+        ("utf-16-le", odd_zeros, even_zeros) if odd_zeros > even_zeros else ("utf-16-be", even_zeros, odd_zeros)
+    )
     if many > pairs * 0.7 and few < pairs * 0.05:
         return order
     if many < max(4, pairs * 0.04) or few > many / 8:
         return ""
     text = head[: 2 * pairs].decode(order, "replace").rstrip("\ufffd")
-    strange = sum(unicodedata.category(one) in ("Cc", "Cn", "Co", "Cs") for one in set(text) - set("\t\r\n\x1a"))
+    strange = sum(unicodedata.category(char) in ("Cc", "Cn", "Co", "Cs") for char in set(text) - set("\t\r\n\x1a"))
     return order if ("\n" in text or "\r" in text) and not strange else ""

@@ -37,6 +37,7 @@ class Kinds(dict[str, Kind]):
         return kind
 
     def of(self, value: Any) -> Kind:
+        """The kind of any value that is not blank."""
         if value.__class__ is str:
             return self[value]
         if isinstance(value, bool):
@@ -56,10 +57,10 @@ def class_of(kinds: Sequence[Kind]) -> Class:
     return "code" if with_digits >= least and "other" not in kinds else "any"
 
 
-def contradicts(kind: Kind | None, held: Class) -> bool:
+def contradicts(kind: Kind | None, column_class: Class) -> bool:
     """Whether a value of this kind (None: a blank) is none of such a column."""
-    if kind is None or kind == "other" or held == "any":
+    if kind is None or kind == "other" or column_class == "any":
         return False
-    if held == "code":
+    if column_class == "code":
         return kind == "word"
-    return kind != held and not (held == "word" and kind == "code")
+    return kind != column_class and not (column_class == "word" and kind == "code")

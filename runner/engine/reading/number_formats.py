@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from runner.engine.reading.books import Area, CellError, Layout, ReadLimits, Shown, Value
-from runner.engine.reading.runs import Look
+from runner.engine.reading.runs import RunStyle
 
 _DAY_MS = 86_400_000
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001  # a sheet's times have no zone
@@ -67,32 +67,34 @@ def date_value(serial: float, *, epoch_1904: bool) -> Value:
     """A number in a date format: a date for whole days, a time below one day, else a datetime."""
     if type(serial) is int and not epoch_1904 and _MARCH_1900 <= serial < _LAST:  # fast path for nearly all dates
         return date.fromordinal(_EPOCH_DAY + serial)
-    whole = float(serial).is_integer()
+    is_whole = float(serial).is_integer()
     if not epoch_1904 and serial < 1:
-        return serial if whole else time_value(serial, epoch_1904=epoch_1904)
-    found = moment(serial, epoch_1904=epoch_1904)
-    if found is None:
+        return serial if is_whole else time_value(serial, epoch_1904=epoch_1904)
+    day_and_time = moment(serial, epoch_1904=epoch_1904)
+    if day_and_time is None:
         return serial
-    return found.date() if whole else found
+    return day_and_time.date() if is_whole else day_and_time
 
 
 def datetime_value(serial: float, *, epoch_1904: bool) -> Value:
+    """A number in a format with date and time: a datetime, or a time of day below one day."""
     if not epoch_1904 and 0 <= serial < 1:
         return time_value(serial, epoch_1904=epoch_1904)
-    found = moment(serial, epoch_1904=epoch_1904)
-    return serial if found is None else found
+    day_and_time = moment(serial, epoch_1904=epoch_1904)
+    return serial if day_and_time is None else day_and_time
 
 
 def time_value(serial: float, *, epoch_1904: bool) -> Value:
     """A number in a time format: a time of day below one day, else a datetime."""
     if not 0 <= serial < 1:
-        found = moment(serial, epoch_1904=epoch_1904)
-        return serial if found is None else found
+        day_and_time = moment(serial, epoch_1904=epoch_1904)
+        return serial if day_and_time is None else day_and_time
     milliseconds = round(serial * _DAY_MS) % _DAY_MS
     return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
 
 
 def duration_value(serial: float) -> Value:
+    """A number in a format of elapsed time, as a duration; the number itself if that is too long."""
     try:
         return timedelta(milliseconds=round(serial * _DAY_MS))
     except (OverflowError, ValueError):
@@ -160,6 +162,8 @@ class _Digit(NamedTuple):
 
 
 class _Section:
+    """One section of a number format: what it shows for positive, negative or zero numbers, or by a condition."""
+
     def __init__(self) -> None:
         self.parts: list[str | _Digit | None] = []  # literal text, a digit placeholder, or all digits
         self.condition: Callable[[int], bool] | None = None
@@ -171,18 +175,18 @@ class _Section:
         places = sum(isinstance(part, _Digit) for part in self.parts)
         digits, extra = digits[max(len(digits) - places, 0) :], digits[: max(len(digits) - places, 0)]
         missing = places - len(digits)
-        out: list[str] = []
-        at = 0
+        pieces: list[str] = []
+        place = 0
         for part in self.parts:
             if part is None:
-                out.append(str(number))
+                pieces.append(str(number))
             elif isinstance(part, str):
-                out.append(part)
+                pieces.append(part)
             else:
-                out.append(extra if at == 0 else "")
-                out.append(part.fill if at < missing else digits[at - missing])
-                at += 1
-        return "".join(out).strip()
+                pieces.append(extra if place == 0 else "")
+                pieces.append(part.fill if place < missing else digits[place - missing])
+                place += 1
+        return "".join(pieces).strip()
 
 
 def shower_of(code: str) -> Shower | None:
@@ -191,10 +195,10 @@ def shower_of(code: str) -> Shower | None:
         return None
 
     def show(number: int) -> str | None:
-        return _show(sections, number)
+        return _shown_by(sections, number)
 
     probes = {*_PROBES, *(section.bound for section in sections if section.condition)}
-    return show if any(show(one) not in (None, str(one)) for one in probes) else None
+    return show if any(show(probe) not in (None, str(probe)) for probe in probes) else None
 
 
 def shown(show: Shower, number: Value) -> Value:
@@ -206,6 +210,7 @@ def shown(show: Shower, number: Value) -> Value:
 
 
 def _sections(code: str) -> list[_Section] | None:
+    """The sections of a number format; None for one of amounts, whose number itself counts."""
     sections = [_Section()]
     for token in _TOKEN.finditer(code):
         kind, text = token.lastgroup, token[0]
@@ -214,7 +219,7 @@ def _sections(code: str) -> list[_Section] | None:
             continue
         if len(sections) > 3:
             continue  # the fourth section is for text
-        if kind == "amount" or (kind == "bracket" and not _bracket(sections[-1], token["bracket"])):
+        if kind == "amount" or (kind == "bracket" and not _read_bracket(sections[-1], token["bracket"])):
             return None
         if kind == "digit":
             sections[-1].parts.append(_Digit({"0": "0", "#": "", "?": " "}[text]))
@@ -228,21 +233,24 @@ def _sections(code: str) -> list[_Section] | None:
     return sections[:3]
 
 
-def _bracket(section: _Section, inside: str) -> bool:
+def _read_bracket(section: _Section, inside: str) -> bool:
     """Handle a bracket; False if it is a currency."""
-    if found := _CONDITION.fullmatch(inside.strip()):
-        compare, bound = _COMPARE[found[1]], float(found[2])
+    if condition := _CONDITION.fullmatch(inside.strip()):
+        compare, bound = _COMPARE[condition[1]], float(condition[2])
         section.condition = lambda number: compare(number, bound)
         section.bound = int(bound)
     return not inside.startswith("$") or inside.startswith("$-")
 
 
-def _show(sections: list[_Section], number: int) -> str | None:
+def _shown_by(sections: list[_Section], number: int) -> str | None:
+    """What the sections of a format show for a whole number; None if that is unknown or nothing."""
     sign = ""
     if any(section.condition for section in sections):
         if number < 0:
             return None
-        section = next((one for one in sections if one.condition is None or one.condition(number)), None)
+        section = next(
+            (candidate for candidate in sections if candidate.condition is None or candidate.condition(number)), None
+        )
     elif number < 0:
         section = sections[min(1, len(sections) - 1)]
         sign = "-" if len(sections) == 1 else ""
@@ -325,22 +333,23 @@ def unit_of_format(code: str) -> str:
     code = _SKIPPED.sub("", code[:MOST])
     literals: list[str] = []
 
-    def take(found: re.Match[str]) -> str:
-        literals.extend(filter(None, found.groups()))
+    def note_literal(literal: re.Match[str]) -> str:
+        literals.extend(filter(None, literal.groups()))
         return "\0"  # keeps a ; or % inside a literal from counting
 
-    first, _, rest = _LITERALS.sub(take, code).partition(";")
+    first, _, rest = _LITERALS.sub(note_literal, code).partition(";")
     del literals[first.count("\0") :]
-    left = iter(literals)
-    if _MINUS.fullmatch(re.sub("\0", lambda _: next(left, ""), first).strip()):
+    noted = iter(literals)
+    if _MINUS.fullmatch(re.sub("\0", lambda _: next(noted, ""), first).strip()):
         return MINUS
     if "%" in first:
         return "%"
-    divided = found[1] if (found := _DIVIDED.search(first)) else ""
+    divided = commas[1] if (commas := _DIVIDED.search(first)) else ""
     return divided[:4] + (" ".join(UNIT.findall(" ".join(literals)))[:20] if rest or literals else "")
 
 
 def format_of(code: str) -> NumberFormat:
+    """A parsed number format code."""
     kind = kind_of_format(code)
     shows = shower_of(code) if kind is NumberKind.NUMBER else None
     unit = unit_of_format(code) if kind is NumberKind.NUMBER else ""
@@ -372,12 +381,12 @@ class Styles:
     """Styles by the style index of a cell; an index out of range is a plain number."""
 
     kinds: list[NumberKind] = field(default_factory=list)
-    looks: list[CellStyle] = field(default_factory=list)
+    cell_styles: list[CellStyle] = field(default_factory=list)
     shows: dict[int, Shower] = field(default_factory=dict)  # for styles of kind SHOWN
     units: dict[int, str] = field(default_factory=dict)  # for styles whose format shows one
-    fonts: list[Look] = field(default_factory=list)  # how each font makes a run of a text look (.xls and .xlsb)
+    fonts: list[RunStyle] = field(default_factory=list)  # how each font makes a run of a text look (.xls and .xlsb)
 
-    def add(self, number: int, formats: dict[int, NumberFormat], look: CellStyle) -> None:
+    def add(self, number: int, formats: dict[int, NumberFormat], cell_style: CellStyle) -> None:
         """Add the next style; `number` is that of a format of the file or of a built-in one."""
         kind, shows, unit = formats.get(number) or NumberFormat(
             BUILT_IN.get(number, NumberKind.NUMBER), unit="%" if number in _PERCENTS else ""
@@ -387,9 +396,10 @@ class Styles:
         if unit:
             self.units[len(self.kinds)] = unit
         self.kinds.append(kind)
-        self.looks.append(look)
+        self.cell_styles.append(cell_style)
 
     def kind(self, index: int) -> NumberKind:
+        """The meaning of a number in a style."""
         return self.kinds[index] if 0 <= index < len(self.kinds) else NumberKind.NUMBER
 
 
@@ -418,7 +428,7 @@ def rk(raw: int) -> float:
     return value / 100 if raw & 1 else value
 
 
-def dated(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
+def value_by_kind(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
     """A serial number in a date, time or duration format."""
     if abs(serial) > 1e9:
         return serial
@@ -431,18 +441,21 @@ def dated(kind: NumberKind, serial: float, *, epoch_1904: bool) -> Value:
     return date_value(serial, epoch_1904=epoch_1904)
 
 
-def font_look(flags: int, script: int) -> Look:
+def font_style(flags: int, script: int) -> RunStyle:
     """How a font makes a run of a text look, from its flags and its script as .xls and .xlsb store them."""
     return "struck" if flags & 8 else "raised" if script == 1 else "lowered" if script == 2 else ""
 
 
 class NumberReader:
+    """Converts stored numbers to values by their styles, each number of a kind once."""
+
     def __init__(self, styles: Styles, *, epoch_1904: bool) -> None:
         self._styles = styles
         self._epoch_1904 = epoch_1904
         self._known: dict[tuple[NumberKind, float], Value] = {}
 
     def value(self, style: int, number: float) -> Value:
+        """The value of a number in a style: a date, a time, what its format shows, or the number itself."""
         kind = self._styles.kind(style)
         if not math.isfinite(number):
             return ERRORS[0x24]
@@ -455,7 +468,7 @@ class NumberReader:
         if key not in self._known:
             if len(self._known) >= _MEMO:
                 self._known.clear()
-            self._known[key] = dated(kind, plain, epoch_1904=self._epoch_1904)
+            self._known[key] = value_by_kind(kind, plain, epoch_1904=self._epoch_1904)
         return self._known[key]
 
 
@@ -466,28 +479,32 @@ class Marker:
         self.layout = Layout()
         self._limits = limits
         self.units = styles.units
-        self.marked = {n: look for n, look in enumerate(styles.looks) if not look.plain}
-        self.is_any_struck = any(look.struck for look in self.marked.values())
+        self.marked_styles = {
+            number: cell_style for number, cell_style in enumerate(styles.cell_styles) if not cell_style.plain
+        }
+        self.is_any_struck = any(cell_style.struck for cell_style in self.marked_styles.values())
 
     def row(self, number: int, *, hidden: bool) -> None:
+        """Note a row: that it is hidden, and how far down styles are known."""
         if hidden and number <= self._limits.max_rows:
             self.layout.hidden_rows.add(number)
         self.layout.styled_rows = max(self.layout.styled_rows, min(number, self._limits.layout_rows))
 
     def mark(self, row: int, column: int, style: int, *, unit: bool = True) -> None:
+        """Note what a cell's style shows: a unit, bold, a fill, struck-out text."""
         if column > self._limits.max_columns:
             return
         if unit and style in self.units:
             self.mark_units(column, style, row, row)
-        look = self.marked.get(style)
-        if look is None:
+        cell_style = self.marked_styles.get(style)
+        if cell_style is None:
             return
-        if look.struck:  # however far down: what is struck out may no longer count
+        if cell_style.struck:  # however far down: what is struck out may no longer count
             self.layout.struck.setdefault(row, set()).add(column)
         if row > self._limits.layout_rows:
             return
         for name in _HINTS:
-            if getattr(look, name):
+            if getattr(cell_style, name):
                 getattr(self.layout, name).setdefault(row, set()).add(column)
 
     def mark_units(self, column: int, style: int, first: int, last: int) -> None:
@@ -495,8 +512,10 @@ class Marker:
         self.layout.add_unit(column, self.units[style], first, last)
 
     def merge(self, area: Area) -> None:
+        """Note a merged area."""
         if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory
             self.layout.merged.append(area)
 
     def hide_columns(self, first: int, last: int) -> None:
+        """Note hidden columns."""
         self.layout.hidden_columns.update(range(max(first, 1), min(last, self._limits.max_columns) + 1))

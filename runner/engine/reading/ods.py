@@ -23,7 +23,7 @@ from runner.engine.reading.books import (
 )
 from runner.engine.reading.containers import Entry, ZipArchive
 from runner.engine.reading.number_formats import MOST, Shower
-from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, shown
+from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, shown
 from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
 
 _DURATION = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d{1,40}))?S)?)?")
@@ -57,11 +57,12 @@ def value_of(attributes: dict[str, str], text: str) -> Value:
 
 
 def _number(attributes: dict[str, str], text: str) -> Value:
+    """The value of a cell that stores a number; its text if it stores none."""
     if not attributes.get("value"):
         return text or None
     number = number_formats.number_from_text(attributes["value"])
     is_whole = attributes["value-type"] == "float" and type(number) is int
-    return number_formats.shown(_showing(text), number) if is_whole else number
+    return number_formats.shown(_shower_from(text), number) if is_whole else number
 
 
 _BY_TYPE: Final[dict[str, Callable[[dict[str, str], str], Value]]] = {
@@ -69,7 +70,7 @@ _BY_TYPE: Final[dict[str, Callable[[dict[str, str], str], Value]]] = {
     "percentage": _number,
     "currency": _number,
     "date": lambda attributes, text: number_formats.iso_value(attributes.get("date-value", "")) or text or None,
-    "time": lambda attributes, text: _time(attributes.get("time-value", "")) or text or None,
+    "time": lambda attributes, text: _time_or_duration(attributes.get("time-value", "")) or text or None,
     "boolean": lambda attributes, text: attributes.get("boolean-value", text).strip().lower() == "true",
 }
 
@@ -79,20 +80,20 @@ _NUMERAL = re.compile(r"[-+(]?[\d.,' \u00a0\u202f]*\d\)?")
 
 def _unit_shown(number: float, text: str) -> str:
     """The unit that a cell shows beside its number; a comma for a number that is shown divided by a thousand."""
-    if (found := _NUMERAL.search(text)) is None:
+    if (numeral := _NUMERAL.search(text)) is None:
         return ""
-    rest = "" if len(found[0]) == len(text) else " ".join(_WORD.findall(text.replace(found[0], " ", 1)))
-    if abs(number) < 1000 or rest[:1] in ("E", "e"):
-        return rest
-    whole = sum(map(str.isdecimal, found[0]))
-    lost = len(str(int(abs(number)))) - whole
-    return "," * (lost // 3) + rest if lost >= 3 else rest
+    unit = "" if len(numeral[0]) == len(text) else " ".join(_WORD.findall(text.replace(numeral[0], " ", 1)))
+    if abs(number) < 1000 or unit[:1] in ("E", "e"):
+        return unit
+    shown_digits = sum(map(str.isdecimal, numeral[0]))
+    hidden_digits = len(str(int(abs(number)))) - shown_digits
+    return "," * (hidden_digits // 3) + unit if hidden_digits >= 3 else unit
 
 
 _WORD = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]")
 
 
-def _showing(text: str) -> Shower:
+def _shower_from(text: str) -> Shower:
     """A renderer from the cell's own text: the cell stores what it shows, but not its format."""
     bare = " ".join(text.split())
 
@@ -107,10 +108,11 @@ def _showing(text: str) -> Shower:
 
 
 def _error(text: str) -> CellError:
+    """A spreadsheet error by the name that Excel has for it."""
     return CellError(_NUMBERED.get(text.strip(), text))
 
 
-def _time(text: str) -> Value:
+def _time_or_duration(text: str) -> Value:
     """A time of day below 24 hours, else a duration: ODS stores both the same way."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
@@ -135,7 +137,7 @@ def _time(text: str) -> Value:
 
 
 _HIDDEN = ("collapse", "filter")
-_SHOWN = ("p", "h")
+_PARAGRAPHS = ("p", "h")
 _ASIDE = ("annotation", "ruby-text", "tracked-changes", "shapes", "forms")
 _NO_SHEETS = ("table:dde-links", "table:tracked-changes")  # tables in them are copies of other tables
 _CELL_ATTRIBUTES = {
@@ -163,9 +165,11 @@ class TablePlace:
 
 @dataclass(kw_only=True)
 class Places:
+    """What one scan of content.xml finds: its tables, and the styles that matter for reading them."""
+
     tables: list[TablePlace] = field(default_factory=list)
     hidden_styles: set[str] = field(default_factory=set)
-    looks: dict[str, Look] = field(default_factory=dict)  # of texts in a style
+    styles: dict[str, RunStyle] = field(default_factory=dict)  # of texts in a style
     epoch: int = 1900  # the epoch of day numbers
 
 
@@ -188,18 +192,18 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
             if depth == 1:
                 if len(places.tables) >= limits.max_sheets:
                     raise errors.too_large(f"it has more than {limits.max_sheets} sheets")
-                called = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
-                where = parser.CurrentByteIndex
-                styled = attributes.get("table:style-name", "")
-                places.tables.append(TablePlace(name=called, style=styled, start=where))
+                table_name = attributes.get("table:name") or f"Sheet{len(places.tables) + 1}"
+                offset = parser.CurrentByteIndex
+                table_style = attributes.get("table:style-name", "")
+                places.tables.append(TablePlace(name=table_name, style=table_style, start=offset))
         elif name == "table:null-date" and attributes.get("table:date-value", "").startswith("1904"):
             places.epoch = 1904
         elif name == "style:style":
             style = attributes.get("style:name", "")
         elif name == "style:table-properties" and attributes.get("table:display") == "false":
             places.hidden_styles.add(style)
-        elif name == "style:text-properties" and (look := _style_look(attributes)):
-            places.looks[style] = look
+        elif name == "style:text-properties" and (run_style := _run_style(attributes)):
+            places.styles[style] = run_style
 
     def end(name: str) -> None:
         nonlocal depth, levels, aside
@@ -219,7 +223,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
     return places
 
 
-def _style_look(attributes: Attributes) -> Look:
+def _run_style(attributes: Attributes) -> RunStyle:
     """How the properties of a style make a text look."""
     if (
         attributes.get("style:text-line-through-style", attributes.get("style:text-line-through-type", "none"))
@@ -238,13 +242,13 @@ def _style_look(attributes: Attributes) -> Look:
 class TableReader:
     """XML handlers for one table."""
 
-    def __init__(self, limits: ReadLimits, looks: Mapping[str, Look] = MappingProxyType({})) -> None:
-        self.done: list[Row] = []
+    def __init__(self, limits: ReadLimits, styles: Mapping[str, RunStyle] = MappingProxyType({})) -> None:
+        self.rows: list[Row] = []
         self.layout = Layout()
         self.notes = CellNotes()
-        self._looks = looks
-        self._nested: list[Look] = []  # of the open spans
-        self._cuts: list[tuple[int, Look]] = []  # where the look of the text changes
+        self._styles = styles
+        self._open_spans: list[RunStyle] = []  # of the open spans
+        self._run_starts: list[tuple[int, RunStyle]] = []  # where the look of the text changes
         self._limits = limits
         self._row = 0
         self._repeat = 1
@@ -275,9 +279,9 @@ class TableReader:
             self._inside(kind, attributes)
         elif kind in ("table-cell", "covered-table-cell"):
             self._spans = _count(attributes, "table:number-columns-repeated")
-            self._cell = {_CELL_ATTRIBUTES[key]: held for key, held in attributes.items() if key in _CELL_ATTRIBUTES}
+            self._cell = {_CELL_ATTRIBUTES[key]: value for key, value in attributes.items() if key in _CELL_ATTRIBUTES}
             self._merge(attributes)
-            if self._looks and self._looks.get(attributes.get("table:style-name", "")) == "struck":
+            if self._styles and self._styles.get(attributes.get("table:style-name", "")) == "struck":
                 self.layout.struck.setdefault(self._row + 1, set()).add(self._column + 1)
         elif kind == "table-row":
             self._repeat = _count(attributes, "table:number-rows-repeated")
@@ -295,7 +299,8 @@ class TableReader:
             self.layout.print_title_rows = (self._row + 1, self._row + 1)
 
     def _inside(self, kind: str, attributes: Attributes) -> None:
-        if kind in _SHOWN:
+        """An element inside a cell: a paragraph, a blank, a line break or a span of text."""
+        if kind in _PARAGRAPHS:
             if self._paragraphs:
                 self._text.append("\n")
             self._paragraphs += 1
@@ -306,24 +311,26 @@ class TableReader:
             self._text.append("\t")
         elif kind == "line-break":
             self._text.append("\n")
-        elif kind == "span" and self._looks:
-            self._nested.append(self._looks.get(attributes.get("text:style-name", ""), ""))
-            self._cut()
+        elif kind == "span" and self._styles:
+            self._open_spans.append(self._styles.get(attributes.get("text:style-name", ""), ""))
+            self._start_run()
 
-    def _cut(self) -> None:
-        """Start a run of the text with the look of the open spans."""
-        held = [look for look in self._nested if look]
-        self._cuts.append((len(self._text), "struck" if "struck" in held else held[-1] if held else ""))
+    def _start_run(self) -> None:
+        """Start a run of the text with the style of the open spans."""
+        styles = [style for style in self._open_spans if style]
+        self._run_starts.append((len(self._text), "struck" if "struck" in styles else styles[-1] if styles else ""))
 
     def _shown(self) -> str:
-        if not any(look for _, look in self._cuts):
+        """The text of the open cell as a person reads it."""
+        if not any(style for _, style in self._run_starts):
             return "".join(self._text)
-        ends = [at for at, _ in self._cuts[1:]]
-        parts = zip(self._cuts, [*ends, len(self._text)], strict=True)
-        runs = [Run("".join(self._text[at:end]), look) for (at, look), end in parts]
-        return shown([Run("".join(self._text[: self._cuts[0][0]])), *runs])
+        ends = [start for start, _ in self._run_starts[1:]]
+        parts = zip(self._run_starts, [*ends, len(self._text)], strict=True)
+        runs = [Run("".join(self._text[start:end]), style) for (start, style), end in parts]
+        return shown([Run("".join(self._text[: self._run_starts[0][0]])), *runs])
 
     def _data(self, data: str) -> None:
+        """Collect text of a paragraph."""
         if self._in_paragraph and not self._aside:
             self._text.append(data)
 
@@ -334,26 +341,27 @@ class TableReader:
             self._aside -= 1
         elif kind in ("table-cell", "covered-table-cell"):
             self._end_cell()
-        elif kind in _SHOWN and self._cell is not None:
+        elif kind in _PARAGRAPHS and self._cell is not None:
             self._in_paragraph -= 1
-        elif kind == "span" and self._nested:
-            self._nested.pop()
-            self._cut()
+        elif kind == "span" and self._open_spans:
+            self._open_spans.pop()
+            self._start_run()
         elif kind == "table-row":
             self._end_row()
         elif kind == "table-header-rows" and self.layout.print_title_rows:
             self.layout.print_title_rows = (self.layout.print_title_rows[0], self._row)
 
     def _end_cell(self) -> None:
+        """Add the value of the open cell to the row, as often as it is repeated, and its unit to the layout."""
         if self._cell is None:
             return
-        text = self._shown() if self._cuts else "".join(self._text)
+        text = self._shown() if self._run_starts else "".join(self._text)
         value = value_of(self._cell, text)
         unit = "%" if self._cell.get("value-type") == "percentage" else self._cell.get("currency", "")
         if not unit and isinstance(value, int | float) and not isinstance(value, bool):
             unit = _unit_shown(value, text[:MOST])
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
-        self._cuts, self._nested = [], []
+        self._run_starts, self._open_spans = [], []
         if isinstance(value, str):
             value = self._noted(value)
         start, self._column = self._column, self._column + self._spans
@@ -367,13 +375,14 @@ class TableReader:
             self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
 
     def _noted(self, text: str) -> str:
-        """The plain text, after what is to be reported about its cell was taken down."""
+        """The plain text, once what is to be reported about its cell is noted."""
         note = text.note if isinstance(text, Noted) else "encoded_twice" if may_be_twice(text) else None
         if note is not None:
             self.notes.add(note, self._row + 1, self._column + 1)
         return str(text) if isinstance(text, Noted) else text
 
     def _end_row(self) -> None:
+        """Add the open row, as often as it is repeated."""
         first, self._row = self._row + 1, self._row + self._repeat
         if not self._values:
             return
@@ -382,9 +391,10 @@ class TableReader:
             raise errors.too_large(f"a sheet has values down to row {self._row}")
         if self._repeat > 1 and self._slots > self._limits.max_sorted_cells:
             raise errors.hostile("rows repeated into millions of cells")
-        self.done += [(number, list(self._values)) for number in range(first, self._row + 1)]
+        self.rows += [(number, list(self._values)) for number in range(first, self._row + 1)]
 
     def _merge(self, attributes: Attributes) -> None:
+        """Note the area of a cell that spans several rows or columns."""
         across = _count(attributes, "table:number-columns-spanned")
         down = _count(attributes, "table:number-rows-spanned")
         if (across > 1 or down > 1) and len(self.layout.merged) < self._limits.max_merged:
@@ -397,11 +407,12 @@ def read_table(pieces: Iterable[bytes], reader: TableReader) -> Iterator[Row]:
     reader.markup.feed(b"<sheet>")
     for piece in pieces:
         reader.markup.feed(piece)
-        yield from reader.done
-        reader.done.clear()
+        yield from reader.rows
+        reader.rows.clear()
 
 
 def _count(attributes: Attributes, name: str) -> int:
+    """A count in an attribute; 1 if it is absent or invalid."""
     text = attributes.get(name, "1")
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
@@ -415,11 +426,14 @@ _OTHERS = {
 
 
 def is_opendocument(archive: ZipArchive) -> bool:
+    """Whether a zip says that it is an OpenDocument file."""
     entry = archive.find("mimetype")
     return entry is not None and entry.size < 200 and archive.read(entry).startswith(_KIND.encode())
 
 
 class OdsSheet:
+    """A table of content.xml, by its byte range."""
+
     def __init__(
         self,
         archive: ZipArchive,
@@ -428,7 +442,7 @@ class OdsSheet:
         index: int,
         limits: ReadLimits,
         *,
-        looks: Mapping[str, Look],
+        styles: Mapping[str, RunStyle],
     ) -> None:
         self.name = place.name
         self.index = index
@@ -437,11 +451,11 @@ class OdsSheet:
         self._entry = entry
         self._place = place
         self._limits = limits
-        self._looks = looks
+        self._styles = styles
         self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
-        reader = TableReader(self._limits, self._looks)
+        reader = TableReader(self._limits, self._styles)
         self._notes = reader.notes
         return read_table(self._pieces(), reader)
 
@@ -454,23 +468,25 @@ class OdsSheet:
 
     @cached_property
     def _layout(self) -> Layout:
-        reader = TableReader(self._limits, self._looks)
+        reader = TableReader(self._limits, self._styles)
         for _ in read_table(self._pieces(), reader):
             pass
         return reader.layout
 
     def _pieces(self) -> Iterator[bytes]:
-        at = 0
+        """The bytes of the table's part of content.xml."""
+        offset = 0
         for piece in self._archive.stream(self._entry):
-            start, end = max(self._place.start - at, 0), self._place.end - at
-            at += len(piece)
+            start, end = max(self._place.start - offset, 0), self._place.end - offset
+            offset += len(piece)
             if start < len(piece) and end > 0:
                 yield piece[start:end]
-            if at >= self._place.end:
+            if offset >= self._place.end:
                 return
 
 
 def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
+    """Open a spreadsheet, each table as a sheet; raises InputUnreadable for other OpenDocument files."""
     _refuse_others(archive, limits)
     entry = archive.find("content.xml")
     if entry is None:
@@ -478,13 +494,14 @@ def open_ods(file: BinaryIO, archive: ZipArchive, limits: ReadLimits) -> Book:
     places = find_tables(archive.stream(entry), limits)
     sheets: list[Sheet] = []
     for place in places.tables:
-        sheet = OdsSheet(archive, entry, place, len(sheets), limits, looks=places.looks)
+        sheet = OdsSheet(archive, entry, place, len(sheets), limits, styles=places.styles)
         sheet.visibility = "hidden" if place.style in places.hidden_styles else "visible"
         sheets.append(sheet)
     return Book(file_format="ods", reader="own", sheets=sheets, notes={"epoch": places.epoch}, source=file)
 
 
 def _refuse_others(archive: ZipArchive, limits: ReadLimits) -> None:
+    """Raise InputUnreadable for texts, presentations, drawings and encrypted spreadsheets."""
     mimetype = archive.find("mimetype")
     kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
     for word, what in _OTHERS.items():

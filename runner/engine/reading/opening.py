@@ -33,6 +33,7 @@ def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, op
 
 
 def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -> Book:
+    """Open a file by its first bytes; raises InputUnreadable for what is not a spreadsheet."""
     head = file.read(_HEAD)
     file.seek(0, 2)
     size = file.tell()
@@ -47,12 +48,13 @@ def _open(file: BinaryIO, name: str, limits: ReadLimits, options: TextOptions) -
     if is_page(head):
         return open_page(file, limits, declared=options.encoding)
     declared = options.encoding is not None or options.delimiter is not None
-    if (refused := refusal(head, size, is_text=declared)) is not None:
-        raise refused
+    if (reason := refusal(head, size, is_text=declared)) is not None:
+        raise reason
     return open_delimited(file, name=name, limits=limits, options=options)
 
 
 def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
+    """Open a zip by what it contains: .ods, .xlsb or .xlsx."""
     archive = ZipArchive(file, limits, what="a zip-based workbook")
     if is_opendocument(archive):
         return open_ods(file, archive, limits)
@@ -62,9 +64,10 @@ def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
 
 
 def _open_container(file: BinaryIO, limits: ReadLimits, options: TextOptions) -> Book:
+    """Open an OLE container as .xls; raises InputUnreadable for other documents."""
     container = containers.Container(file, limits)
-    if (refused := containers.refusal(container)) is not None:
-        raise refused
+    if (reason := containers.refusal(container)) is not None:
+        raise reason
     return open_xls(file, container, limits, declared=options.encoding)
 
 
@@ -136,6 +139,7 @@ def refusal(head: bytes, size: int, *, is_text: bool = False) -> errors.InputUnr
 
 
 def _text_refusal(head: bytes) -> errors.InputUnreadable | None:  # one line per kind of text
+    """Why a file that begins with text is not a spreadsheet; None if it may be one."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = text.replace(b"\x00", b"")[2:]
@@ -158,11 +162,12 @@ def _text_refusal(head: bytes) -> errors.InputUnreadable | None:  # one line per
 
 def is_page(head: bytes) -> bool:
     """Whether a file is a web page: many programs export tables as HTML and name the file .xls."""
-    refused = _text_refusal(head)
-    return refused is not None and refused.message == _PAGE.message
+    reason = _text_refusal(head)
+    return reason is not None and reason.message == _PAGE.message
 
 
 def _binary_refusal(head: bytes, size: int) -> errors.InputUnreadable | None:
+    """Why a file whose bytes are no text is not a spreadsheet; None if they may be text."""
     if head and not head.strip(b"\x00"):
         return errors.no_content()
     if size in _LOCK_FILES and b"\x00" in head and head[0] < 55 and head[55:56] in (b"\x00", bytes([head[0]])):

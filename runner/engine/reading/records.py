@@ -29,7 +29,7 @@ from runner.engine.reading.runs import TWICE, may_be_twice
 MAX_LINE: Final = 16 * 1024 * 1024
 MAX_FIELD: Final = 4 * 1024 * 1024  # characters in a quoted field of several lines; beyond that its quote never closed
 _CHUNK: Final = 256 * 1024
-_KEPT: Final = 1_000
+_LISTED_ROWS: Final = 1_000
 _FITTED_CHARS: Final = 20_000  # a line with more of any of the three is not tried in all ways
 _FITTED_FIELDS: Final = 500
 _FITTED_QUOTES: Final = 60
@@ -51,6 +51,8 @@ csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a field is bounde
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
+    """How the records of a text file are written."""
+
     delimiter: str
     quote: str = '"'  # empty: the file has no quotes
     escape: str | None = None  # the character before a quote inside a quoted field
@@ -72,11 +74,12 @@ class Troubles:
     rows: dict[Trouble, list[int]] = field(default_factory=dict)
 
     def add(self, kind: Trouble, row: int) -> None:
+        """Note a record; one that is noted several times in a row counts once."""
         rows = self.rows.setdefault(kind, [])
         if rows and rows[-1] == row:
             return
         self.counts[kind] = self.counts.get(kind, 0) + 1
-        if len(rows) < _KEPT:
+        if len(rows) < _LISTED_ROWS:
             rows.append(row)
 
 
@@ -125,13 +128,13 @@ class Records:
                 lines = [line.lstrip("\ufeff") for line in lines]  # noqa: PLW2901  # marks of files that were joined
                 text = "".join(lines)
             records: list[list[str]] = []
-            done = 0
+            regular_lines = 0
             if self._spoiled is None or not self._spoiled.search(text):
-                done = self._regular(lines, text, records)
+                regular_lines = self._regular(lines, text, records)
                 self._row += len(records)
-            if done < len(lines):
-                self._lines.extend(lines[done:])
-                records += self._one_by_one()
+            if regular_lines < len(lines):
+                self._lines.extend(lines[regular_lines:])
+                records += self._each_record()
             if may_be_twice(text):
                 self._note("encoded_twice", TWICE, records)
             if "&" in text and _ENTITY.search(text):
@@ -139,13 +142,14 @@ class Records:
             yield _unwrapped(records) if '="' in text else records
 
     def _note(self, trouble: Trouble, pattern: re.Pattern[str], records: list[list[str]]) -> None:
-        known = frozenset(self.troubles.rows.get("undecodable", ()))
+        """Note the records of the last batch in which a pattern occurs."""
+        undecodable_rows = frozenset(self.troubles.rows.get("undecodable", ()))
         for row, record in enumerate(records, self._row - len(records) + 1):
-            if row not in known and any(map(pattern.search, record)):
+            if row not in undecodable_rows and any(map(pattern.search, record)):
                 self.troubles.add(trouble, row)
 
     def _regular(self, lines: list[str], text: str, records: list[list[str]]) -> int:
-        """Take records while all quotes are regular; returns the number of lines taken."""
+        """Append records while all quotes are regular; returns the number of lines that they are made of."""
         dialect = self._dialect
         is_quoted = bool(dialect.quote) and dialect.quote in text
         if is_quoted and ((dialect.escape and dialect.escape in text) or self._fields.has_padding(text)):
@@ -160,16 +164,19 @@ class Records:
     def _up_to_trouble(self, lines: list[str], records: list[list[str]]) -> int:
         """Like `_regular`, for blocks in which records may span several lines."""
         reader = self._reader(lines, is_quoted=True)
-        done = 0
+        lines_read = 0
         with contextlib.suppress(csv.Error):
             for record in reader:
-                if reader.line_num > done + 1 and not self._is_one(lines[done : reader.line_num], record):
+                if reader.line_num > lines_read + 1 and not self._is_one_record(
+                    lines[lines_read : reader.line_num], record
+                ):
                     break
                 records.append(record)
-                done = reader.line_num
-        return done
+                lines_read = reader.line_num
+        return lines_read
 
     def _reader(self, lines: list[str], *, is_quoted: bool) -> "_csv.Reader":
+        """The standard library's reader for this dialect."""
         return csv.reader(
             lines,
             delimiter=self._dialect.delimiter,
@@ -179,7 +186,8 @@ class Records:
             strict=True,
         )
 
-    def _one_by_one(self) -> Iterator[list[str]]:
+    def _each_record(self) -> Iterator[list[str]]:
+        """Records from the buffered lines, read one by one."""
         while self._lines:
             line = self._lines.popleft()
             self._row += 1
@@ -189,59 +197,60 @@ class Records:
             yield self._record(line)
 
     def _record(self, line: str) -> list[str]:
+        """The record that starts with a line, in the reading that fits the table's width; its trouble is noted."""
         fields = self._fields
         if not fields.quote or fields.quote not in line:
             return fields.plain(line)
-        found = fields.strict(line)
-        if found.open:
-            if (record := self._run_on(line, found)) is not None:
+        split = fields.strict(line)
+        if split.open:
+            if (record := self._over_lines(line, split)) is not None:
                 return record
-        elif not found.bad:
-            return found.fields
+        elif not split.bad:
+            return split.fields
         width = self._dialect.width
-        loose, literal = fields.lenient(line, width), fields.literal(line)
-        if loose is not None and (len(loose) == width or len(literal) != width):
-            if len(loose) == width or (record := self._lenient_over_lines(line)) is None:
-                record = loose
+        lenient, literal = fields.lenient(line, width), fields.literal(line)
+        if lenient is not None and (len(lenient) == width or len(literal) != width):
+            if len(lenient) == width or (record := self._lenient_over_lines(line)) is None:
+                record = lenient
             if not fields.is_apostrophe(line):
                 self.troubles.add("stray_quote", self._row)
             return record
         if len(literal) != width and (record := self._lenient_over_lines(line)) is not None:
             self.troubles.add("stray_quote", self._row)
             return record
-        self.troubles.add("open_quote" if found.open or loose is None else "stray_quote", self._row)
+        self.troubles.add("open_quote" if split.open or lenient is None else "stray_quote", self._row)
         return literal
 
-    def _run_on(self, line: str, found: "_Found") -> list[str] | None:
+    def _over_lines(self, line: str, split: "_SplitLine") -> list[str] | None:
         """The record of a quoted field that spans lines; None if its quote is a plain character."""
         fields = self._fields
-        taken = [line]
+        lines = [line]
         size = len(line)
-        while found.open:
-            if not self._fill(len(taken)) or size > MAX_FIELD:
+        while split.open:
+            if not self._fill(len(lines)) or size > MAX_FIELD:
                 if self._is_cut:
                     self._lines.clear()
-                return found.fields if self._is_cut else None
-            following = self._lines[len(taken) - 1]
-            taken.append(following)
+                return split.fields if self._is_cut else None
+            following = self._lines[len(lines) - 1]
+            lines.append(following)
             size += len(following)
-            found = fields.go_on(following, found)
-        if found.bad or not self._is_one(taken, found.fields):
+            split = fields.go_on(following, split)
+        if split.bad or not self._is_one_record(lines, split.fields):
             return None
-        for _ in taken[1:]:
+        for _ in lines[1:]:
             self._lines.popleft()
-        return self._mended(found.fields)
+        return self._without_spoiled(split.fields)
 
-    def _fill(self, wanted: int) -> bool:
+    def _fill(self, count: int) -> bool:
         """Buffer at least this many lines; False at the end of the text."""
-        while len(self._lines) < wanted:
+        while len(self._lines) < count:
             block = next(self._blocks, None)
             if block is None:
                 return False
             self._lines.extend(block)
         return True
 
-    def _is_one(self, lines: list[str], record: list[str]) -> bool:
+    def _is_one_record(self, lines: list[str], record: list[str]) -> bool:
         """Whether these lines are one record rather than one record each."""
         width = self._dialect.width
         if width < 2:  # a single column: no other evidence
@@ -249,12 +258,13 @@ class Records:
         first, fields = lines[0], self._fields
         if len(record) == width and first.count(fields.quote) == 1 and first.count(fields.delimiter) + 1 != width:
             return True  # the usual case: the line that opens the quote is not a complete record
-        alone = [len(fields.literal(line)) == width for line in lines]
-        if all(alone):
+        is_complete = [len(fields.literal(line)) == width for line in lines]
+        if all(is_complete):
             return width == 2 and len(lines) < 4  # an address: "Main Street\nSpringfield, IL"
-        return len(record) == width or sum(alone) < 0.8 * len(lines)
+        return len(record) == width or sum(is_complete) < 0.8 * len(lines)
 
     def _lenient_over_lines(self, line: str) -> list[str] | None:
+        """The record of a field with undoubled quotes that spans lines; None if no few lines give the table's width."""
         text = line
         for count in range(1, _RETRIED_LINES):
             if not self._fill(count):
@@ -267,10 +277,11 @@ class Records:
             if record is not None and len(record) == self._dialect.width:
                 for _ in range(count):
                     self._lines.popleft()
-                return self._mended(record)
+                return self._without_spoiled(record)
         return None
 
-    def _mended(self, record: list[str]) -> list[str]:
+    def _without_spoiled(self, record: list[str]) -> list[str]:
+        """The record with undecodable bytes read as Windows-1252, which is noted."""
         if self._spoiled is not None and any(map(self._spoiled.search, record)):
             self.troubles.add("undecodable", self._row)
             return list(map(_as_windows, record))
@@ -280,7 +291,7 @@ class Records:
 def _unwrapped(records: list[list[str]]) -> list[list[str]]:
     """Fields written as ="007", which keeps a spreadsheet program from reading numbers, as 007."""
     return [
-        [one[2:-1] if one[:2] == '="' and one[-1:] == '"' and '"' not in one[2:-1] else one for one in record]
+        [cell[2:-1] if cell[:2] == '="' and cell[-1:] == '"' and '"' not in cell[2:-1] else cell for cell in record]
         for record in records
     ]
 
@@ -288,13 +299,15 @@ def _unwrapped(records: list[list[str]]) -> list[list[str]]:
 def _as_windows(text: str) -> str:
     """Decode bytes that are not UTF-8 as Windows-1252; undefined ones become U+FFFD."""
     return re.sub(
-        "[\udc80-\udcff]+", lambda run: run[0].encode("ascii", "surrogateescape").decode("cp1252", "replace"), text
+        "[\udc80-\udcff]+",
+        lambda bad_bytes: bad_bytes[0].encode("ascii", "surrogateescape").decode("cp1252", "replace"),
+        text,
     )
 
 
 @dataclass
-class _Found:
-    """The part of a record found so far."""
+class _SplitLine:
+    """The fields of a record as far as they were split."""
 
     fields: list[str]
     open: bool = False  # a quoted field continues on the next line
@@ -309,23 +322,26 @@ class _Fields:
         self.delimiter, self.quote, self.escape = dialect.delimiter, dialect.quote, dialect.escape
         self._skip_blanks = dialect.skip_blanks
         self._undo = dialect.undo_backslashes
-        d, q = re.escape(self.delimiter), re.escape(self.quote or "\0")
+        delimiter, quote = re.escape(self.delimiter), re.escape(self.quote or "\0")
         blanks = f"[{' '.replace(self.delimiter, '')}{chr(9).replace(self.delimiter, '')}]*"
-        e = re.escape(self.escape) if self.escape else ""
-        pairs = f"(?:{q}{q}|{e}.)" if e else q * 2
-        inside = f"[^{q}{e}]*+(?:{pairs}[^{q}{e}]*+)*+"
+        escape = re.escape(self.escape) if self.escape else ""
+        pairs = f"(?:{quote}{quote}|{escape}.)" if escape else quote * 2
+        inside = f"[^{quote}{escape}]*+(?:{pairs}[^{quote}{escape}]*+)*+"
         end = r"(?=[\r\n]*\Z)"
-        self._opens = re.compile(f"{blanks}{q}")
+        self._opens = re.compile(f"{blanks}{quote}")
         self._inside = re.compile(inside, re.DOTALL)
-        self._closes = re.compile(f"{q}{blanks}(?:({d})|{end})")
-        self._bare = re.compile(f"([^{d}\r\n]*)(?:({d})|{end})")
-        self._unbroken = re.compile(f"([^{d}]*?)(?:({d})|{end})", re.DOTALL)
+        self._closes = re.compile(f"{quote}{blanks}(?:({delimiter})|{end})")
+        self._bare = re.compile(f"([^{delimiter}\r\n]*)(?:({delimiter})|{end})")
+        self._unbroken = re.compile(f"([^{delimiter}]*?)(?:({delimiter})|{end})", re.DOTALL)
         self._lenient = [
-            re.compile(f"{blanks}{q}({within}){q}{blanks}(?:({d})|{end})", re.DOTALL)
-            for within in (f"(?:{q}{q}|.)*?", ".*?")  # two quotes at the end: a pair, or a character and the close
+            re.compile(f"{blanks}{quote}({within}){quote}{blanks}(?:({delimiter})|{end})", re.DOTALL)
+            for within in (
+                f"(?:{quote}{quote}|.)*?",
+                ".*?",
+            )  # two quotes at the end: a pair, or a character and the close
         ]
         padding = f" *\t{blanks}" if dialect.skip_blanks else blanks.replace("*", "+")  # `csv` skips these itself
-        self._padded = re.compile(f"[\r\n{d}]{padding}{q}")
+        self._padded = re.compile(f"[\r\n{delimiter}]{padding}{quote}")
         self._apostrophes = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_]|\s)|(?<!\w)'(?=\w\w?\b)")
 
     def has_padding(self, text: str) -> bool:
@@ -340,53 +356,56 @@ class _Fields:
         if not body:
             return []
         fields = body.split(self.delimiter)
-        return [one.lstrip(" ") for one in fields] if self._skip_blanks else fields
+        return [cell.lstrip(" ") for cell in fields] if self._skip_blanks else fields
 
-    def strict(self, line: str) -> _Found:
-        return self._from(line, 0, _Found([]))
+    def strict(self, line: str) -> _SplitLine:
+        """Split a line by regular quotes."""
+        return self._from(line, 0, _SplitLine([]))
 
-    def go_on(self, line: str, found: _Found) -> _Found:
-        """Continue the record with its next line."""
+    def go_on(self, line: str, split: _SplitLine) -> _SplitLine:
+        """Continue the record with its next line; changes and returns it."""
         inside = self._inside.match(line)
-        at = inside.end() if inside else 0
-        found.parts.append(line[:at])
-        if at == len(line):
-            return found
-        return self._close(line, at, found)
+        end = inside.end() if inside else 0
+        split.parts.append(line[:end])
+        if end == len(line):
+            return split
+        return self._close(line, end, split)
 
-    def _from(self, line: str, at: int, found: _Found) -> _Found:
-        """Fields from here to the end of the line, or until one stays open or has a misplaced quote."""
+    def _from(self, line: str, start: int, split: _SplitLine) -> _SplitLine:
+        """Fields up to the end of the line, or until one stays open or is misquoted; changes and returns the record."""
         while True:
-            opened = self._opens.match(line, at)
+            opened = self._opens.match(line, start)
             if opened:
                 inside = self._inside.match(line, opened.end())
                 stop = inside.end() if inside else opened.end()
-                found.parts = [line[opened.end() : stop]]
+                split.parts = [line[opened.end() : stop]]
                 if stop == len(line):
-                    found.open = True
-                    return found
-                return self._close(line, stop, found)
-            bare = self._bare.match(line, at) or self._unbroken.match(line, at)
+                    split.open = True
+                    return split
+                return self._close(line, stop, split)
+            bare = self._bare.match(line, start) or self._unbroken.match(line, start)
             if bare is None:
-                found.bad = True
-                return found
-            found.fields.append(bare[1].lstrip(" ") if self._skip_blanks else bare[1])
+                split.bad = True
+                return split
+            split.fields.append(bare[1].lstrip(" ") if self._skip_blanks else bare[1])
             if bare[2] is None:
-                return found
-            at = bare.end()
+                return split
+            start = bare.end()
 
-    def _close(self, line: str, at: int, found: _Found) -> _Found:
-        closed = self._closes.match(line, at)
-        found.open = False
+    def _close(self, line: str, position: int, split: _SplitLine) -> _SplitLine:
+        """Close a quoted field at its quote and go on behind it; changes and returns the record."""
+        closed = self._closes.match(line, position)
+        split.open = False
         if closed is None:
-            found.bad = True
-            return found
-        found.fields.append(self._undoubled("".join(found.parts)))
+            split.bad = True
+            return split
+        split.fields.append(self._undoubled("".join(split.parts)))
         if closed[1] is None:
-            return found
-        return self._from(line, closed.end(), found)
+            return split
+        return self._from(line, closed.end(), split)
 
     def _undoubled(self, text: str) -> str:
+        """The content of a quoted field, without the marks that stand before its quotes."""
         if self.escape and self.escape in text:
             text = text.replace(self.escape + self.quote, self.quote * 2)
             if self._undo:
@@ -396,75 +415,76 @@ class _Fields:
     def lenient(self, text: str, width: int) -> list[str] | None:
         """A quote closes only before a delimiter or the end; others are characters. None if one stays open."""
         readings = [self._leniently(text, expression) for expression in self._lenient]
-        found = [one for one in readings if one is not None]
-        fit = next((one for one in found if len(one) == width), None) or self._fitted(text, width)
-        return fit or (found[0] if found else None)
+        complete = [reading for reading in readings if reading is not None]
+        fit = next((reading for reading in complete if len(reading) == width), None) or self._fitted(text, width)
+        return fit or (complete[0] if complete else None)
 
     def _fitted(self, text: str, width: int) -> list[str] | None:
         """The first way to close quoted fields that gives this many fields; None if there is none."""
         if width < 2 or len(text) > _FITTED_CHARS or text.count(self.quote) > _FITTED_QUOTES:
             return None
-        dead: set[tuple[int, int]] = set()
+        dead_ends: set[tuple[int, int]] = set()
 
-        def fields_from(at: int, left: int) -> list[str] | None:
-            if (at, left) in dead or not left:
+        def fields_from(start: int, left: int) -> list[str] | None:
+            if (start, left) in dead_ends or not left:
                 return None
-            opened = self._opens.match(text, at)
+            opened = self._opens.match(text, start)
             for closed in self._closes.finditer(text, opened.end()) if opened else ():
                 value = self._undoubled(text[opened.end() : closed.start()]) if opened else ""
                 rest = fields_from(closed.end(), left - 1) if closed[1] is not None else [] if left == 1 else None
                 if rest is not None:
                     return [value, *rest]
-            bare = None if opened else self._unbroken.match(text, at)
+            bare = None if opened else self._unbroken.match(text, start)
             if bare is not None:
                 rest = fields_from(bare.end(), left - 1) if bare[2] is not None else [] if left == 1 else None
                 if rest is not None:
                     return [bare[1], *rest]
-            dead.add((at, left))
+            dead_ends.add((start, left))
             return None
 
         return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
 
     def _leniently(self, text: str, quoted: re.Pattern[str]) -> list[str] | None:
+        """Split by one expression for quoted fields; None if a quote stays open."""
         fields: list[str] = []
-        at = 0
+        position = 0
         while True:
-            match = quoted.match(text, at)
-            if match is None and self._opens.match(text, at):
+            match = quoted.match(text, position)
+            if match is None and self._opens.match(text, position):
                 return None
             if match is not None:
                 value = self._undoubled(match[1])
                 wrapped = len(value) > 1 and value[0] == value[-1] == self.quote and self.quote not in value[1:-1]
                 fields.append(value[1:-1] if wrapped else value)  # ""1,069.5"": quoted twice
             else:
-                match = self._unbroken.match(text, at)
+                match = self._unbroken.match(text, position)
                 if match is None:
                     return None
                 fields.append(match[1])
             if match[2] is None:
                 return fields
-            at = match.end()
+            position = match.end()
 
     def literal(self, line: str) -> list[str]:
         """Take a field with irregular quotes literally; read the others as usual."""
-        found = _Found([])
-        at = 0
+        split = _SplitLine([])
+        position = 0
         while True:
-            self_standing = self._one(line, at)
+            self_standing = self._regular_quoted(line, position)
             if self_standing is not None:
-                value, more, at = self_standing
+                value, more, position = self_standing
             else:
-                match = self._unbroken.match(line, at)
+                match = self._unbroken.match(line, position)
                 if match is None:
-                    return found.fields
-                value, more, at = match[1], match[2] is not None, match.end()
-            found.fields.append(value)
+                    return split.fields
+                value, more, position = match[1], match[2] is not None, match.end()
+            split.fields.append(value)
             if not more:
-                return found.fields
+                return split.fields
 
-    def _one(self, line: str, at: int) -> tuple[str, bool, int] | None:
-        """A quoted field with regular quotes."""
-        opened = self._opens.match(line, at)
+    def _regular_quoted(self, line: str, position: int) -> tuple[str, bool, int] | None:
+        """A field with regular quotes at a position: its value, whether more follow, and where it ends; or None."""
+        opened = self._opens.match(line, position)
         if opened is None:
             return None
         inside = self._inside.match(line, opened.end())
@@ -478,6 +498,6 @@ class _Fields:
         """Whether all quotes inside this line's fields are apostrophes: O'Brien, dogs', 'n'."""
         if self.quote != "'":
             return False
-        d = re.escape(self.delimiter)
-        inner = re.sub(rf"(?:^|(?<={d}))[ \t]*'|'[ \t]*(?=[\r\n]*$|{d})|''", "", line)
+        delimiter = re.escape(self.delimiter)
+        inner = re.sub(rf"(?:^|(?<={delimiter}))[ \t]*'|'[ \t]*(?=[\r\n]*$|{delimiter})|''", "", line)
         return "'" not in self._apostrophes.sub("", inner)

@@ -14,7 +14,7 @@ from runner.engine.reading.kinds import LEAST, Class, Kinds, class_of, contradic
 from runner.engine.reading.records import Dialect, Troubles
 
 OTHERS: Final = ";,\t|"
-_SAMPLE: Final = 200
+_SAMPLE_ROWS: Final = 200
 _LINES: Final = 4  # lines that one record may be cut into
 _WHOLE = re.compile(r'"((?:[^"]|"")*+)"([ \t]*[\r\n]*)')
 _QUOTED_SHARE: Final = 0.8
@@ -24,10 +24,12 @@ _WIDE: Final = 3  # columns from which a line in quotes cannot be a name such as
 def whole_lines(sample: Sequence[str]) -> list[str] | None:
     """The lines without the quotes around each of them; None unless that is how the file is written."""
     lines = [_WHOLE.fullmatch(line) for line in sample]
-    inner = [found[1].replace('""', '"') for found in lines if found]
+    inner = [line_match[1].replace('""', '"') for line_match in lines if line_match]
     if len(inner) < 2 or len(inner) < _QUOTED_SHARE * (len(sample) - 1):
         return None
-    bare = [found[1].replace('""', '"') if found else line for found, line in zip(lines, sample, strict=True)]
+    bare = [
+        line_match[1].replace('""', '"') if line_match else line for line_match, line in zip(lines, sample, strict=True)
+    ]
     for delimiter in OTHERS:
         widths = {len(_split(line, delimiter)) for line in bare}
         spaced = sum(f"{delimiter} " in line for line in inner)
@@ -38,15 +40,17 @@ def whole_lines(sample: Sequence[str]) -> list[str] | None:
 
 def unquoted(lines: Iterable[str]) -> list[str]:
     """The lines, those that are in quotes as a whole without them."""
-    found = [(line, _WHOLE.fullmatch(line)) for line in lines]
-    return [whole[1].replace('""', '"') + whole[2] if whole else line for line, whole in found]
+    matched = [(line, _WHOLE.fullmatch(line)) for line in lines]
+    return [whole[1].replace('""', '"') + whole[2] if whole else line for line, whole in matched]
 
 
 def unquoted_blocks(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The same blocks of lines, those that are in quotes as a whole without them."""
     return map(unquoted, blocks)
 
 
 def _split(line: str, delimiter: str) -> list[str]:
+    """The cells of a line by a delimiter; empty if its quotes are irregular."""
     try:
         return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter, strict=True), [])
     except csv.Error:
@@ -69,12 +73,12 @@ class Reshaper:
             return
         if not self._classes:
             self._learn(records)
-        at = 0
-        while at < len(records):
-            width = widths[at]
+        index = 0
+        while index < len(records):
+            width = widths[index]
             if width and width != self._width:
-                at += self._mend(at, above + at + 1, records, widths)
-            at += 1
+                index += self._correct(index, above + index + 1, records, widths)
+            index += 1
 
     def _is_split(self, widths: Sequence[int]) -> bool:
         """Whether the file starts with records of several cells, though most lines have one; takes their width."""
@@ -85,54 +89,55 @@ class Reshaper:
         return True
 
     def _learn(self, records: Sequence[list[str]]) -> None:
-        whole = [record for record in records if len(record) == self._width][1 : _SAMPLE + 1]
+        """Note what kinds of values the columns hold, from the first whole records."""
+        whole = [record for record in records if len(record) == self._width][1 : _SAMPLE_ROWS + 1]
         columns = zip(*whole, strict=True) if whole else [()] * self._width
-        self._classes = [class_of([self._kinds[one] for one in column if one]) for column in columns]
+        self._classes = [class_of([self._kinds[cell] for cell in column if cell]) for column in columns]
 
-    def _mend(self, at: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
+    def _correct(self, index: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
         """Correct the record at this place; returns how many records after it are part of it."""
-        record = records[at]
+        record = records[index]
         if (
             len(record) == 1
             and self._delimiter in record[0]
-            and self._is_whole(found := _split(record[0], self._delimiter), row)
+            and self._is_whole(cells := _split(record[0], self._delimiter), row)
         ):
-            records[at] = found
+            records[index] = cells
             self._troubles.add("line_quoted", row)
             return 0
         text = self._delimiter.join(record)
         for other in OTHERS:
             if other != self._delimiter and text.count(other) >= self._width - 1:
-                found = _split(text, other)
-                if self._is_whole(found, row) and (self._width > 2 or len(record) == 1):
-                    records[at] = found
+                cells = _split(text, other)
+                if self._is_whole(cells, row) and (self._width > 2 or len(record) == 1):
+                    records[index] = cells
                     self._troubles.add("delimiter_mixed", row)
                     return 0
-        return self._join(at, row, records, widths) if len(record) < self._width else 0
+        return self._join_lines(index, row, records, widths) if len(record) < self._width else 0
 
     def _is_whole(self, record: Sequence[str], row: int) -> bool:
         """Whether the values are those of a record, or the names of a header."""
         if len(record) != self._width:
             return False
-        kinds = [self._kinds[one] if one else None for one in record]
+        kinds = [self._kinds[cell] if cell else None for cell in record]
         is_header = row == 1 and all(kind == "word" for kind in kinds)
         return is_header or not any(map(contradicts, kinds, self._classes))
 
-    def _join(self, at: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
+    def _join_lines(self, index: int, row: int, records: list[list[str]], widths: Sequence[int]) -> int:
         """Join lines that a break inside a value has cut, if only the joined record fits the columns."""
-        joined = records[at]
+        record = records[index]
         for count in range(1, _LINES):
-            if at + count >= len(records) or not 0 < widths[at + count] < self._width:
+            if index + count >= len(records) or not 0 < widths[index + count] < self._width:
                 return 0
-            following = records[at + count]
-            both = f"{joined[-1]}\n{following[0]}".strip("\n")
-            joined = [*joined[:-1], both, *following[1:]]
-            if len(joined) > self._width:
+            following = records[index + count]
+            joined_cell = f"{record[-1]}\n{following[0]}".strip("\n")
+            record = [*record[:-1], joined_cell, *following[1:]]
+            if len(record) > self._width:
                 return 0
-            alone = [self._kinds[one] if one else None for one in following]
-            if self._is_whole(joined, row) and any(map(contradicts, alone, self._classes)):
-                records[at] = joined
-                for absorbed in range(at + 1, at + count + 1):
+            alone = [self._kinds[cell] if cell else None for cell in following]
+            if self._is_whole(record, row) and any(map(contradicts, alone, self._classes)):
+                records[index] = record
+                for absorbed in range(index + 1, index + count + 1):
                     records[absorbed] = []
                 self._troubles.add("line_joined", row)
                 return count

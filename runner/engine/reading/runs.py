@@ -11,10 +11,10 @@ from typing import Final, Literal, NamedTuple, Self, TypeVar
 
 from runner.engine.reading.books import Block, Remark, Row, Value
 
-Look = Literal["", "raised", "lowered", "small", "struck"]
+RunStyle = Literal["", "raised", "lowered", "small", "struck"]
 Note = Literal["footnote", "power", "cents", "struck_part", "struck", "encoded_twice", "cell_twice", "form", "image"]
 
-_SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
+_REMARKS: Final[dict[Note, tuple[str, str, str | None]]] = {
     "footnote": (
         "raised_text",
         "a raised mark after the value is read as a footnote's and left out",
@@ -53,7 +53,7 @@ _SAID: Final[dict[Note, tuple[str, str, str | None]]] = {
     ),
     "image": ("image_text", "the cell holds only a picture; read as its alternative text", "export the values as text"),
 }
-_KEPT: Final = 1_000
+_LISTED_CELLS: Final = 1_000
 
 
 class Noted(str):
@@ -76,49 +76,52 @@ class CellNotes:
         self._cells: dict[Note, list[tuple[int, int]]] = {}
 
     def add(self, note: Note, row: int, column: int) -> None:
+        """Note something about a cell; only the first ones of each kind are listed."""
         self._counts[note] = self._counts.get(note, 0) + 1
         cells = self._cells.setdefault(note, [])
-        if len(cells) < _KEPT:
+        if len(cells) < _LISTED_CELLS:
             cells.append((row, column))
 
-    def twice(self, row: int, column: int) -> None:
-        """Take down that a cell has two values."""
+    def add_twice(self, row: int, column: int) -> None:
+        """Note that a cell has two values."""
         self.add("cell_twice", row, column)
 
-    def take(self, blocks: Iterable[Block], *, are_expected: Callable[[], bool]) -> Iterator[Block]:
-        """The same blocks with plain texts, after what is noted about them was taken down."""
+    def plain_blocks(self, blocks: Iterable[Block], *, are_expected: Callable[[], bool]) -> Iterator[Block]:
+        """The same blocks with plain texts, in place, once what is to be reported about them is noted."""
         for block in blocks:
             if are_expected():
-                for at, column in enumerate(block.columns, 1):
+                for number, column in enumerate(block.columns, 1):
                     if Noted in set(map(type, column)):
-                        self._take_column(block.numbers, at, column)
+                        self._note_column(block.numbers, number, column)
             yield block
 
-    def take_rows(self, rows: Iterable[Row], *, are_expected: Callable[[], bool]) -> Iterator[Row]:
-        """Like `take`, row by row."""
+    def plain_rows(self, rows: Iterable[Row], *, are_expected: Callable[[], bool]) -> Iterator[Row]:
+        """Like `plain_blocks`, row by row."""
         for number, values in rows:
             if are_expected() and Noted in set(map(type, values)):
-                for at, value in enumerate(values):
+                for index, value in enumerate(values):
                     if isinstance(value, Noted):
-                        self.add(value.note, number, at + 1)
-                        values[at] = str(value)
+                        self.add(value.note, number, index + 1)
+                        values[index] = str(value)
             yield number, values
 
-    def _take_column(self, numbers: Sequence[int], at: int, column: list[Value]) -> None:
-        for n, value in enumerate(column):
+    def _note_column(self, numbers: Sequence[int], column_number: int, column: list[Value]) -> None:
+        """Note what is to be reported about a column's cells, and make them plain texts in place."""
+        for index, value in enumerate(column):
             if isinstance(value, Noted):
-                self.add(value.note, numbers[n], at)
-                column[n] = str(value)
+                self.add(value.note, numbers[index], column_number)
+                column[index] = str(value)
 
     def remarks(self) -> list[Remark]:
+        """What was noted, as remarks for findings."""
         return [
             Remark(
-                code=_SAID[note][0],
-                message=_SAID[note][1],
+                code=_REMARKS[note][0],
+                message=_REMARKS[note][1],
                 rows=tuple(row for row, _ in cells),
                 columns=tuple(column for _, column in cells),
                 count=self._counts[note],
-                settle=_SAID[note][2],
+                settle=_REMARKS[note][2],
             )
             for note, cells in self._cells.items()
         ]
@@ -151,20 +154,20 @@ _T = TypeVar("_T")
 
 def noted_twice(texts: list[_T]) -> list[_T | Noted]:
     """The texts, those that were encoded twice with a note."""
-    return [Noted(one, "encoded_twice") if isinstance(one, str) and may_be_twice(one) else one for one in texts]
+    return [Noted(text, "encoded_twice") if isinstance(text, str) and may_be_twice(text) else text for text in texts]
 
 
 class Run(NamedTuple):
     """A part of a cell's text."""
 
     text: str
-    look: Look = ""
+    style: RunStyle = ""
 
 
-def parted(text: str, starts: Sequence[tuple[int, Look]]) -> list[Run]:
-    """The runs of a text whose looks start at these places."""
-    ends = [at for at, _ in starts[1:]]
-    parts = [Run(text[at:end], look) for (at, look), end in zip(starts, [*ends, len(text)], strict=True)]
+def runs_of(text: str, starts: Sequence[tuple[int, RunStyle]]) -> list[Run]:
+    """A text as runs, each from the place where its style starts."""
+    ends = [start for start, _ in starts[1:]]
+    parts = [Run(text[start:end], style) for (start, style), end in zip(starts, [*ends, len(text)], strict=True)]
     return [Run(text[: starts[0][0]]), *parts]
 
 
@@ -182,47 +185,49 @@ _WHOLE_PRICE = re.compile(r"(?:\A|[^\d.,])\d{1,6}\Z")
 def shown(runs: Sequence[Run]) -> str:
     """The text as a person reads it; `Noted` if that is not simply all of it."""
     note: Note | None = None
-    if any(run.look == "struck" and run.text.strip() for run in runs):
-        rest = [run for run in runs if run.look != "struck"]
-        if any(run.text.strip() for run in rest):
-            runs, note = _closed_up(runs), "struck_part"
+    if any(run.style == "struck" and run.text.strip() for run in runs):
+        others = [run for run in runs if run.style != "struck"]
+        if any(run.text.strip() for run in others):
+            runs, note = _without_struck(runs), "struck_part"
         else:
             note = "struck"
-    out = ""
-    for at, run in enumerate(runs):
+    text = ""
+    for index, run in enumerate(runs):
         mark = run.text.strip()
-        if run.look in ("raised", "small") and mark:
-            rest_of = "".join(one.text for one in runs[at + 1 :])
-            shown_as, noted = _raised(out.rstrip(), mark, rest_of) if run.look == "raised" else _small(out, mark)
-            out = out + run.text if shown_as is None else out.rstrip() + shown_as
-            note = note or noted
+        if run.style in ("raised", "small") and mark:
+            text_after = "".join(following.text for following in runs[index + 1 :])
+            replacement, run_note = (
+                _read_raised(text.rstrip(), mark, text_after) if run.style == "raised" else _read_small(text, mark)
+            )
+            text = text + run.text if replacement is None else text.rstrip() + replacement
+            note = note or run_note
         else:
-            out += run.text
-    return out if note is None else Noted(out, note)
+            text += run.text
+    return text if note is None else Noted(text, note)
 
 
-def _closed_up(runs: Sequence[Run]) -> list[Run]:
+def _without_struck(runs: Sequence[Run]) -> list[Run]:
     """The runs without those that are struck out, and without the blanks around them doubled."""
-    kept: list[Run] = []
+    shown_runs: list[Run] = []
     for run in runs:
-        if run.look == "struck":
+        if run.style == "struck":
             continue
         text = run.text
-        if not kept or kept[-1].text[-1:].isspace():
+        if not shown_runs or shown_runs[-1].text[-1:].isspace():
             text = text.lstrip()
         if text:
-            kept.append(Run(text, run.look))
-    if kept:
-        kept[-1] = Run(kept[-1].text.rstrip(), kept[-1].look)
-    return kept
+            shown_runs.append(Run(text, run.style))
+    if shown_runs:
+        shown_runs[-1] = Run(shown_runs[-1].text.rstrip(), shown_runs[-1].style)
+    return shown_runs
 
 
-Read = tuple[str | None, Note | None]  # what stands for the run, None: its own text; and what to note
-_FOOTNOTE: Final[Read] = ("", "footnote")
-_AS_WRITTEN: Final[Read] = (None, None)
+RunReading = tuple[str | None, Note | None]  # what stands for the run, None: its own text; and what to note
+_FOOTNOTE: Final[RunReading] = ("", "footnote")
+_AS_WRITTEN: Final[RunReading] = (None, None)
 
 
-def _raised(before: str, mark: str, after: str) -> Read:
+def _read_raised(before: str, mark: str, after: str) -> RunReading:
     """How a raised run is read after this text."""
     if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
         is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
@@ -235,14 +240,16 @@ def _raised(before: str, mark: str, after: str) -> Read:
         return _FOOTNOTE if is_mark else _AS_WRITTEN
     if _TEN.search(before) and _is_exponent(mark):
         return f"^{mark}", "power"
-    return _raised_after_number(before, mark, after) if after_number else _raised_after_word(before, mark)
+    return _read_raised_after_number(before, mark, after) if after_number else _read_raised_after_word(before, mark)
 
 
 def _is_exponent(mark: str) -> bool:
+    """Whether a raised mark is a whole number with or without a sign."""
     return mark.lstrip("-+\u2212").isdecimal()
 
 
-def _raised_after_number(before: str, mark: str, after: str) -> Read:
+def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
+    """How a raised run is read after a number: a fraction, a power, cents or a footnote's mark."""
     if after.lstrip()[:1] in ("/", "\u2044"):
         return f" {mark}", "power"  # 1 ½ written with a raised 1
     if not _NUMBERED.fullmatch(mark):
@@ -252,13 +259,14 @@ def _raised_after_number(before: str, mark: str, after: str) -> Read:
     return _FOOTNOTE
 
 
-def _raised_after_word(before: str, mark: str) -> Read:
+def _read_raised_after_word(before: str, mark: str) -> RunReading:
+    """How a raised run is read after a word: a footnote's mark, unless it belongs to a unit such as m²."""
     is_unit = mark in ("2", "3") and _UNIT_END.search(before) is not None
     is_mark = _NUMBERED.fullmatch(mark) and not is_unit and _WORD_END.search(before)
     return _FOOTNOTE if is_mark else _AS_WRITTEN
 
 
-def _small(before: str, mark: str) -> Read:
+def _read_small(before: str, mark: str) -> RunReading:
     """How a run in small print is read after this text."""
     if not (mark.isdecimal() and before[-1:].isdecimal()):
         return None, None

@@ -73,38 +73,41 @@ class SpooledSheet:
             return (block if isinstance(block, Block) else unpack(block) for block in self._blocks)
         return self._first_reading()
 
-    def columns(self, wanted: Collection[int]) -> Iterator[Block]:
+    def columns(self, columns: Collection[int]) -> Iterator[Block]:
         """The rows again with only these columns (0-based) restored; the others are empty lists."""
         for block in self._blocks:
-            yield block if isinstance(block, Block) else unpack(block, wanted)
+            yield block if isinstance(block, Block) else unpack(block, columns)
 
     def _first_reading(self) -> Iterator[Block]:
+        """Read the sheet and spool it on the way; what is known of its rows counts only at the end."""
         room = self._room
-        self._let_go()
+        self._drop_blocks()
         fits = True
-        read, extents = RowSet(), []
+        numbers, extents = RowSet(), []
         for block in blocks_of(self._sheet):
             yield block
-            read.add(block.numbers)
+            numbers.add(block.numbers)
             extents.append(_extent(block))
-            fits = fits and self._set_aside(block, room)
-        self.complete, self.read, self.extents = fits, read, extents
+            fits = fits and self._spool(block, room)
+        self.complete, self.read, self.extents = fits, numbers, extents
 
     def some_blocks(self, wanted: Callable[[Extent], object]) -> Iterator[Block]:
         """The blocks whose extent is wanted; the others are not unpacked."""
-        asked = [wanted(extent) for extent in self.extents]
+        is_wanted = [wanted(extent) for extent in self.extents]
         if self.complete:
-            chosen = (block for block, yes in zip(self._blocks, asked, strict=True) if yes)
+            chosen = (block for block, is_block_wanted in zip(self._blocks, is_wanted, strict=True) if is_block_wanted)
             yield from (block if isinstance(block, Block) else unpack(block) for block in chosen)
-        elif any(asked):
-            last = max(e.last for e, yes in zip(self.extents, asked, strict=True) if yes)
+        elif any(is_wanted):
+            last = max(
+                extent.last for extent, is_block_wanted in zip(self.extents, is_wanted, strict=True) if is_block_wanted
+            )
             for block in blocks_of(self._sheet):
                 if block.numbers[0] > last:
                     return
                 if wanted(_extent(block)):
                     yield block
 
-    def _set_aside(self, block: Block, room: Room) -> bool:
+    def _spool(self, block: Block, room: Room) -> bool:
         """Spool a block; False if the sheet exceeded the budget and was dropped."""
         cells = len(block.columns) * len(block.numbers)
         if room.loose >= cells:
@@ -115,11 +118,12 @@ class SpooledSheet:
         room.left -= len(packed)
         self._blocks.append(packed)
         if room.left < 0:
-            self._let_go()
+            self._drop_blocks()
             return False
         return True
 
-    def _let_go(self) -> None:
+    def _drop_blocks(self) -> None:
+        """Forget the spooled blocks and give their room back."""
         for block in self._blocks:
             if isinstance(block, Block):
                 self._room.loose += len(block.columns) * len(block.numbers)
@@ -129,22 +133,23 @@ class SpooledSheet:
 
 
 def _extent(block: Block) -> Extent:
-    held = 0
-    for n, column in enumerate(block.columns, 1):
+    """The extent of a block."""
+    filled = 0
+    for number, column in enumerate(block.columns, 1):
         # The first value settles it for most columns; only a column that starts blank is scanned.
         if any(column) or column.count(None) != len(column):
-            held |= 1 << n
-    return Extent(block.numbers[0], block.numbers[-1], held)
+            filled |= 1 << number
+    return Extent(block.numbers[0], block.numbers[-1], filled)
 
 
 def pack(block: Block) -> bytes:
-    """A block in few bytes; `unpack` restores it."""
-    body = (array("I", block.numbers), [_packed(column) for column in block.columns])
-    return bytes(isal_zlib.compress(pickle.dumps(body, 5), _LEVEL))
+    """A block as compressed bytes."""
+    content = (array("I", block.numbers), [_packed(column) for column in block.columns])
+    return bytes(isal_zlib.compress(pickle.dumps(content, 5), _LEVEL))
 
 
 def unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
-    """The block, with only the `wanted` columns (0-based) restored."""
+    """The block of compressed bytes; columns (0-based) that are not wanted are empty."""
     numbers, columns = pickle.loads(isal_zlib.decompress(data))  # noqa: S301  # our own bytes, never left this process
     return Block(
         list(numbers),
@@ -156,15 +161,18 @@ def unpack(data: bytes, wanted: Collection[int] | None = None) -> Block:
 
 
 def _texts(values: list[str]) -> Any:
-    joined = _SEPARATOR.join(values)
-    return joined if joined.count(_SEPARATOR) == len(values) - 1 else values
+    """Texts as one string, which packs better; as they are if one holds the separator."""
+    text = _SEPARATOR.join(values)
+    return text if text.count(_SEPARATOR) == len(values) - 1 else values
 
 
-def _split(part: Any) -> Iterable[Any]:
-    return part.split(_SEPARATOR) if isinstance(part, str) else part
+def _split(packed: Any) -> Iterable[Any]:
+    """The texts that `_texts` packed."""
+    return packed.split(_SEPARATOR) if isinstance(packed, str) else packed
 
 
 def _whole(values: list[int]) -> Any:
+    """Whole numbers as an array; as they are if one is too large."""
     return array("q", values) if min(values) > -_SMALL and max(values) < _SMALL else values
 
 
@@ -203,6 +211,7 @@ def _packed(column: list[Any]) -> tuple[bytes | int, list[Any]]:
 
 
 def _restored(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
+    """The values of a column that `_packed` packed."""
     if isinstance(kinds, int):
         if kinds == _AS_IT_IS:
             return list(parts[0])
@@ -212,7 +221,7 @@ def _restored(kinds: bytes | int, parts: list[Any], count: int) -> list[Any]:
         iter(()) if part is None else iter(_PACKERS[kind][1](part)) for kind, part in zip(_KINDS, parts, strict=True)
     ]
     nexts = [stream.__next__ for stream in streams]
-    out = [nexts[code]() for code in kinds]
-    if len(out) != count:
+    values = [nexts[code]() for code in kinds]
+    if len(values) != count:
         raise RuntimeError("a spooled column lost a value")
-    return out
+    return values

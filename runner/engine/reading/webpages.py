@@ -14,7 +14,7 @@ from runner.engine.reading import errors
 from runner.engine.reading.books import Area, Book, Layout, ReadLimits, Remark, Row, Sheet, Value, Visibility
 from runner.engine.reading.delimited import encoding_choice
 from runner.engine.reading.encodings import detect
-from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, shown
+from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, shown
 
 _NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
 _STOP = re.compile(r"""=\s*(["'])|>""")
@@ -62,13 +62,13 @@ def tokens(page: str) -> Iterator[Tag | str]:
             at = _after(page, "-->", at + 2)
         elif page.startswith(("<!", "<?"), at):
             at = _after(page, ">", at)
-        elif (found := _NAME.match(page, at)) is None:
+        elif (tag := _NAME.match(page, at)) is None:
             yield "<"  # a plain character
             at += 1
         else:
-            end = _end(page, found.end())
-            name, closes = found[1].lower(), page[at + 1] == "/"
-            yield Tag(name, closes, page[found.end() : end])
+            end = _closing_bracket(page, tag.end())
+            name, closes = tag[1].lower(), page[at + 1] == "/"
+            yield Tag(name, closes, page[tag.end() : end])
             at = min(end + 1, len(page))
             if not closes and name in _RAW:
                 close = _RAW[name].search(page, at)
@@ -78,11 +78,12 @@ def tokens(page: str) -> Iterator[Tag | str]:
 
 
 def _after(page: str, mark: str, at: int) -> int:
-    found = page.find(mark, at)
-    return len(page) if found < 0 else found + len(mark)
+    """The position behind the next mark, or the end of the page."""
+    position = page.find(mark, at)
+    return len(page) if position < 0 else position + len(mark)
 
 
-def _end(page: str, at: int) -> int:
+def _closing_bracket(page: str, at: int) -> int:
     """The position of a tag's closing bracket; brackets in quoted values do not count."""
     while (stop := _STOP.search(page, at)) is not None:
         if stop[0] == ">":
@@ -98,7 +99,7 @@ _CELLS = ("td", "th")
 _SECTIONS = ("thead", "tbody", "tfoot")
 _LINES = frozenset({"p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre"})
 _BOLD = ("b", "strong")
-_LOOKS: Final[dict[str, Look]] = {
+_STYLES: Final[dict[str, RunStyle]] = {
     "sup": "raised", "sub": "lowered", "small": "small", "s": "struck", "strike": "struck", "del": "struck",
 }  # fmt: skip
 _UNSEEN: Final = frozenset({"rt", "rp", "datalist"})  # guides to pronunciation, proposals for an input
@@ -112,7 +113,8 @@ _MOST_COLUMNS, _MOST_ROWS = 1_000, 65_534  # the largest spans of a cell, as in 
 _BREAK = "\x00"  # never in a page's text
 
 
-Looks = Mapping[str, Look | Literal["hidden"]]  # of the classes of the page's own style sheets
+ElementStyle = RunStyle | Literal["hidden"]
+ClassStyles = Mapping[str, ElementStyle]  # of the classes of the page's own style sheets
 _SHEETS: Final = 50
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|<!--|-->")
 _MEDIA = re.compile(r"@[^{};]*+(?:;|\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\})")
@@ -120,7 +122,7 @@ _RULE = re.compile(r"([^{}]*+)\{([^{}]*+)\}")
 _CLASS = re.compile(r"\s*[a-zA-Z]*\.([\w-]+)\s*")
 
 
-def _declared_look(style: str) -> Look | Literal["hidden"]:
+def _declared_style(style: str) -> ElementStyle:
     """How the declarations of a style make a text look; nothing if they do not matter."""
     style = "".join(style.lower().split())
     if "display:none" in style or "visibility:hidden" in style or "visibility:collapse" in style:
@@ -130,9 +132,9 @@ def _declared_look(style: str) -> Look | Literal["hidden"]:
     return "raised" if "vertical-align:super" in style else "lowered" if "vertical-align:sub" in style else ""
 
 
-def classes(page: str) -> Looks:
+def class_styles(page: str) -> ClassStyles:
     """The classes that the page's own style sheets hide, raise, lower or strike out."""
-    found: dict[str, Look | Literal["hidden"]] = {}
+    styles: dict[str, ElementStyle] = {}
     at = 0
     for _ in range(_SHEETS):
         opened = re.compile(r"<style\b[^<>]*>", re.IGNORECASE).search(page, at)
@@ -142,22 +144,20 @@ def classes(page: str) -> Looks:
         at = close.start() if close else len(page)
         rules = _MEDIA.sub("", _COMMENT.sub("", page[opened.end() : at]))
         for selectors, declarations in _RULE.findall(rules):
-            if look := _declared_look(declarations):
-                found |= {one[1]: look for one in map(_CLASS.fullmatch, selectors.split(",")) if one}
-    return found
+            if style := _declared_style(declarations):
+                styles |= {selector[1]: style for selector in map(_CLASS.fullmatch, selectors.split(",")) if selector}
+    return styles
 
 
 class PageTable:
     """Builds one table from its tags, without nested tables."""
 
-    def __init__(self, limits: ReadLimits, styles: Looks | None = None) -> None:
+    def __init__(self, limits: ReadLimits, styles: ClassStyles | None = None) -> None:
         self.notes = CellNotes()
         self.is_hidden = False
-        self._styles = styles or {}
-        self._open: list[
-            tuple[str, Look | Literal["hidden"]]
-        ] = []  # elements of the open cell from the first with a look
-        self._look: Look | Literal["hidden"] = ""  # of the text here
+        self._class_styles = styles or {}
+        self._open_elements: list[tuple[str, ElementStyle]] = []  # elements of the open cell from the first with a look
+        self._style: ElementStyle = ""  # of the text here
         self._options: list[tuple[bool, list[str]]] | None = None  # of the open select
         self._controls = 0  # form controls in the open cell
         self._instead = ""  # what an image shows
@@ -179,6 +179,7 @@ class PageTable:
         self._known: dict[str, str] = {}
 
     def tag(self, tag: Tag) -> None:
+        """Process an opening or closing tag of the table."""
         name = tag.name
         if name in _CELLS:
             self._end_cell()
@@ -198,7 +199,7 @@ class PageTable:
             self._inside(tag)
 
     def _inside(self, tag: Tag) -> None:
-        """An element inside a cell."""
+        """Process an element inside a cell."""
         name = tag.name
         if name == "br" or name in _LINES:
             self._put(_BREAK)
@@ -209,39 +210,47 @@ class PageTable:
         if name in _VOID:
             return
         if tag.closes:
-            held = [at for at, (one, _) in enumerate(self._open) if one == name]
-            if held:
-                del self._open[held[-1] :]
-                self._look = self._nested_look()
-        elif self._open or name in _LOOKS or name in _UNSEEN or tag.attributes:
-            look = self.look_of(tag)
-            if look or self._open:
-                self._open.append((name, look))
-                self._look = self._nested_look()
+            matching = [index for index, (open_name, _) in enumerate(self._open_elements) if open_name == name]
+            if matching:
+                del self._open_elements[matching[-1] :]
+                self._style = self._open_style()
+        elif self._open_elements or name in _STYLES or name in _UNSEEN or tag.attributes:
+            style = self.style_of(tag)
+            if style or self._open_elements:
+                self._open_elements.append((name, style))
+                self._style = self._open_style()
 
-    def _nested_look(self) -> Look | Literal["hidden"]:
-        looks = [look for _, look in self._open if look]
-        for one in ("hidden", "struck"):
-            if one in looks:
-                return one
-        return looks[-1] if looks else ""
+    def _open_style(self) -> ElementStyle:
+        """How the open elements together show a text: hidden, struck out, or as the innermost one with a style."""
+        styles = [style for _, style in self._open_elements if style]
+        for strongest in ("hidden", "struck"):
+            if strongest in styles:
+                return strongest
+        return styles[-1] if styles else ""
 
-    def look_of(self, tag: Tag) -> Look | Literal["hidden"]:
+    def style_of(self, tag: Tag) -> ElementStyle:
         """How an element shows its text."""
         if tag.name in _UNSEEN:
             return "hidden"
-        look: Look | Literal["hidden"] = ""
+        style: ElementStyle = ""
         if tag.attributes:
             if "style" in tag.attributes:
-                look = _declared_look(tag.get("style") or "")
-            if not look and "hidden" in tag.attributes.lower() and tag.get("hidden") is not None:
-                look = "hidden"
-            if not look and self._styles and (names := tag.get("class")):
-                look = next((self._styles[one] for one in names.split() if one in self._styles), "")
-        return look or _LOOKS.get(tag.name, "")
+                style = _declared_style(tag.get("style") or "")
+            if not style and "hidden" in tag.attributes.lower() and tag.get("hidden") is not None:
+                style = "hidden"
+            if not style and self._class_styles and (names := tag.get("class")):
+                style = next(
+                    (
+                        self._class_styles[class_name]
+                        for class_name in names.split()
+                        if class_name in self._class_styles
+                    ),
+                    "",
+                )
+        return style or _STYLES.get(tag.name, "")
 
     def _control(self, tag: Tag) -> None:
-        """A form control, read as what it shows."""
+        """Read a form control as what it shows."""
         if tag.name == "option" and self._options is not None and not tag.closes:
             self._options.append((tag.get("selected") is not None, []))
         elif tag.name == "select":
@@ -258,7 +267,7 @@ class PageTable:
             self._count_control()
         elif tag.name == "img":
             self._instead = self._instead or tag.get("alt") or ""
-        elif (kind := (tag.get("type") or "").strip().lower()) in _VALUED and self.look_of(tag) != "hidden":
+        elif (kind := (tag.get("type") or "").strip().lower()) in _VALUED and self.style_of(tag) != "hidden":
             self._count_control()
             self._put(tag.get("value") or "")
         elif kind in _TICKED:
@@ -266,36 +275,42 @@ class PageTable:
             self._put("false" if tag.get("checked") is None else "true")
 
     def _count_control(self) -> None:
+        """Count a form control of the cell; a blank separates it from the one before."""
         self._controls += 1
         if self._controls > 1:
             self._put(" ")
 
     def _put(self, text: str) -> None:
-        if self._look != "hidden":
+        """Add text to the open cell, or to the open option of a select, unless it is hidden."""
+        if self._style != "hidden":
             if self._options:
                 self._options[-1][1].append(text)
             elif self._options is None:
-                self._text.append(Run(text, self._look))
+                self._text.append(Run(text, self._style))
 
     def text(self, text: str) -> None:
+        """Process a text of the page."""
         if self._column or self._in_caption:
             self._put(text.replace(_BREAK, ""))
 
     def end(self) -> None:
+        """Process the end of the table."""
         self._end_caption()
         self._end_row()
-        hidden = {at for at, count in self._hidden_cells.items() if count == self._cells_of[at]}
+        hidden = {column for column, count in self._hidden_cells.items() if count == self._cells_of[column]}
         self.layout.hidden_columns |= hidden
 
     def _start_row(self, tag: Tag) -> None:
+        """Start a row."""
         self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
             raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
-        if tag.attributes and self.look_of(tag) == "hidden":
+        if tag.attributes and self.style_of(tag) == "hidden":
             self.layout.hidden_rows.add(self._row)
         self.layout.styled_rows = min(self._row, self._limits.layout_rows)
 
     def _start_cell(self, tag: Tag) -> None:
+        """Start a cell in the next free column, with the columns and rows that it spans."""
         if not self._in_row:
             self._start_row(Tag("tr", False, ""))
         while self._below.get(self._next, 0) >= self._row:
@@ -316,17 +331,19 @@ class PageTable:
         self._stored = tag.get("x:num") if "x:num" in tag.attributes else None
         self._cells_of[self._column] = self._cells_of.get(self._column, 0) + 1
         if tag.attributes:
-            look = self.look_of(tag)
-            if look == "hidden":
+            style = self.style_of(tag)
+            if style == "hidden":
                 self._hidden_cells[self._column] = self._hidden_cells.get(self._column, 0) + 1
-            elif look:
-                self._open, self._look = [(tag.name, look)], look
+            elif style:
+                self._open_elements, self._style = [(tag.name, style)], style
 
     def _mark(self) -> None:
+        """Note that the open cell is bold."""
         if self._row <= self._limits.layout_rows:
             self.layout.bold.setdefault(self._row, set()).add(self._column)
 
     def _end_cell(self) -> None:
+        """Set the value of the open cell: what it shows, or the number that Excel stored beside it."""
         if self._column:
             if self._instead and not any(text.strip() for text, _ in self._text):
                 self._text.append(Run(self._instead))
@@ -341,11 +358,12 @@ class PageTable:
         self._start_text()
 
     def _start_text(self) -> None:
-        self._text, self._open, self._look, self._options = [], [], "", None
+        """Forget the text of the last cell or caption."""
+        self._text, self._open_elements, self._style, self._options = [], [], "", None
         self._controls, self._instead = 0, ""
 
     def _note(self, text: str) -> None:
-        """Take down what is to be reported about the open cell."""
+        """Note what is to be reported about the open cell."""
         if isinstance(text, Noted):
             self.notes.add(text.note, self._row, self._column)
         elif may_be_twice(text):
@@ -354,6 +372,7 @@ class PageTable:
             self.notes.add("form", self._row, self._column)
 
     def _end_row(self) -> None:
+        """Add the open row if it has any value."""
         self._end_cell()
         if self._in_row and self._values:
             width = max(self._values)
@@ -362,34 +381,37 @@ class PageTable:
         self._in_row, self._values = False, {}
 
     def _end_caption(self) -> None:
+        """Name the table after its caption."""
         if self._in_caption:
             self.name = self.name or (_shown(self._text) or "").replace("\n", " ")
             self._in_caption = False
             self._start_text()
 
 
-def read_tables(found: Iterable[Tag | str], limits: ReadLimits, styles: Looks | None = None) -> list[PageTable]:
+def read_tables(
+    page_tokens: Iterable[Tag | str], limits: ReadLimits, styles: ClassStyles | None = None
+) -> list[PageTable]:
     """All tables, in the order of their opening tags; one without text has no rows."""
     tables: list[PageTable] = []
-    opened: list[PageTable] = []
-    for token in found:
+    open_tables: list[PageTable] = []
+    for token in page_tokens:
         if isinstance(token, str):
-            if opened:
-                opened[-1].text(token)
+            if open_tables:
+                open_tables[-1].text(token)
         elif token.name == "table":
-            if token.closes and opened:
-                opened.pop().end()
+            if token.closes and open_tables:
+                open_tables.pop().end()
             elif not token.closes:
-                if len(opened) >= limits.max_depth or len(tables) >= limits.max_page_tables:
-                    raise errors.hostile(f"a web page with over {len(opened) or len(tables)} tables")
-                opened.append(PageTable(limits, styles))
-                opened[-1].is_hidden = opened[-1].look_of(token) == "hidden"
-                tables.append(opened[-1])
-        elif opened:
-            opened[-1].tag(token)
-            if opened[-1].cells > limits.max_page_cells:
+                if len(open_tables) >= limits.max_depth or len(tables) >= limits.max_page_tables:
+                    raise errors.hostile(f"a web page with over {len(open_tables) or len(tables)} tables")
+                open_tables.append(PageTable(limits, styles))
+                open_tables[-1].is_hidden = open_tables[-1].style_of(token) == "hidden"
+                tables.append(open_tables[-1])
+        elif open_tables:
+            open_tables[-1].tag(token)
+            if open_tables[-1].cells > limits.max_page_cells:
                 raise errors.too_large(f"the page has over {limits.max_page_cells} cells")
-    for table in reversed(opened):
+    for table in reversed(open_tables):
         table.end()
     if sum(table.cells for table in tables) > limits.max_page_cells:
         raise errors.too_large(f"the page has over {limits.max_page_cells} cells")
@@ -397,16 +419,17 @@ def read_tables(found: Iterable[Tag | str], limits: ReadLimits, styles: Looks | 
 
 
 def _span(tag: Tag, name: str) -> int:
+    """How many columns or rows a cell spans."""
     text = (tag.get(name) or "").strip()
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
 def _shown(parts: Sequence[Run]) -> str | None:
     """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them."""
-    text = shown(parts) if any(look for _, look in parts) else "".join([text for text, _ in parts])
+    text = shown(parts) if any(style for _, style in parts) else "".join([text for text, _ in parts])
     lines = [" ".join(line.split()) for line in text.split(_BREAK)]
-    joined = "\n".join(line for line in lines if line)
-    return (Noted(joined, text.note) if isinstance(text, Noted) else joined) or None
+    shown_text = "\n".join(line for line in lines if line)
+    return (Noted(shown_text, text.note) if isinstance(text, Noted) else shown_text) or None
 
 
 _FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
@@ -423,8 +446,8 @@ def _unrounded(stored: str, text: str) -> float | None:
     if not digits or not abs(number) < 1e15:
         return None
     for places in (len(fraction[1]) if fraction else 0, 0):
-        shown = int(digits) / 10**places
-        if shown != abs(number) and round(abs(number) * 10**places) == int(digits):
+        shown_number = int(digits) / 10**places
+        if shown_number != abs(number) and round(abs(number) * 10**places) == int(digits):
             return number
     return None
 
@@ -458,27 +481,27 @@ def open_page(file: BinaryIO, limits: ReadLimits, *, declared: str | None = None
     file.seek(0, 2)
     if file.tell() > limits.max_page_bytes:
         raise errors.too_large(f"the page has {file.tell()} bytes; the limit is {limits.max_page_bytes}")
-    encoding = detect(file, declared=declared or _named(file))
+    encoding = detect(file, declared=declared or _declared_encoding(file))
     file.seek(0)
     page = file.read().decode(encoding.name, "replace")
-    tables = read_tables(tokens(page.removeprefix("\ufeff")), limits, classes(page))
-    filled = [table for table in tables if table.rows]
-    if not filled:
+    tables = read_tables(tokens(page.removeprefix("\ufeff")), limits, class_styles(page))
+    with_rows = [table for table in tables if table.rows]
+    if not with_rows:
         what = "whose tables hold no text" if tables else "without a table"
         raise errors.not_a_spreadsheet(f"an HTML page {what}")
-    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(filled)]
+    sheets: list[Sheet] = [PageSheet(table, index) for index, table in enumerate(with_rows)]
     notes: dict[str, object] = {"encoding": encoding.name, "encoding_sure": encoding.sure}
     choices = list(encoding_choice(encoding))
     return Book(file_format="html", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
 
 
-def _named(file: BinaryIO) -> str | None:
+def _declared_encoding(file: BinaryIO) -> str | None:
     """The encoding that the page declares; None for one that contradicts how the declaration was read."""
     file.seek(0)
-    if (found := _CHARSET.search(file.read(_HEAD))) is None:
+    if (charset := _CHARSET.search(file.read(_HEAD))) is None:
         return None
     try:
-        name = codecs.lookup(found[1].decode("ascii")).name
+        name = codecs.lookup(charset[1].decode("ascii")).name
     except (LookupError, UnicodeDecodeError):
         return None
     if name in ("iso8859-1", "ascii"):

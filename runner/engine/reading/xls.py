@@ -39,11 +39,11 @@ from runner.engine.reading.number_formats import (
     NumberFormat,
     NumberReader,
     Styles,
-    font_look,
+    font_style,
     format_of,
     rk,
 )
-from runner.engine.reading.runs import CellNotes, Look, noted_twice, parted, shown
+from runner.engine.reading.runs import CellNotes, RunStyle, noted_twice, runs_of, shown
 
 BOF, EOF, CONTINUE = 0x0809, 0x000A, 0x003C
 BIFF5, BIFF8 = 0x0500, 0x0600
@@ -101,11 +101,11 @@ def continued_text(bodies: list[bytes]) -> str:
     for number, body in enumerate(bodies):
         at = 2 if number == 0 else 0
         wide = bool(body[at] & 1) if at < len(body) else False
-        taken = min(count, (len(body) - at - 1) // 2 if wide else len(body) - at - 1)
-        if taken <= 0:
+        length = min(count, (len(body) - at - 1) // 2 if wide else len(body) - at - 1)
+        if length <= 0:
             continue
-        parts.append(short_text(body, at + 1, taken, wide=wide, codepage="latin-1"))
-        count -= taken
+        parts.append(short_text(body, at + 1, length, wide=wide, codepage="latin-1"))
+        count -= length
     return "".join(parts)
 
 
@@ -116,7 +116,7 @@ class SharedTexts:
     their width.
     """
 
-    def __init__(self, bodies: list[bytes], limits: ReadLimits, fonts: Sequence[Look] = ()) -> None:
+    def __init__(self, bodies: list[bytes], limits: ReadLimits, fonts: Sequence[RunStyle] = ()) -> None:
         self._fonts = fonts
         self._stream = b"".join(bodies)
         self._limits = limits
@@ -128,14 +128,16 @@ class SharedTexts:
         self._at = 8  # after two counts
 
     def read(self) -> list[str | None]:
-        found: list[str | None] = []
+        """All texts in order; None for an empty one."""
+        texts: list[str | None] = []
         while self._at + 3 <= len(self._stream):
-            found.append(self._text() or None)
-            if len(found) > self._limits.max_strings:
+            texts.append(self._text() or None)
+            if len(texts) > self._limits.max_strings:
                 raise errors.too_large(f"it has more than {self._limits.max_strings} shared strings")
-        return noted_twice(found)
+        return noted_twice(texts)
 
     def _text(self) -> str:
+        """The text at the current position, which moves behind it."""
         while self._next < len(self._ends) and self._ends[self._next] <= self._at:
             self._next += 1
         count = u16(self._stream, self._at)
@@ -149,27 +151,29 @@ class SharedTexts:
             extra = u16(self._stream, self._at) | u16(self._stream, self._at + 2) << 16
             self._at += 4
         characters = self._characters(count, wide=bool(flags & 1))
-        starts = [self._run(self._at + 4 * n) for n in range(runs)] if any(self._fonts) else []
+        starts = [self._run(self._at + 4 * number) for number in range(runs)] if any(self._fonts) else []
         self._at += 4 * runs + extra
-        return shown(parted(characters, starts)) if any(look for _, look in starts) else characters
+        return shown(runs_of(characters, starts)) if any(style for _, style in starts) else characters
 
-    def _run(self, at: int) -> tuple[int, Look]:
+    def _run(self, at: int) -> tuple[int, RunStyle]:
+        """Where a run of a text starts, and its style."""
         font = u16(self._stream, at + 2)
         font -= font > 4  # there is no font 4
         return u16(self._stream, at), self._fonts[font] if font < len(self._fonts) else ""
 
     def _characters(self, count: int, *, wide: bool) -> str:
+        """So many characters from the current position, which moves behind them, over the ends of records."""
         parts: list[str] = []
         while count > 0:
             while self._next < len(self._ends) and self._ends[self._next] < self._at:
                 self._next += 1
             if self._next >= len(self._ends):
                 break
-            room = self._ends[self._next] - self._at
-            take = min(count, room // 2 if wide else room)
-            parts.append(short_text(self._stream, self._at, take, wide=wide, codepage="latin-1"))
-            self._at += take * (2 if wide else 1)
-            count -= take
+            bytes_left = self._ends[self._next] - self._at
+            length = min(count, bytes_left // 2 if wide else bytes_left)
+            parts.append(short_text(self._stream, self._at, length, wide=wide, codepage="latin-1"))
+            self._at += length * (2 if wide else 1)
+            count -= length
             if count > 0:  # continues in the next record, after its flag
                 self._at = self._ends[self._next]
                 if self._at >= len(self._stream):
@@ -195,9 +199,11 @@ _CHARSETS = {
 
 @dataclass(kw_only=True)
 class Globals:
+    """What the sheets of a workbook share."""
+
     version: int = BIFF8
     codepage: str = "cp1252"
-    codepage_given: bool = False
+    has_codepage: bool = False
     charsets: Counter[str] = field(default_factory=Counter)  # non-Latin character sets of the fonts
     epoch_1904: bool = False
     sheets: list[ListedSheet] = field(default_factory=list)
@@ -205,9 +211,11 @@ class Globals:
     strings: SharedStrings
 
 
-class _Reader:
+class _GlobalsReader:
+    """Reads the records before the sheets."""
+
     def __init__(self, limits: ReadLimits) -> None:
-        self.found = Globals(strings=SharedStrings(limits))
+        self.shared = Globals(strings=SharedStrings(limits))
         self._limits = limits
         self._formats: dict[int, NumberFormat] = {}
         self._fonts: list[CellStyle] = []
@@ -216,28 +224,30 @@ class _Reader:
         self._last = 0
 
     def read(self, stream: bytes) -> Globals:
+        """Read all records of the globals substream."""
         for kind, _, body in records(stream):
             self._record(kind, body)
             self._last = kind if kind != CONTINUE else self._last
         if self._texts:
-            self.found.strings.extend(SharedTexts(self._texts, self._limits, self.found.styles.fonts).read())
+            self.shared.strings.extend(SharedTexts(self._texts, self._limits, self.shared.styles.fonts).read())
         for body in self._xfs:
             number = u16(body, 2)
-            self.found.styles.add(number, self._formats, self._cell_style(body))
-        return self.found
+            self.shared.styles.add(number, self._formats, self._cell_style(body))
+        return self.shared
 
     def _record(self, kind: int, body: bytes) -> None:
+        """Note what a record says."""
         if kind == BOF:
-            self.found.version = u16(body, 0)
-            if self.found.version not in (BIFF5, BIFF8):
+            self.shared.version = u16(body, 0)
+            if self.shared.version not in (BIFF5, BIFF8):
                 raise errors.unsupported("an Excel workbook older than Excel 5")
         elif kind == _FILEPASS:
             raise errors.encrypted("an Excel 97-2003 workbook")
         elif kind == _CODEPAGE:
-            self.found.codepage = _codec(u16(body, 0))
-            self.found.codepage_given = True
+            self.shared.codepage = _codec(u16(body, 0))
+            self.shared.has_codepage = True
         elif kind == _DATEMODE:
-            self.found.epoch_1904 = u16(body, 0) == 1
+            self.shared.epoch_1904 = u16(body, 0) == 1
         elif kind == _BOUNDSHEET:
             self._sheet(body)
         elif kind == _SST or (kind == CONTINUE and self._last == _SST):
@@ -247,38 +257,41 @@ class _Reader:
         elif kind == _FONT:
             flags = u16(body, 2)
             self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, struck=bool(flags & 8)))
-            self.found.styles.fonts.append(font_look(flags, u16(body, 8)))
+            self.shared.styles.fonts.append(font_style(flags, u16(body, 8)))
             self._charset(body[12] if len(body) > 12 else 0)
         elif kind == _XF:
             self._xfs.append(body)
 
     def _charset(self, number: int) -> None:
         """Without a code page in an Excel 5 book, take the character set of most of its fonts."""
-        if not self.found.codepage_given and number in _CHARSETS:
-            self.found.charsets[_CHARSETS[number]] += 1
-            self.found.codepage = self.found.charsets.most_common(1)[0][0]
+        if not self.shared.has_codepage and number in _CHARSETS:
+            self.shared.charsets[_CHARSETS[number]] += 1
+            self.shared.codepage = self.shared.charsets.most_common(1)[0][0]
 
     def _format(self, body: bytes) -> str:
-        if self.found.version == BIFF8:
+        """The code of a number format record."""
+        if self.shared.version == BIFF8:
             return text8(body, 2, wide_count=True)
-        return short_text(body, 3, body[2] if len(body) > 2 else 0, wide=False, codepage=self.found.codepage)
+        return short_text(body, 3, body[2] if len(body) > 2 else 0, wide=False, codepage=self.shared.codepage)
 
     def _sheet(self, body: bytes) -> None:
+        """Note a sheet that holds cells."""
         if len(body) < 8:
             raise errors.damaged("a record is too short")
         if body[5] != 0:
             return  # charts, macros and Visual Basic contain no data
-        if self.found.version == BIFF8:
+        if self.shared.version == BIFF8:
             name = text8(body, 6, wide_count=False)
         else:
-            name = short_text(body, 7, body[6], wide=False, codepage=self.found.codepage)
+            name = short_text(body, 7, body[6], wide=False, codepage=self.shared.codepage)
         visibility = STATES.get(body[4] & 3, "visible")
         position = u16(body, 0) | u16(body, 2) << 16
-        self.found.sheets.append(ListedSheet(name=name, position=position, visibility=visibility))
-        if len(self.found.sheets) > self._limits.max_sheets:
+        self.shared.sheets.append(ListedSheet(name=name, position=position, visibility=visibility))
+        if len(self.shared.sheets) > self._limits.max_sheets:
             raise errors.too_large(f"it has more than {self._limits.max_sheets} sheets")
 
     def _cell_style(self, body: bytes) -> CellStyle:
+        """The style of an XF record: its font, and whether it is filled."""
         font = u16(body, 0)
         font -= font > 4  # there is no font 4
         plain = self._fonts[font] if font < len(self._fonts) else CellStyle()
@@ -289,6 +302,7 @@ class _Reader:
 
 
 def _codec(number: int) -> str:
+    """The name of Python's codec for a code page; Windows-1252 for an unknown one."""
     name = _CODEPAGES.get(number, f"cp{number}")
     try:
         codecs.lookup(name)  # decoding an empty text would not look it up
@@ -299,9 +313,9 @@ def _codec(number: int) -> str:
 
 def read_globals(stream: bytes, limits: ReadLimits, declared: str | None = None) -> Globals:
     """The parts that sheets share; ``declared``: the code page to use if the book has none."""
-    reader = _Reader(limits)
+    reader = _GlobalsReader(limits)
     if declared is not None:
-        reader.found.codepage, reader.found.codepage_given = codecs.lookup(declared).name, True
+        reader.shared.codepage, reader.shared.has_codepage = codecs.lookup(declared).name, True
     return reader.read(stream)
 
 
@@ -316,6 +330,8 @@ _POINTS_NOWHERE = CellError("#VALUE!")
 
 
 class XlsSheet:
+    """A worksheet of an Excel 97-2003 workbook."""
+
     def __init__(self, stream: bytes, shared: Globals, listed: ListedSheet, index: int, limits: ReadLimits) -> None:
         self.name = listed.name
         self.index = index
@@ -330,8 +346,8 @@ class XlsSheet:
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
         if not self._surveyed[1]:
-            rows = ascending(rows, self._limits, notes.twice)
-        return notes.take_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
+            rows = ascending(rows, self._limits, notes.add_twice)
+        return notes.plain_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
 
     def remarks(self) -> list[Remark]:
         """What the cells of the last reading show besides their values."""
@@ -347,36 +363,38 @@ class XlsSheet:
         )
 
     def _records(self) -> Iterator[tuple[int, int, bytes]]:
-        found = records(self._stream, self._position)
-        first = next(found, None)
+        """The records of the sheet after the first, which must begin it."""
+        sheet_records = records(self._stream, self._position)
+        first = next(sheet_records, None)
         if first is None or first[0] != BOF:
             raise errors.damaged("a sheet is not at its offset in the workbook")
-        return found
+        return sheet_records
 
     def _rows(self, notes: CellNotes) -> Iterator[Row]:
-        builder = RowBuilder(self._limits, notes.twice)
+        """The rows in the order of the stream, ascending or not."""
+        builder = RowBuilder(self._limits, notes.add_twice)
         cells = _Cells(self._shared)
         row = -1
-        result: list[bytes] = []  # the text of a formula and its continuations
+        text_records: list[bytes] = []  # the text of a formula and its continuations
         for kind, _, body in self._records():
-            if result and kind == CONTINUE:
-                result.append(body)
+            if text_records and kind == CONTINUE:
+                text_records.append(body)
                 continue
-            if result and cells.awaited is not None:
-                builder.put(cells.awaited, cells.long_text(result) or None)
-                result, cells.awaited = [], None
+            if text_records and cells.awaited is not None:
+                builder.put(cells.awaited, cells.long_text(text_records) or None)
+                text_records, cells.awaited = [], None
             if kind == _FORMULA_TEXT and cells.awaited is not None:
-                result = [body]
+                text_records = [body]
             if kind not in _CELLS:
                 continue
             if u16(body, 0) != row:
                 row = u16(body, 0)
-                if (done := builder.next_row(row + 1)) is not None:
-                    yield done
+                if (finished := builder.next_row(row + 1)) is not None:
+                    yield finished
             for column, value in cells.read(kind, body):
                 builder.put(column, value)
-        if (done := builder.done()) is not None:
-            yield done
+        if (finished := builder.done()) is not None:
+            yield finished
 
     @cached_property
     def _surveyed(self) -> tuple[Layout, bool]:
@@ -405,11 +423,12 @@ class XlsSheet:
 
 
 def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:
+    """Note the styles of a record's cells."""
     column = u16(body, 2) + 1
     if kind in (_MULRK, _MULBLANK):
         step = 6 if kind == _MULRK else 2
-        for offset, at in enumerate(range(4, len(body) - step, step)):
-            marker.mark(row, column + offset, u16(body, at))
+        for offset, place in enumerate(range(4, len(body) - step, step)):
+            marker.mark(row, column + offset, u16(body, place))
     else:
         marker.mark(row, column, u16(body, 4))
 
@@ -422,28 +441,32 @@ class _Cells:
         self._numbers = NumberReader(shared.styles, epoch_1904=shared.epoch_1904)
         self.awaited: int | None = None  # column of a formula whose text follows in its own record
 
-    def text(self, body: bytes, at: int) -> str:
+    def text(self, body: bytes, offset: int) -> str:
+        """The text that starts at an offset of a record."""
         if self._shared.version == BIFF8:
-            return text8(body, at, wide_count=True)
-        return short_text(body, at + 2, u16(body, at), wide=False, codepage=self._shared.codepage)
+            return text8(body, offset, wide_count=True)
+        return short_text(body, offset + 2, u16(body, offset), wide=False, codepage=self._shared.codepage)
 
     def long_text(self, bodies: list[bytes]) -> str:
+        """A text that continues in further records."""
         if self._shared.version == BIFF8:
             return continued_text(bodies)
         return self.text(b"".join(bodies), 0)
 
     def read(self, kind: int, body: bytes) -> Iterator[tuple[int, Value]]:
+        """The cells of a record: column and value."""
         column = u16(body, 2) + 1
         if kind == _MULRK:
-            for offset, at in enumerate(range(4, len(body) - 6, 6)):
-                number = rk(u16(body, at + 2) | u16(body, at + 4) << 16)
-                yield column + offset, self._numbers.value(u16(body, at), number)
+            for offset, place in enumerate(range(4, len(body) - 6, 6)):
+                number = rk(u16(body, place + 2) | u16(body, place + 4) << 16)
+                yield column + offset, self._numbers.value(u16(body, place), number)
         elif kind in _FORMULAS:
             yield column, self._result(column, body)
         elif kind not in (_BLANK, _MULBLANK):
-            yield column, self._one(kind, body)
+            yield column, self._plain_cell(kind, body)
 
-    def _one(self, kind: int, body: bytes) -> Value:
+    def _plain_cell(self, kind: int, body: bytes) -> Value:
+        """The value of a record with one cell that is neither blank nor a formula."""
         if kind == _LABELSST:
             index = u16(body, 6) | u16(body, 8) << 16
             strings = self._shared.strings
@@ -458,6 +481,7 @@ class _Cells:
         return self.text(body, 6) or None
 
     def _result(self, column: int, body: bytes) -> Value:
+        """The stored result of a formula; None if it is a text, which follows in its own record."""
         self.awaited = None
         if u16(body, 12) != 0xFFFF:
             return self._numbers.value(u16(body, 4), _double(body, 6))
@@ -471,23 +495,29 @@ class _Cells:
         return None
 
 
-def _double(body: bytes, at: int) -> float:
-    if len(body) < at + 8:
+def _double(body: bytes, offset: int) -> float:
+    """A double at an offset of a record; raises if the record is too short."""
+    if len(body) < offset + 8:
         raise errors.damaged("a record is too short")
-    return float(_F64.unpack_from(body, at)[0])
+    return float(_F64.unpack_from(body, offset)[0])
 
 
 def open_xls(file: BinaryIO, container: Container, limits: ReadLimits, *, declared: str | None = None) -> Book:
+    """Open the workbook of an OLE container. `declared`: the code page to use if it has none."""
     stream = container.read(workbook_stream(container) or "Workbook")
     shared = read_globals(stream, limits, declared)
-    own = [XlsSheet(stream, shared, one, index, limits) for index, one in enumerate(shared.sheets)]
-    sheets: list[Sheet] = list(own)
+    xls_sheets = [XlsSheet(stream, shared, listed, index, limits) for index, listed in enumerate(shared.sheets)]
+    sheets: list[Sheet] = list(xls_sheets)
     notes: dict[str, object] = {"epoch": 1904 if shared.epoch_1904 else 1900}
-    choices = [_guessed(shared)] if not shared.codepage_given and any(one.needs_code_page() for one in own) else []
+    choices = (
+        [_codepage_choice(shared)]
+        if not shared.has_codepage and any(sheet.needs_code_page() for sheet in xls_sheets)
+        else []
+    )
     return Book(file_format="xls", reader="own", sheets=sheets, notes=notes, choices=choices, source=file)
 
 
-def _guessed(shared: Globals) -> ReadingChoice:
+def _codepage_choice(shared: Globals) -> ReadingChoice:
     """The choice of a code page for an Excel 5 book that has none."""
     return ReadingChoice(
         kind="encoding",

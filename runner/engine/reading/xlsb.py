@@ -32,11 +32,11 @@ from runner.engine.reading.number_formats import (
     NumberFormat,
     NumberReader,
     Styles,
-    font_look,
+    font_style,
     format_of,
     rk,
 )
-from runner.engine.reading.runs import CellNotes, Look, noted_twice, parted, shown
+from runner.engine.reading.runs import CellNotes, RunStyle, noted_twice, runs_of, shown
 from runner.engine.reading.xlsx.markup import OoxmlPackage
 
 _U32 = struct.Struct("<I")
@@ -44,45 +44,45 @@ _U32 = struct.Struct("<I")
 
 def records(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes]]:
     """Every record of a part; raises if the part ends inside one."""
-    held = b""
+    pending = b""
     for piece in pieces:
-        held += piece
-        at = 0
-        while (found := _header(held, at)) is not None:
-            kind, start, length = found
+        pending += piece
+        position = 0
+        while (header := _header(pending, position)) is not None:
+            kind, start, length = header
             if length > limits.max_token_bytes:
                 raise errors.hostile(f"a record of {length} bytes")
-            if start + length > len(held):
+            if start + length > len(pending):
                 break
-            yield kind, held[start : start + length]
-            at = start + length
-        held = held[at:]
-    if held:
+            yield kind, pending[start : start + length]
+            position = start + length
+        pending = pending[position:]
+    if pending:
         raise errors.truncated("a workbook")
 
 
-def _header(raw: bytes, at: int) -> tuple[int, int, int] | None:
+def _header(raw: bytes, position: int) -> tuple[int, int, int] | None:
     """(type, offset of the body, its length); None if more bytes are needed."""
     end = len(raw)
-    if at >= end:
+    if position >= end:
         return None
-    kind = raw[at]
-    at += 1
+    kind = raw[position]
+    position += 1
     if kind & 0x80:
-        if at >= end:
+        if position >= end:
             return None
-        kind = (kind & 0x7F) | (raw[at] & 0x7F) << 7
-        at += 1
+        kind = (kind & 0x7F) | (raw[position] & 0x7F) << 7
+        position += 1
     length = 0
     for shift in (0, 7, 14, 21):
-        if at >= end:
+        if position >= end:
             return None
-        byte = raw[at]
-        at += 1
+        byte = raw[position]
+        position += 1
         length |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
-    return kind, at, length
+    return kind, position, length
 
 
 def u32(body: bytes, at: int) -> int:
@@ -93,7 +93,7 @@ def u32(body: bytes, at: int) -> int:
         raise errors.damaged("a record is too short") from error
 
 
-def text(body: bytes, at: int) -> tuple[str, int]:
+def text_at(body: bytes, at: int) -> tuple[str, int]:
     """A counted UTF-16 text, and the offset after it."""
     count = u32(body, at)
     if count == 0xFFFFFFFF:  # null
@@ -112,30 +112,34 @@ _STRING = 19
 
 @dataclass(kw_only=True)
 class Contents:
+    """What the workbook part says."""
+
     epoch_1904: bool = False
     sheets: list[ListedSheet] = field(default_factory=list)
 
 
 def read_contents(pieces: Iterable[bytes], limits: ReadLimits) -> Contents:
+    """Read the workbook part."""
     contents = Contents()
     for kind, body in records(pieces, limits):
         if kind == _WORKBOOK_PROPERTIES:
             contents.epoch_1904 = bool(u32(body, 0) & 1)
         elif kind == _SHEET:
-            relation, at = text(body, 8)
-            name, _ = text(body, at)
+            relation, at = text_at(body, 8)
+            name, _ = text_at(body, at)
             visibility = STATES.get(u32(body, 0), "visible")
             contents.sheets.append(ListedSheet(name=name, part=relation, visibility=visibility))
     return contents
 
 
-def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[Look] = ()) -> SharedStrings:
+def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[RunStyle] = ()) -> SharedStrings:
+    """All shared strings in order, those with several fonts as a person reads them."""
     strings = SharedStrings(limits)
     batch: list[str | None] = []
     for kind, body in records(pieces, limits):
         if kind == _STRING:
-            plain, end = text(body, 1)
-            batch.append((_rich(plain, body, end, fonts) if body[0] & 1 and any(fonts) else plain) or None)
+            plain, end = text_at(body, 1)
+            batch.append((_shown_text(plain, body, end, fonts) if body[0] & 1 and any(fonts) else plain) or None)
             if len(batch) >= 1024:
                 strings.extend(noted_twice(batch))
                 batch = []
@@ -143,12 +147,12 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits, fonts: Sequence[Lo
     return strings
 
 
-def _rich(plain: str, body: bytes, at: int, fonts: Sequence[Look]) -> str:
+def _shown_text(plain: str, body: bytes, offset: int, fonts: Sequence[RunStyle]) -> str:
     """What a text with runs of several fonts shows."""
-    count = min(u32(body, at), (len(body) - at - 4) // 4)
-    runs = [(_u16(body, at + 4 * n + 4), _u16(body, at + 4 * n + 6)) for n in range(count)]
+    count = min(u32(body, offset), (len(body) - offset - 4) // 4)
+    runs = [(_u16(body, offset + 4 * number + 4), _u16(body, offset + 4 * number + 6)) for number in range(count)]
     starts = [(start, fonts[font] if font < len(fonts) else "") for start, font in runs]
-    return shown(parted(plain, starts)) if any(look for _, look in starts) else plain
+    return shown(runs_of(plain, starts)) if any(style for _, style in starts) else plain
 
 
 def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
@@ -160,11 +164,11 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
     in_cells = False
     for kind, body in records(pieces, limits):
         if kind == _FORMAT:
-            formats[_u16(body, 0)] = format_of(text(body, 2)[0])
+            formats[_u16(body, 0)] = format_of(text_at(body, 2)[0])
         elif kind == _FONT:
             flags = _u16(body, 2)
             fonts.append(CellStyle(bold=_u16(body, 4) >= BOLD, struck=bool(flags & 8)))
-            styles.fonts.append(font_look(flags, _u16(body, 6)))
+            styles.fonts.append(font_style(flags, _u16(body, 6)))
         elif kind == _FILL:
             fills.append(u32(body, 0) not in (0, 17))  # no pattern, or one that is never shown
         elif kind in (_BEGIN_CELL_XFS, _END_CELL_XFS):
@@ -176,13 +180,15 @@ def read_styles(pieces: Iterable[bytes], limits: ReadLimits) -> Styles:
 
 
 def _cell_style(body: bytes, fonts: list[CellStyle], fills: list[bool]) -> CellStyle:
+    """The style of an XF record: its font, and whether it is filled."""
     font, fill = _u16(body, 4), _u16(body, 6)
     plain = fonts[font] if font < len(fonts) else CellStyle()
     return replace(plain, filled=fill < len(fills) and fills[fill])
 
 
-def _u16(body: bytes, at: int) -> int:
-    return int.from_bytes(body[at : at + 2], "little")
+def _u16(body: bytes, offset: int) -> int:
+    """A 16-bit number; 0 if the record is too short."""
+    return int.from_bytes(body[offset : offset + 2], "little")
 
 
 _ROW, _BLANK, _LAST_CELL, _RICH_TEXT = 0, 1, 11, 62
@@ -194,6 +200,8 @@ _F64 = struct.Struct("<d")
 
 
 class XlsbWorkbook:
+    """The parts that sheets share. Strings and styles are read on first use."""
+
     def __init__(self, package: OoxmlPackage, part: str) -> None:
         self.package = package
         self.relations = package.relations(part)
@@ -203,8 +211,9 @@ class XlsbWorkbook:
         self.contents = read_contents(package.archive.stream(entry), package.limits)
 
     def part(self, relation: str) -> Entry | None:
-        found = self.relations.get(relation)
-        return self.package.archive.find(found.part) if found else None
+        """The entry of a part by the id of its relation; None if it is missing."""
+        target = self.relations.get(relation)
+        return self.package.archive.find(target.part) if target else None
 
     @cached_property
     def styles(self) -> Styles:
@@ -226,6 +235,8 @@ class XlsbWorkbook:
 
 
 class XlsbSheet:
+    """A worksheet of a binary workbook."""
+
     def __init__(self, workbook: XlsbWorkbook, listed: ListedSheet, index: int) -> None:
         self.name = listed.name
         self.index = index
@@ -238,8 +249,8 @@ class XlsbSheet:
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
         if not self._surveyed[1]:
-            rows = ascending(rows, self._workbook.package.limits, notes.twice)
-        return notes.take_rows(rows, are_expected=self._workbook.are_notes_expected)
+            rows = ascending(rows, self._workbook.package.limits, notes.add_twice)
+        return notes.plain_rows(rows, are_expected=self._workbook.are_notes_expected)
 
     def remarks(self) -> list[Remark]:
         """What the cells of the last reading show besides their values."""
@@ -249,6 +260,7 @@ class XlsbSheet:
         return self._surveyed[0]
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
+        """The records of the sheet's part."""
         entry = self._workbook.part(self._relation)
         if entry is None:
             raise errors.damaged("the part with a sheet's cells is missing")
@@ -256,9 +268,10 @@ class XlsbSheet:
         return records(package.archive.stream(entry), package.limits)
 
     def _rows(self, notes: CellNotes) -> Iterator[Row]:
+        """The rows in the order of the part, ascending or not."""
         book = self._workbook
         numbers = NumberReader(book.styles, epoch_1904=book.contents.epoch_1904)
-        builder = RowBuilder(book.package.limits, notes.twice)
+        builder = RowBuilder(book.package.limits, notes.add_twice)
         column = -1
 
         def strings() -> SharedStrings:
@@ -266,8 +279,8 @@ class XlsbSheet:
 
         for kind, body in self._records():
             if kind == _ROW:
-                if (done := builder.next_row(u32(body, 0) + 1)) is not None:
-                    yield done
+                if (finished := builder.next_row(u32(body, 0) + 1)) is not None:
+                    yield finished
                 column = -1
             elif _BLANK <= kind <= _LAST_CELL or kind == _RICH_TEXT:
                 column = u32(body, 0)
@@ -276,8 +289,8 @@ class XlsbSheet:
                 column += 1
                 value = _value(kind - 11, u32(body, 0), body, 4, numbers=numbers, strings=strings)
                 builder.put(column + 1, value)
-        if (done := builder.done()) is not None:
-            yield done
+        if (finished := builder.done()) is not None:
+            yield finished
 
     @cached_property
     def _surveyed(self) -> tuple[Layout, bool]:
@@ -311,45 +324,49 @@ def _value(  # one line per type of cell
     kind: int,
     style: int,
     body: bytes,
-    at: int,
+    offset: int,
     *,
     numbers: NumberReader,
     strings: Callable[[], SharedStrings],
 ) -> Value:
+    """The value of a cell record whose content starts at an offset. `strings` loads the shared strings."""
     style &= 0xFFFFFF
     if kind == 1:
         return None
     if kind == 2:
-        return numbers.value(style, rk(u32(body, at)))
+        return numbers.value(style, rk(u32(body, offset)))
     if kind in (5, 9):
-        if len(body) < at + 8:
+        if len(body) < offset + 8:
             raise errors.damaged("a record is too short")
-        return numbers.value(style, _F64.unpack_from(body, at)[0])
+        return numbers.value(style, _F64.unpack_from(body, offset)[0])
     if kind == 7:
-        table = strings()
-        index = u32(body, at)
-        return table[index] if index < len(table) else _POINTS_NOWHERE
+        shared = strings()
+        index = u32(body, offset)
+        return shared[index] if index < len(shared) else _POINTS_NOWHERE
     if kind in (6, 8, _RICH_TEXT):
-        return text(body, at + (kind == _RICH_TEXT))[0] or None
-    code = body[at] if at < len(body) else 0
+        return text_at(body, offset + (kind == _RICH_TEXT))[0] or None
+    code = body[offset] if offset < len(body) else 0
     return bool(code) if kind in (4, 10) else ERRORS.get(code, UNKNOWN_ERROR)
 
 
 def _count(split: float) -> int:
+    """The rows or columns of a pane; 0 if the number makes no sense."""
     return int(split) if 0 < split < 1_048_576 else 0
 
 
 def open_xlsb(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
+    """Open a binary workbook, its worksheets in order."""
     workbook = XlsbWorkbook(package, part)
-    listed: Iterable[ListedSheet] = workbook.contents.sheets
+    all_sheets: Iterable[ListedSheet] = workbook.contents.sheets
     if len(workbook.contents.sheets) > package.limits.max_sheets:
         raise errors.too_large(f"it has more than {package.limits.max_sheets} sheets")
-    kept = [one for one in listed if _is_worksheet(workbook, one)]
-    sheets: list[Sheet] = [XlsbSheet(workbook, one, index) for index, one in enumerate(kept)]
+    worksheets = [sheet for sheet in all_sheets if _is_worksheet(workbook, sheet)]
+    sheets: list[Sheet] = [XlsbSheet(workbook, sheet, index) for index, sheet in enumerate(worksheets)]
     notes: dict[str, object] = {"epoch": 1904 if workbook.contents.epoch_1904 else 1900}
     return Book(file_format="xlsb", reader="own", sheets=sheets, notes=notes, source=file)
 
 
 def _is_worksheet(workbook: XlsbWorkbook, listed: ListedSheet) -> bool:
+    """Whether a listed sheet holds cells; charts, dialogs and macro sheets do not."""
     relation = workbook.relations.get(listed.part)
     return relation is not None and relation.kind == "worksheet"

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from runner.engine.reading import errors, number_formats
 from runner.engine.reading.books import NO_CACHED_VALUE, CellError, ReadLimits, Row, RowBuilder, SharedStrings, Value
-from runner.engine.reading.number_formats import NumberKind, Shower, Styles, dated
-from runner.engine.reading.runs import CellNotes, Look, Noted, Run, may_be_twice, noted_twice, shown
+from runner.engine.reading.number_formats import NumberKind, Shower, Styles, value_by_kind
+from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, noted_twice, shown
 from runner.engine.reading.xlsx.markup import (
     XML_BLANKS,
     Attributes,
@@ -28,7 +28,7 @@ _EXACT = 1e15  # whole numbers below this are exact in a double
 _POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strings
 
 
-def look_of(name: str, attributes: Attributes) -> Look:
+def run_style(name: str, attributes: Attributes) -> RunStyle:
     """How a property of a run makes it look; nothing if it does not matter."""
     value = attributes.get("val", "")
     if name == "vertAlign":
@@ -103,26 +103,27 @@ class CellReader:
         joined = _SEPARATOR.join(texts)
         if "&" in joined:
             texts = list(map(without_entities, texts))
-        found: list[Value] | None = None
+        values: list[Value] | None = None
         if kind in ("str", "inlineStr"):
-            found = _texts(texts, joined, strip=stored.strip)
+            values = _texts(texts, joined, strip=stored.strip)
             if may_be_twice(joined):
-                self.has_noted, found = True, list(noted_twice(found))
-            return found
+                self.has_noted, values = True, list(noted_twice(values))
+            return values
         if kind == "s":
-            found = self._shared(texts)
+            values = self._shared(texts)
         elif kind in self._memos:
-            found = list(map(self._memos[kind].__getitem__, texts))
+            values = list(map(self._memos[kind].__getitem__, texts))
         elif kind in ("", "n"):
             number = self._styles.kind(style)
-            found = (
+            values = (
                 _numbers(texts)
                 if number is NumberKind.NUMBER
                 else list(map(self._memo(number, style).__getitem__, texts))
             )
-        return found or [self.value(kind, style, one, formula=formula) for one in texts]
+        return values or [self.value(kind, style, text, formula=formula) for text in texts]
 
     def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
+        """Convert texts in their simplest form."""
         if kind == "s":
             try:
                 return list(map(self._strings().listed.__getitem__, map(int, texts)))
@@ -156,6 +157,7 @@ class CellReader:
         return Noted(unescaped(text), note)
 
     def _shared(self, texts: Sequence[str]) -> list[Value] | None:
+        """The shared strings of these indexes; None if one is not an index."""
         strings = self._strings()
         try:
             indexes = list(map(int, texts))
@@ -168,17 +170,20 @@ class CellReader:
             return None
 
     def _shared_at(self, text: str) -> Value:
+        """The shared string of one index; an error value if there is none."""
         strings = self._strings()
         if not (text.isascii() and text.isdecimal()) or len(text) > 12 or int(text) >= len(strings):
             return _POINTS_NOWHERE
         return strings[int(text)]
 
     def _strings(self) -> SharedStrings:
+        """The shared strings, loaded on first use."""
         if self._loaded is None:
             self._loaded = self._load_strings()
         return self._loaded
 
     def _memo(self, kind: NumberKind, style: int) -> StringMemo:
+        """What converts and caches numbers of a kind."""
         if kind is not NumberKind.SHOWN:
             return self._memos[kind]
         if style not in self._shown:
@@ -186,10 +191,11 @@ class CellReader:
         return self._shown[style]
 
     def _dated(self, kind: NumberKind, text: str) -> Value:
+        """The date, time or duration of a stored number."""
         serial = number_formats.number_from_text(text)
         if not isinstance(serial, int | float):
             return serial
-        return dated(kind, serial, epoch_1904=self._epoch_1904)
+        return value_by_kind(kind, serial, epoch_1904=self._epoch_1904)
 
 
 def _numbers(texts: Sequence[str]) -> list[Value] | None:
@@ -205,25 +211,29 @@ def _numbers(texts: Sequence[str]) -> list[Value] | None:
         return None
     if not math.isfinite(sum(numbers)) or max(numbers) >= _EXACT or min(numbers) <= -_EXACT:
         return None
-    return [int(one) if one.is_integer() else one for one in numbers]
+    return [int(number) if number.is_integer() else number for number in numbers]
 
 
 def _texts(texts: Sequence[str], joined: str, *, strip: bool) -> list[Value]:
-    found = list(map(str.strip, texts, repeat(XML_BLANKS))) if strip else list(texts)
+    """Texts as they are shown; None for those that are then empty."""
+    shown_texts = list(map(str.strip, texts, repeat(XML_BLANKS))) if strip else list(texts)
     if "_x" in joined:
-        found = list(map(unescaped, found))
-    return [one or None for one in found] if "" in found else list(found)
+        shown_texts = list(map(unescaped, shown_texts))
+    return [text or None for text in shown_texts] if "" in shown_texts else list(shown_texts)
 
 
 def _shown(show: Shower, text: str) -> Value:
+    """A stored number together with what its format shows."""
     return number_formats.shown(show, number_formats.number_from_text(text))
 
 
 def _boolean(text: str) -> Value:
+    """A stored boolean."""
     return text.strip().lower() not in ("0", "false")
 
 
 def _error(text: str) -> Value:
+    """A stored error."""
     return CellError(text)
 
 
@@ -240,15 +250,15 @@ class SheetData:
         self.row = after
         self._unnumbered = False
         self._column = 0
-        self._builder = RowBuilder(limits, cells.notes.twice)
+        self._builder = RowBuilder(limits, cells.notes.add_twice)
         self._kind = ""
         self._style = 0
         self._formula = False
-        self._held: str | None = None  # the stored value
+        self._stored_text: str | None = None  # the stored value
         self._inline: list[Run] = []  # the text stored in the cell itself
-        self._look: Look = ""
+        self._run_style: RunStyle = ""
         self._text: list[str] = []
-        self._keep = False
+        self._collects = False
         self._strip = False
         self._phonetic = False
         self._markup = Markup("a sheet", limits)
@@ -257,9 +267,11 @@ class SheetData:
         self._markup.parser.CharacterDataHandler = self.text
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
+        """Parse the next bytes."""
         self._markup.feed(piece, last=last)
 
     def start(self, name: str, attributes: Attributes) -> None:
+        """Process an opening tag."""
         self._depth += 1
         if self._depth > self._limits.max_depth:
             raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in a sheet")
@@ -267,29 +279,31 @@ class SheetData:
         if name == "c" and self._in_data:
             self._start_cell(attributes)
         elif name == "row" and self._in_data:
-            given = attributes.get("r", "").strip().removeprefix("+")
-            self._unnumbered = not (given.isascii() and given.isdecimal() and len(given) < 12)
+            digits = attributes.get("r", "").strip().removeprefix("+")
+            self._unnumbered = not (digits.isascii() and digits.isdecimal() and len(digits) < 12)
             self._column = 0
-            self._start_row(self.row + 1 if self._unnumbered else int(given))
+            self._start_row(self.row + 1 if self._unnumbered else int(digits))
         elif name == "sheetData":
             self._in_data = True
         elif name == "f":
             self._formula = True
         elif name in ("v", "t"):
-            self._keep = not self._phonetic
+            self._collects = not self._phonetic
             self._strip = name == "t" and attributes.get("xml:space") != "preserve"
             self._text = []
         elif name == "rPh":
             self._phonetic = True
         else:
-            self._look = "" if name in ("r", "is") else look_of(name, attributes) or self._look
+            self._run_style = "" if name in ("r", "is") else run_style(name, attributes) or self._run_style
 
     def _start_row(self, row: int) -> None:
+        """Start a row."""
         self.row = row
         self._builder.next_row(row)
         self.numbers.append(row)
 
     def _start_cell(self, attributes: Attributes) -> None:
+        """Start a cell, at its reference or right of the one before."""
         row, column = cell(attributes.get("r", ""))
         if self._unnumbered:  # its first cell may have the row number
             self._unnumbered = False
@@ -300,32 +314,34 @@ class SheetData:
         self._kind = attributes.get("t", "")
         self._style = number(attributes, "s")
         self._formula = False
-        self._held = None
+        self._stored_text = None
         self._inline = []
 
     def text(self, data: str) -> None:
-        if self._keep:
+        """Collect the text of a stored value."""
+        if self._collects:
             self._text.append(data)
 
     def end(self, name: str) -> None:
+        """Process a closing tag: at its end a cell gets its value, and a row is complete."""
         self._depth -= 1
         name = local(name)
         if name in ("v", "t"):
-            if self._keep:
+            if self._collects:
                 text = "".join(self._text)
                 if name == "v":
-                    self._held = text
+                    self._stored_text = text
                 else:
-                    self._inline.append(Run(text.strip(XML_BLANKS) if self._strip else text, self._look))
-            self._keep = False
+                    self._inline.append(Run(text.strip(XML_BLANKS) if self._strip else text, self._run_style))
+            self._collects = False
         elif name == "c" and self._in_data:
-            inline = self._kind == "inlineStr" or self._held is None
-            stored = shown(self._inline) if inline and self._inline else self._held
+            inline = self._kind == "inlineStr" or self._stored_text is None
+            stored = shown(self._inline) if inline and self._inline else self._stored_text
             value = self._cells.value(self._kind, self._style, stored, formula=self._formula)
             self._builder.put(self._column, value)
         elif name == "row" and self._in_data:
-            if (done := self._builder.done()) is not None:
-                self.done.append(done)
+            if (complete_row := self._builder.done()) is not None:
+                self.done.append(complete_row)
         elif name == "rPh":
             self._phonetic = False
         elif name == "sheetData":

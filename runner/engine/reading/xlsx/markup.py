@@ -74,6 +74,7 @@ def without_entities(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
+    """The character of an entity; U+FFFD for a code that is none."""
     decimal, hexadecimal, name = match.groups()
     if name:
         return _NAMED[name]
@@ -100,6 +101,7 @@ class Markup:
         self.parser = parser
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
+        """Parse the next bytes; raises InputUnreadable for what is not well-formed or hostile."""
         try:
             self.parser.Parse(piece, last)
         except expat.ExpatError as error:
@@ -115,6 +117,7 @@ class Markup:
 
 
 def local(name: str) -> str:
+    """A name without its prefix."""
     return name.rpartition(":")[2]
 
 
@@ -123,7 +126,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
 
     Unless the part is ``whole``, it may end with open elements.
     """
-    found: list[Event] = []
+    parsed: list[Event] = []
     text: list[str] = []
     depth = 0
     markup = Markup(what, limits)
@@ -134,12 +137,12 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
         if depth > limits.max_depth:
             raise errors.hostile(f"elements nested more than {limits.max_depth} deep in {what}")
         text.clear()
-        found.append(("start", local(name), attributes))
+        parsed.append(("start", local(name), attributes))
 
     def end(name: str) -> None:
         nonlocal depth
         depth -= 1
-        found.append(("end", local(name), "".join(text)))
+        parsed.append(("end", local(name), "".join(text)))
         text.clear()
 
     markup.parser.StartElementHandler = start
@@ -150,22 +153,22 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
         try:
             markup.feed(piece)
         except errors.InputUnreadable:
-            yield from found  # the caller may need no more than what is well-formed
+            yield from parsed  # the caller may need no more than what is well-formed
             raise
-        yield from found
-        found.clear()
+        yield from parsed
+        parsed.clear()
     if whole:
         markup.feed(b"", last=True)
-        yield from found
+        yield from parsed
 
 
 def attribute(attributes: Attributes, name: str) -> str | None:
     """The attribute with this local name, whatever its prefix."""
     value = attributes.get(name)
     if value is None:
-        for key, held in attributes.items():
+        for key, held_value in attributes.items():
             if local(key) == name:
-                return held
+                return held_value
     return value
 
 
@@ -176,6 +179,8 @@ class Relation:
 
 
 class OoxmlPackage:
+    """The parts of an .xlsx or .xlsb and their relations."""
+
     def __init__(self, archive: ZipArchive, limits: ReadLimits) -> None:
         self.archive = archive
         self.limits = limits
@@ -186,12 +191,12 @@ class OoxmlPackage:
         entry = self.archive.find(posixpath.join(folder, "_rels", f"{name}.rels"))
         if entry is None:
             return {}
-        found = {}
+        relations = {}
         for event in self.events(entry):
             if event[0] == "start" and event[1] == "Relationship" and event[2].get("TargetMode") != "External":
                 relation = _relation(folder, event[2])
-                found[event[2].get("Id", "")] = relation
-        return found
+                relations[event[2].get("Id", "")] = relation
+        return relations
 
     def events(self, entry: Entry) -> Iterator[Event]:
         """The events of a part other than sheets and strings."""
@@ -220,12 +225,14 @@ class OoxmlPackage:
 
 
 def _relation(folder: str, attributes: Attributes) -> Relation:
+    """The relation that a Relationship element declares."""
     target = (attributes.get("Target") or "").replace("\\", "/")
     part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
     return Relation(kind=(attribute(attributes, "Type") or "").rpartition("/")[2], part=part)
 
 
 def _kind_of_zip(archive: ZipArchive) -> str:
+    """What a zip without a workbook is, for a message."""
     names = archive.entries
     if any(name.startswith("word/") for name in names):
         return "a Word document (.docx)"
@@ -263,8 +270,8 @@ class Opened:
         while match is None and len(raw) < _MAX_HEAD and (piece := next(source, None)) is not None:
             raw += piece
             match = wanted.search(raw)
-        at = match.start() if match else 0
-        self.head = raw[:at]
+        start = match.start() if match else 0
+        self.head = raw[:start]
         self.prefix = match[1] + b":" if match and match[1] else b""
         self.closing = closing or tag
         root = _ROOT.search(self.head)
@@ -276,9 +283,10 @@ class Opened:
             and self.head.count(b"<?") < 2
             and _is_utf8(self.head)
         )
-        self.rest: Iterator[bytes] = chain([raw[at:]], source)
+        self.rest: Iterator[bytes] = chain([raw[start:]], source)
 
     def whole(self) -> Iterator[bytes]:
+        """The part from its start."""
         return chain([self.head], self.rest)
 
     def is_empty_element(self) -> bool:
@@ -302,12 +310,12 @@ class Chunks:
         self._prefix = opened.prefix.decode("ascii", "replace")
         self._what = what
         self._max_element = limits.max_token_bytes * 4
-        self._held = b""
-        self._given = b""
+        self._pending = b""
+        self._last_chunk = b""
 
     def __iter__(self) -> Iterator[str]:
         for piece in self._pieces:
-            raw = self._held = self._held + piece
+            raw = self._pending = self._pending + piece
             if len(raw) < _AT_LEAST:
                 continue
             if self._closed():
@@ -325,32 +333,33 @@ class Chunks:
 
     def _closed(self) -> re.Match[bytes] | None:
         """Find the closing tag, however it is written; its name is rare, so searching for it first is cheap."""
-        at = self._held.find(self._name, self._searched)
-        while at >= 0:
-            tag = self._held.rfind(b"</", max(at - self._before, 0), at)
-            if tag >= 0 and (found := self._closing.match(self._held, tag)):
-                return found
-            at = self._held.find(self._name, at + 1)
-        self._searched = max(len(self._held) - self._before - _TAG_BLANKS, 0)
+        position = self._pending.find(self._name, self._searched)
+        while position >= 0:
+            tag = self._pending.rfind(b"</", max(position - self._before, 0), position)
+            if tag >= 0 and (closing := self._closing.match(self._pending, tag)):
+                return closing
+            position = self._pending.find(self._name, position + 1)
+        self._searched = max(len(self._pending) - self._before - _TAG_BLANKS, 0)
         return None
 
     def _loose_cut(self, raw: bytes) -> int:
         """The end of the last element whose tag has blanks or another prefix; negative if there is none."""
-        return max((found.end() for found in self._loose_ending.finditer(raw)), default=-1)
+        return max((ending.end() for ending in self._loose_ending.finditer(raw)), default=-1)
 
     def rest(self) -> Iterator[bytes]:
         """What follows the last chunk."""
-        return chain([self._held], self._pieces)
+        return chain([self._pending], self._pieces)
 
     def again(self) -> Iterator[bytes]:
         """The last chunk and what follows it, as in the part, for a parser."""
-        return chain([self._given], self.rest())
+        return chain([self._last_chunk], self.rest())
 
     def _text(self, cut: int) -> str:
-        self._given, self._held = self._held[:cut], self._held[cut:]
+        """The next chunk up to a cut, decoded and without prefixes."""
+        self._last_chunk, self._pending = self._pending[:cut], self._pending[cut:]
         self._searched = 0
         try:
-            text = self._given.decode()
+            text = self._last_chunk.decode()
         except UnicodeDecodeError as error:
             raise errors.damaged(f"{self._what} is not UTF-8 text") from error
         if "\r" in text:  # XML normalizes line ends
@@ -370,6 +379,7 @@ def is_odd(chunk: str, prefixed: str) -> bool:
 
 
 def _is_utf8(head: bytes) -> bool:
+    """Whether a part's head says, or leaves unsaid, that it is UTF-8."""
     if head[:3] == b"\xef\xbb\xbf":
         return True
     match = _ENCODING.match(head)

@@ -105,8 +105,8 @@ class RowPattern:
     def _see(self, before: int, lead: str, value: str, tag: str, *, formula: bool) -> int:
         """Learn one cell right of column `before`; returns its column."""
         text = lead or tag
-        found = _REFERENCE.search(text)
-        column = column_number(found[1]) if found else before + 1
+        reference = _REFERENCE.search(text)
+        column = column_number(reference[1]) if reference else before + 1
         text = _REFERENCE.sub(_HERE, text)
         stored = self._stored(text if lead else f"{text}><v>")
         if stored is None or not 0 < column <= self._most_columns:
@@ -114,12 +114,13 @@ class RowPattern:
         if formula and stored.kind == "str":  # an empty text, or a result that was never stored
             return column
         way = Way(text, self._expression(stored, value)) if value else Way(text, formula=formula)
-        if found:
-            self._letters[column] = found[1]
+        if reference:
+            self._letters[column] = reference[1]
         self._ways.setdefault(column, {})[way] = None
         return column
 
     def _stored(self, lead: str) -> Stored | None:
+        """How cells with this text before their value are stored; None if only the parser can tell."""
         if lead not in self._leads:
             if len(self._leads) > _MOST_LEADS:
                 self._leads.clear()
@@ -127,6 +128,7 @@ class RowPattern:
         return self._leads[lead]
 
     def _expression(self, stored: Stored, value: str) -> str:
+        """The strictest expression for values that are stored this way, if it fits this one."""
         strict = _ANYTHING
         if stored.kind == "s":
             strict = _INDEX
@@ -159,12 +161,15 @@ class RowPattern:
         return f"(?>(?:{'|'.join(cells)})(?P<m{column}>)|)"
 
     def _listed(self, column: int, ways: list[Way]) -> str:
+        """The expression for a cell in one of these forms."""
         return f"<c(?:{'|'.join([self._way(column, way) for way in ways])})"
 
     def _place(self, column: int, text: str) -> str:
+        """A text as an expression, with the cell's reference in its place."""
         return re.escape(text).replace(re.escape(_HERE), self._letters.get(column, "") + self._digits)
 
     def _way(self, column: int, way: Way) -> str:
+        """The expression for a cell in one form; its value is a group."""
         lead = self._place(column, way.lead)
         if way.value or way.formula:
             self._layout.append((column, way))
@@ -176,58 +181,58 @@ class RowPattern:
         """The rows of a chunk of plain text; None if the expression misses any."""
         if self._pattern is None:
             return None
-        found = self._pattern.findall(chunk)
-        seen = len(found)
-        parts: list[tuple[str, ...]] = list(zip(*found, strict=True)) or [()] * (self._pattern.groups)
+        matches = self._pattern.findall(chunk)
+        rows = len(matches)
+        parts: list[tuple[str, ...]] = list(zip(*matches, strict=True)) or [()] * (self._pattern.groups)
         numbers, *groups, odd = parts
         if any(odd):
-            seen += sum(text.count("<row") - 1 for text in odd if text)
-        return MatchedRows(numbers, groups, odd) if seen == chunk.count("<row") else None
+            rows += sum(text.count("<row") - 1 for text in odd if text)
+        return MatchedRows(numbers, groups, odd) if rows == chunk.count("<row") else None
 
     def counts_on(self, chunk: str, last: int) -> bool:
         """Whether the cell references of rows without a number agree with counting."""
         if self.numbered or not self._letters:
             return True
         for number, row in enumerate(chunk.split("<row")[1:], last + 1):
-            if (found := _REFERENCE.search(row)) and int(found[2]) != number:
+            if (reference := _REFERENCE.search(row)) and int(reference[2]) != number:
                 return False
         return True
 
     def columns(self, groups: Sequence[tuple[str, ...]]) -> dict[int, list[Value]] | None:
         """The values of every column that has any, by 0-based number; None if only the parser can read them."""
         columns: dict[int, list[Value]] = {}
-        left = iter(groups)
+        pending = iter(groups)
         for number, way in self._layout:
             values: list[Value] | None
             if way is MARK:
-                next(left)
+                next(pending)
                 continue
             if way is None:
-                values = self._led(list(map(add, next(left), next(left))), next(left))
+                values = self._led(list(map(add, next(pending), next(pending))), next(pending))
                 if values is None:
                     return None
             else:
-                texts = next(left)
+                texts = next(pending)
                 if not any(texts):
                     continue
                 values = self._values(way, texts)
-            if (known := columns.get(number - 1)) is not None:
-                values = [one if one is not None else other for one, other in zip(known, values, strict=True)]
+            if (earlier := columns.get(number - 1)) is not None:
+                values = [value if value is not None else other for value, other in zip(earlier, values, strict=True)]
             columns[number - 1] = values
         return columns
 
     def styled(self, groups: Sequence[tuple[str, ...]], styles: Container[int]) -> list[Styled] | None:
         """The columns with numbers in any of these styles; None if a cell's tag must be decoded for that."""
-        found: list[Styled] = []
-        left = iter(groups)
+        styled_columns: list[Styled] = []
+        pending = iter(groups)
         for number, way in self._layout:
-            texts = next(left)
+            texts = next(pending)
             if way is None:
                 return None
             stored = self._stored(way.lead) if way.value else None
             if stored is not None and stored.style in styles and stored.kind in ("", "n") and any(texts):
-                found.append((number, stored.style, texts))
-        return found
+                styled_columns.append((number, stored.style, texts))
+        return styled_columns
 
     def _values(self, way: Way, texts: Sequence[str]) -> list[Value]:
         """The values of one form; None in rows of other forms."""
@@ -244,19 +249,20 @@ class RowPattern:
         """Convert cells with captured tags, grouped by tag."""
         values: list[Value] = [None] * len(texts)
         places: dict[str, list[int]] = {}
-        for at, (lead, text) in enumerate(zip(leads, texts, strict=True)):
+        for row, (lead, text) in enumerate(zip(leads, texts, strict=True)):
             if text:
-                places.setdefault(lead, []).append(at)
-        for lead, own in places.items():
+                places.setdefault(lead, []).append(row)
+        for lead, rows in places.items():
             if self._stored(lead) is None:
                 return None
-            found = self._values(Way(lead, _ANYTHING), [texts[at] for at in own])
-            for at, value in zip(own, found, strict=True):
-                values[at] = value
+            converted = self._values(Way(lead, _ANYTHING), [texts[row] for row in rows])
+            for row, value in zip(rows, converted, strict=True):
+                values[row] = value
         return values
 
 
 def _closing(lead: str) -> str:
+    """The tags behind a stored value, by the tags before it."""
     return _CLOSING[lead[lead.index(">") + 1 :].removeprefix("<f/>")]
 
 
@@ -264,12 +270,12 @@ def _stored_as(lead: str) -> Stored | None:
     """Decode the tags before a stored value; None if only the parser can."""
     tag, _, opening = lead.partition(">")
     pairs = _ATTRIBUTE.findall(tag)
-    given = dict(pairs)
-    kind, style = given.get("t", ""), given.get("s", "")
+    by_name = dict(pairs)
+    kind, style = by_name.get("t", ""), by_name.get("s", "")
     inline = "<is>" in opening
     if (
-        len(given) != len(pairs)
-        or given.get("r", _HERE) != _HERE
+        len(by_name) != len(pairs)
+        or by_name.get("r", _HERE) != _HERE
         or _ATTRIBUTE.sub("", tag).strip()
         or (inline and kind != "inlineStr")
     ):
@@ -342,31 +348,32 @@ class _Rows:
         self._slots = 0
 
     def read(self, chunk: str) -> Block:
+        """The rows of a chunk as a block, by the expression as far as it matches and by the parser otherwise."""
         plain = self._plain(chunk)
-        found = self._pattern.find(plain)
-        if (found is None or any(found.odd)) and not self._formulas and "<f" in chunk:
+        matched = self._pattern.find(plain)
+        if (matched is None or any(matched.odd)) and not self._formulas and "<f" in chunk:
             self._formulas = True
             plain = self._plain(chunk)
-            found = self._pattern.find(plain)
-        if found is None and self._lessons:
+            matched = self._pattern.find(plain)
+        if matched is None and self._lessons:
             self._learn(plain)
-            found = self._pattern.find(plain)
+            matched = self._pattern.find(plain)
         self.numbers = []
         self.are_units_known = False
-        if found is not None and not any(found.odd) and self._pattern.counts_on(chunk, self.last):
-            columns = self._columns(found.groups, len(found.numbers))
+        if matched is not None and not any(matched.odd) and self._pattern.counts_on(chunk, self.last):
+            columns = self._columns(matched.groups, len(matched.numbers))
             if columns is not None:
-                self.numbers = self._numbers(found.numbers)
+                self.numbers = self._numbers(matched.numbers)
                 if self._marker is not None:
-                    self._mark(self._marker, found.groups)
+                    self._mark(self._marker, matched.groups)
                 return self._without_blank_rows(self.numbers, columns)
-        if found is None or not any(found.odd) or not self._pattern.counts_on(chunk, self.last):
+        if matched is None or not any(matched.odd) or not self._pattern.counts_on(chunk, self.last):
             return _block(self._parsed(chunk))
-        odd = [text for text in found.odd if text]
-        if self._lessons and len(odd) * _RARE > len(found.odd):
-            self._learn("".join(odd))
-            found = self._pattern.find(plain) or found
-        return _block(self._mixed(chunk, found))
+        unusual = [text for text in matched.odd if text]
+        if self._lessons and len(unusual) * _RARE > len(matched.odd):
+            self._learn("".join(unusual))
+            matched = self._pattern.find(plain) or matched
+        return _block(self._mixed(chunk, matched))
 
     def _mark(self, marker: Marker, groups: list[tuple[str, ...]]) -> None:
         """Mark the units that the number formats of a chunk's cells show."""
@@ -385,10 +392,12 @@ class _Rows:
         return _FORMULA.sub("<f/>", chunk) if self._formulas else chunk
 
     def _learn(self, rows: str) -> None:
+        """Learn the forms of these rows, which costs one of the lessons that a sheet has."""
         self._lessons -= 1
         self._pattern.learn(rows[: rows.find("</row>", _LEARN)])
 
     def _numbers(self, digits: tuple[str, ...]) -> list[int]:
+        """The numbers of matched rows, stored or counted; raises if one is beyond the limits."""
         if self._pattern.numbered:
             numbers = list(map(int, digits))
         else:
@@ -411,31 +420,35 @@ class _Rows:
         return [filled.get(at) or [None] * height for at in range(width)]
 
     def _without_blank_rows(self, numbers: list[int], columns: list[list[Value]]) -> Block:
+        """The rows that have any value."""
         if all(None in column for column in columns):
-            kept = [at for at, row in enumerate(zip(*columns, strict=True)) if row.count(None) != len(row)]
-            if len(kept) != len(numbers):
-                return Block([numbers[at] for at in kept], [[column[at] for at in kept] for column in columns])
+            with_value = [index for index, row in enumerate(zip(*columns, strict=True)) if row.count(None) != len(row)]
+            if len(with_value) != len(numbers):
+                return Block(
+                    [numbers[index] for index in with_value],
+                    [[column[index] for index in with_value] for column in columns],
+                )
         return Block(numbers, columns)
 
-    def _mixed(self, chunk: str, found: MatchedRows) -> list[Row]:
+    def _mixed(self, chunk: str, matched: MatchedRows) -> list[Row]:
         """Rows that matched and rows that only the parser can read, in order."""
-        fit = [at for at, text in enumerate(found.odd) if not text]
-        groups = [tuple([group[at] for at in fit]) for group in found.groups]
-        columns = self._columns(groups, len(fit))
+        matching = [next_row for next_row, text in enumerate(matched.odd) if not text]
+        groups = [tuple([group[next_row] for next_row in matching]) for group in matched.groups]
+        columns = self._columns(groups, len(matching))
         if columns is None:
             return self._parsed(chunk)
         values = zip(*columns, strict=True)
         rows: list[Row] = []
         originals = chunk.split("<row")
-        at = 1
-        for digits, text in zip(found.numbers, found.odd, strict=True):
+        next_row = 1
+        for digits, text in zip(matched.numbers, matched.odd, strict=True):
             count = text.count("<row") or 1
             if text:
-                rows += self._parsed("<row" + "<row".join(originals[at : at + count]))
+                rows += self._parsed("<row" + "<row".join(originals[next_row : next_row + count]))
             else:
                 self.numbers += self._numbers((digits,))
                 rows.append((self.last, list(next(values, ()))))
-            at += count
+            next_row += count
         return rows
 
     def _parsed(self, rows: str) -> list[Row]:
@@ -450,6 +463,7 @@ class _Rows:
 
 
 def _block(rows: list[Row]) -> Block:
+    """Rows that have any value as one block."""
     for block in turned((row for row in rows if any(value is not None for value in row[1])), size=len(rows) or 1):
         return block
     return Block([], [])

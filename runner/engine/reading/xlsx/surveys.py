@@ -39,6 +39,8 @@ _TRUE = ("1", "true")
 
 @dataclass(kw_only=True)
 class Survey:
+    """What is known of a sheet before its rows are used."""
+
     layout: Layout
     ordered: bool = True  # row numbers ascend: rows can be streamed
     table_ids: list[str] = field(default_factory=list)  # the sheet's relations to tables
@@ -56,11 +58,12 @@ def survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
 
 
 def parsed_survey(opened: Opened, styles: Styles, limits: ReadLimits) -> Survey:
-    return _Parsed(styles, limits).read(opened.whole())
+    """Survey a part with the parser."""
+    return _ParsedSurvey(styles, limits).read(opened.whole())
 
 
-class _Looks:
-    """What both surveyors share."""
+class _LayoutSurvey:
+    """What both ways to survey a sheet share."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
         self.marker = Marker(styles, limits)
@@ -70,7 +73,7 @@ class _Looks:
         self._last = 0
 
     def furniture(self, name: str, attributes: Attributes) -> None:
-        """Elements before and after the cells."""
+        """Note elements before and after the cells: columns, panes, merges, filters, tables."""
         layout = self.layout
         if name == "col" and attributes.get("hidden") in _TRUE:
             self.marker.hide_columns(number(attributes, "min"), number(attributes, "max"))
@@ -85,7 +88,7 @@ class _Looks:
             self.survey.table_ids.append(identity)
 
 
-class Surveyor(_Looks):
+class Surveyor(_LayoutSurvey):
     """Surveys the part as text, by itself or fed by a reader of its rows."""
 
     def __init__(self, head: bytes, styles: Styles, limits: ReadLimits) -> None:
@@ -95,6 +98,7 @@ class Surveyor(_Looks):
                 self.furniture(event[1], event[2])
 
     def read(self, opened: Opened) -> Survey:
+        """Survey the whole part."""
         if opened.is_empty_element():
             self.tail(chain([opened.head], opened.rest))
             return self.survey
@@ -107,10 +111,7 @@ class Surveyor(_Looks):
         return self.survey
 
     def rows(self, chunk: str, numbers: list[int] | None = None, *, are_units_known: bool = False) -> None:
-        """Take the next rows, and their numbers if known. Raises NotPlain if the text does not show them.
-
-        `are_units_known`: a reader has marked the units of these rows.
-        """
+        """Survey the next rows, with their numbers if known. Raises NotPlain if the text does not show them."""
         if numbers is None:
             numbers = list(map(int, _ROW_NUMBER.findall(chunk)))
             if len(numbers) != chunk.count("<row"):
@@ -125,10 +126,12 @@ class Surveyor(_Looks):
         styled = first < self.limits.layout_rows
         if styled:
             self.layout.styled_rows = min(self._last, self.limits.layout_rows)
-        if (styled and self.marker.marked) or self.marker.is_any_struck or (self.marker.units and not are_units_known):
+        marker = self.marker
+        if (styled and marker.marked_styles) or marker.is_any_struck or (marker.units and not are_units_known):
             self._styles(chunk, are_units_known=are_units_known)
 
     def _numbered(self, chunk: str) -> list[int]:
+        """The numbers that all rows of a chunk have; raises NotPlain if one has none."""
         numbers = [number(tag, "r") for tag in _tags(chunk)]
         if all(numbers):
             return numbers
@@ -139,20 +142,24 @@ class Surveyor(_Looks):
         rows = chunk.split("<row")[1:]
         numbers = list(range(self._last + 1, self._last + 1 + len(rows)))
         for counted, row in zip(numbers, rows, strict=True):
-            if found := _REFERENCE.search(row):
-                placed = _PLACED.match(row, found.start())
-                if placed is None or int(placed[1]) != counted:
+            if reference := _REFERENCE.search(row):
+                address = _PLACED.match(row, reference.start())
+                if address is None or int(address[1]) != counted:
                     return self._numbered(chunk)
         return numbers
 
     def _styles(self, chunk: str, *, are_units_known: bool) -> None:
-        wanted = set(self.marker.marked) if are_units_known else self.marker.marked.keys() | self.marker.units.keys()
+        """Note what the styles of a chunk's cells show."""
+        marker = self.marker
+        styles_to_mark = set(marker.marked_styles)
+        if not are_units_known:
+            styles_to_mark |= marker.units.keys()
         cells = _CELL_STYLE.findall(chunk)
-        if not are_units_known and self.marker.units and len(cells) != len(_STYLED_CELL.findall(chunk)):
+        if not are_units_known and marker.units and len(cells) != len(_STYLED_CELL.findall(chunk)):
             raise NotPlain  # cells without an address
         for style, letters, row in cells:
-            if int(style) in wanted:
-                self.marker.mark(int(row), column_number(letters), int(style), unit=not are_units_known)
+            if int(style) in styles_to_mark:
+                marker.mark(int(row), column_number(letters), int(style), unit=not are_units_known)
 
     def tail(self, pieces: Iterator[bytes]) -> None:
         """Read merges, filter and tables after the cells; they are hints, so a broken tail loses only them."""
@@ -166,12 +173,13 @@ class Surveyor(_Looks):
                 raise
 
 
-class _Parsed(_Looks):
+class _ParsedSurvey(_LayoutSurvey):
     """Surveys with the parser, for sheets that are not plain text."""
 
     def read(self, pieces: Iterator[bytes]) -> Survey:
+        """Survey the whole part."""
         row = column = 0
-        in_data = bare = hidden = False
+        in_data = lacks_number = hidden = False
         for event in events(pieces, what="a sheet", limits=self.limits):
             _, name, attributes = event
             if name == "sheetData":
@@ -180,24 +188,25 @@ class _Parsed(_Looks):
                 if name == "row" and in_data:
                     self._row(row, hidden=hidden)
             elif name == "row" and in_data:
-                given = number(attributes, "r")
-                bare, hidden, row, column = (
-                    not given,
+                row_number = number(attributes, "r")
+                lacks_number, hidden, row, column = (
+                    not row_number,
                     attributes.get("hidden", "").strip() in _TRUE,
-                    given or row + 1,
+                    row_number or row + 1,
                     0,
                 )
             elif name == "c" and in_data:
-                told, named = cell(attributes.get("r", ""))
-                if bare and told:
-                    row = told
-                bare, column = False, named or column + 1
+                row_in_cell, column_in_cell = cell(attributes.get("r", ""))
+                if lacks_number and row_in_cell:
+                    row = row_in_cell
+                lacks_number, column = False, column_in_cell or column + 1
                 self.marker.mark(row, column, number(attributes, "s"))
             elif not in_data:
                 self.furniture(name, attributes)
         return self.survey
 
     def _row(self, row: int, *, hidden: bool) -> None:
+        """Note the end of a row."""
         self.survey.ordered = self.survey.ordered and row > self._last
         self._last = row
         self.marker.row(row, hidden=hidden)
@@ -215,13 +224,15 @@ def _tags(chunk: str) -> list[Attributes]:
 
 
 def _split(attributes: Attributes, name: str) -> int:
+    """A number of frozen rows or columns; 0 if it makes no sense."""
     text = attributes.get(name, "").partition(".")[0]
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else 0
 
 
-def _at_most(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+def _at_most(pieces: Iterator[bytes], bytes_left: int) -> Iterator[bytes]:
+    """The pieces up to so many bytes."""
     for piece in pieces:
-        most -= len(piece)
-        if most < 0:
+        bytes_left -= len(piece)
+        if bytes_left < 0:
             return
         yield piece

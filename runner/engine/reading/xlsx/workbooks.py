@@ -27,8 +27,8 @@ from runner.engine.reading.books import (
     turned,
 )
 from runner.engine.reading.number_formats import CellStyle, NumberFormat, Styles, format_of
-from runner.engine.reading.runs import CellNotes, Look, Run, may_be_twice, noted_twice, shown
-from runner.engine.reading.xlsx.careful import CellReader, careful_rows, look_of
+from runner.engine.reading.runs import CellNotes, Run, RunStyle, may_be_twice, noted_twice, shown
+from runner.engine.reading.xlsx.careful import CellReader, careful_rows, run_style
 from runner.engine.reading.xlsx.markup import (
     XML_BLANKS,
     Attributes,
@@ -51,79 +51,80 @@ from runner.engine.reading.xlsx.surveys import NotPlain, Survey, Surveyor, parse
 
 _WHAT = "sharedStrings.xml"
 _OPEN, _CLOSE = "<si><t>", "</t>"
-_SPACE_KEPT = '<si><t xml:space="preserve">'
+_PRESERVED = '<si><t xml:space="preserve">'
 _MARK = "\x01"  # never in XML text; precedes texts whose blanks are kept
-_KEPT = _OPEN + _MARK
+_MARKED = _OPEN + _MARK
 
 
 def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
     """All shared strings in order, without phonetic guides; runs of rich text are joined."""
     strings = SharedStrings(limits)
     opened = Opened(pieces, b"si", closing=b"sst")
-    batches = _cut(opened, limits) if opened.plain else _parsed(opened.whole(), limits)
+    batches = _split_strings(opened, limits) if opened.plain else _parsed_strings(opened.whole(), limits)
     for batch in batches:
         strings.extend(batch)
     return strings
 
 
-def _cut(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
+def _split_strings(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
     """Split the part as text; pass what is not plain to the parser."""
     source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
     for chunk in source:
         if is_odd(chunk, ":si"):
-            yield from _parsed(chain([opened.root], source.again()), limits)
+            yield from _parsed_strings(chain([opened.root], source.again()), limits)
             return
         done, end, tail = chunk.rpartition("</si>")
-        batch = _quick(done)
+        batch = _plain_strings(done)
         if batch is None:
-            yield from _parsed([b"<sst>", (done + end).encode(), b"</sst>"], limits)
+            yield from _parsed_strings([b"<sst>", (done + end).encode(), b"</sst>"], limits)
         else:
             yield batch
         if "<si" in tail:  # an empty <si/> after the last text
-            yield from _parsed([b"<sst>", tail[: tail.rfind("</")].encode(), b"</sst>"], limits)
+            yield from _parsed_strings([b"<sst>", tail[: tail.rfind("</")].encode(), b"</sst>"], limits)
     drain(source.rest())
 
 
-def _quick(chunk: str) -> list[str | None] | None:
+def _plain_strings(chunk: str) -> list[str | None] | None:
     """The strings of a chunk if each is one plain text; None if any is not."""
     if not chunk:
         return []
-    chunk = chunk.replace(_SPACE_KEPT, _KEPT)
+    chunk = chunk.replace(_PRESERVED, _MARKED)
     if not chunk.startswith(_OPEN) or not chunk.endswith(_CLOSE):
         return None
     texts = chunk[len(_OPEN) : -len(_CLOSE)].split(_CLOSE + "</si>" + _OPEN)
     if chunk.count("<") != 4 * len(texts) - 1:
         return None
-    found = [(one[1:] if one.startswith(_MARK) else one.strip(XML_BLANKS)) or None for one in texts]
+    strings = [(text[1:] if text.startswith(_MARK) else text.strip(XML_BLANKS)) or None for text in texts]
     if "&" in chunk:
-        found = [without_entities(one) if one and "&" in one else one for one in found]
+        strings = [without_entities(text) if text and "&" in text else text for text in strings]
     if "_x" in chunk:
-        found = [unescaped(one) if one and "_x" in one else one for one in found]
-    return noted_twice(found) if may_be_twice(chunk) else found
+        strings = [unescaped(text) if text and "_x" in text else text for text in strings]
+    return noted_twice(strings) if may_be_twice(chunk) else strings
 
 
-def _parsed(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
+def _parsed_strings(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
+    """The strings by the parser, in batches."""
     runs: list[Run] = []
     batch: list[str | None] = []
-    phonetic = keep = False
-    look: Look = ""
+    phonetic = keeps_blanks = False
+    style: RunStyle = ""
     for event in events(pieces, what=_WHAT, limits=limits):
         name = event[1]
         if event[0] == "start":
             if name == "si":
                 runs.clear()
-                look = ""
+                style = ""
             elif name == "r":
-                look = ""
+                style = ""
             elif name == "rPh":
                 phonetic = True
             elif name == "t":
-                keep = event[2].get("xml:space") == "preserve"
+                keeps_blanks = event[2].get("xml:space") == "preserve"
             else:
-                look = look_of(name, event[2]) or look
+                style = run_style(name, event[2]) or style
         elif name == "t":
             if not phonetic:
-                runs.append(Run(unescaped(event[2] if keep else event[2].strip(XML_BLANKS)), look))
+                runs.append(Run(unescaped(event[2] if keeps_blanks else event[2].strip(XML_BLANKS)), style))
         elif name == "rPh":
             phonetic = False
         elif name == "si":
@@ -150,6 +151,7 @@ class StylesReader:
         self.styles = Styles()
 
     def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
+        """Read all events."""
         for event in events:
             if len(self.styles.kinds) > limits.max_styles:
                 raise errors.hostile(f"more than {limits.max_styles} cell styles")
@@ -163,6 +165,7 @@ class StylesReader:
         return self.styles
 
     def _start(self, name: str, attributes: Attributes) -> None:
+        """Process an opening tag."""
         depth = len(self._path)
         if depth == 2:
             self._section = name
@@ -176,12 +179,14 @@ class StylesReader:
             self._format(name, attributes)
 
     def _font(self, name: str, attributes: Attributes, depth: int) -> None:
+        """Note a font, then its properties."""
         if depth == 3:
             self._fonts.append(CellStyle())
         elif name in _FONT_MARKS and self._fonts and attributes.get("val", "1") not in ("0", "false"):
             setattr(self._fonts[-1], _FONT_MARKS[name], True)
 
     def _fill(self, name: str, attributes: Attributes, depth: int) -> None:
+        """Note a fill, then whether it shows."""
         if depth == 3:
             self._fills.append(False)
         elif name == "patternFill" and self._fills:
@@ -190,14 +195,16 @@ class StylesReader:
             self._fills[-1] = True
 
     def _format(self, name: str, attributes: Attributes) -> None:
+        """Note the style of a cell: number format, font and fill."""
         if name == "xf":
             identity = number(attributes, "numFmtId")
             font = _at(self._fonts, number(attributes, "fontId"), CellStyle())
-            look = replace(font, filled=_at(self._fills, number(attributes, "fillId"), False))
-            self.styles.add(identity, self._formats, look)
+            cell_style = replace(font, filled=_at(self._fills, number(attributes, "fillId"), False))
+            self.styles.add(identity, self._formats, cell_style)
 
 
 def _at(items: list[_T], index: int, otherwise: _T) -> _T:
+    """The item at an index; another one if there is none."""
     return items[index] if index < len(items) else otherwise
 
 
@@ -211,7 +218,7 @@ def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str
     if not identities:
         return []
     relations = package.relations(sheet_part)
-    found = []
+    tables = []
     for identity in identities[:_MAX_TABLES]:
         relation = relations.get(identity)
         entry = package.archive.find(relation.part) if relation else None
@@ -220,7 +227,7 @@ def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str
         for event in package.events(entry):
             if event[0] == "start" and event[1] == "table" and (where := area(event[2].get("ref", ""))):
                 attributes = event[2]
-                found.append(
+                tables.append(
                     DeclaredTable(
                         name=attributes.get("displayName") or attributes.get("name", ""),
                         area=where,
@@ -228,7 +235,7 @@ def declared_tables(package: OoxmlPackage, sheet_part: str, identities: list[str
                         totals_rows=number(attributes, "totalsRowCount"),
                     )
                 )
-    return found
+    return tables
 
 
 def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], position: int) -> None:
@@ -252,6 +259,7 @@ def _rows(formula: str) -> tuple[int, int] | None:
 
 
 def _is_row(text: str) -> bool:
+    """Whether a text is the number of a row."""
     return text.isascii() and text.isdecimal() and len(text) < 9
 
 
@@ -271,6 +279,7 @@ class Workbook:
         self._read()
 
     def _read(self) -> None:
+        """Read the workbook part: the epoch, defined names and sheets."""
         entry = self.package.archive.find(self.part)
         if entry is None:
             raise errors.damaged("its workbook part is missing")
@@ -292,6 +301,7 @@ class Workbook:
                 self._list(attribute(attributes, "name") or f"Sheet{position}", attributes, position)
 
     def _list(self, name: str, attributes: dict[str, str], position: int) -> None:
+        """List a sheet that holds cells."""
         if position > self.package.limits.max_sheets:
             raise errors.too_large(f"it has more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
@@ -333,6 +343,8 @@ class Workbook:
 
 
 class XlsxSheet:
+    """A worksheet of an .xlsx; it is surveyed while its rows are read for the first time."""
+
     def __init__(self, workbook: Workbook, listed: ListedSheet, index: int) -> None:
         self.name = listed.name
         self.index = index
@@ -358,22 +370,23 @@ class XlsxSheet:
         book = self._workbook
         self._notes = CellNotes()
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904, notes=self._notes)
-        return self._notes.take(self._read(cells), are_expected=cells.are_notes_expected)
+        return self._notes.plain_blocks(self._read(cells), are_expected=cells.are_notes_expected)
 
     def remarks(self) -> list[Remark]:
         """What the cells of the last reading show besides their values."""
         return self._notes.remarks()
 
     def _read(self, cells: CellReader) -> Iterator[Block]:
+        """The rows by column, in order: quickly where the part is plain text, sorted where they do not ascend."""
         limits, notes = self._workbook.package.limits, self._notes
         opened = self._opened()
         if not opened.plain:
             rows = careful_rows(opened.whole(), cells, limits)
-            return turned(rows if self._survey.ordered else ascending(rows, limits, notes.twice))
+            return turned(rows if self._survey.ordered else ascending(rows, limits, notes.add_twice))
         if "_survey" not in self.__dict__:
             return gathered(self._surveyed(opened, cells))
         blocks = quick_blocks(opened, cells, limits)
-        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.twice))
+        return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.add_twice))
 
     def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
         """Read and survey in one pass."""
@@ -389,6 +402,7 @@ class XlsxSheet:
         return self._layout
 
     def _opened(self) -> Opened:
+        """The sheet's part, read up to its cells."""
         archive = self._workbook.package.archive
         entry = archive.find(self._listed.part)
         if entry is None:
@@ -412,8 +426,9 @@ class XlsxSheet:
 
 
 def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
+    """Open a workbook, its worksheets in order."""
     workbook = Workbook(package, part)
-    sheets: list[Sheet] = [XlsxSheet(workbook, one, index) for index, one in enumerate(workbook.listed)]
+    sheets: list[Sheet] = [XlsxSheet(workbook, listed, index) for index, listed in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"
     notes: dict[str, object] = {"epoch": 1904 if workbook.epoch_1904 else 1900}
     return Book(file_format=kind, reader="own", sheets=sheets, notes=notes, source=file)
