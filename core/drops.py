@@ -309,7 +309,12 @@ def plan(
 
 
 def notify_rules(manifest: Manifest) -> tuple[NotifyRule, ...]:
-    return tuple(NotifyRule(to=target.to, on=tuple(target.on)) for target in manifest.notify)
+    """Who is notified of what; a load is a notice of success to a database."""
+    loads = () if manifest.output.load is None else (manifest.output.load.rule.address(),)
+    return (
+        *(NotifyRule(to=target.to, on=tuple(target.on)) for target in manifest.notify),
+        *(NotifyRule(to=address, on=("succeeded",)) for address in loads),
+    )
 
 
 def _placed(

@@ -140,6 +140,7 @@ _KEYS: Final[Mapping[str, Words]] = {
         "rejects": "True: rows with errors go to rejects.xlsx, for the sender to correct.",
         "formats": "Which files hold the rows: xlsx, csv, jsonl, parquet.",
         "csv": "How normalized.csv is written.",
+        "load": "Into which table of a database the rows go as well.",
         "on_type_error": "Cells of the workbook that are not of their column's type: keep what they held, or null.",
         "rescued": "True: a column with what csv, jsonl and parquet left blank because it is not of its column's type.",
     },
@@ -189,6 +190,13 @@ _KEYS: Final[Mapping[str, Words]] = {
     "FromFile": {"file": "True: the name of the input."},
     "FromSheet": {"sheet": "True: the name of the sheet."},
     "FromRow": {"row": "True: the number of the row in its sheet."},
+    "LoadOutput": {
+        "connection": "The operator's name of a database.",
+        "table": "The table; made and widened as needed.",
+        "mode": "append the rows, upsert them by key, or replace their partitions.",
+        "key": "With upsert: the fields that identify a row.",
+        "partition": "With replace: the fields whose values are replaced as a whole.",
+    },
     "CsvOutput": {
         "delimiter": "What separates the cells.",
         "decimal": "The decimal sign.",

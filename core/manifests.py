@@ -31,6 +31,7 @@ from core.fields import (
     Strict,
     fits,
 )
+from core.loads import IDENTIFIER, LOCAL, LoadRule
 from core.patterns import MAX_STARS, count_stars
 from core.wording import OF_SOURCE, shown, wrong
 
@@ -306,6 +307,30 @@ class CsvOutput(Strict):
         return self
 
 
+class LoadOutput(Strict):
+    """Into which table the rows go, besides the files."""
+
+    connection: Annotated[str, Field(pattern=IDENTIFIER)] = LOCAL
+    table: Annotated[str, Field(pattern=IDENTIFIER)]
+    mode: Literal["append", "upsert", "replace"] = "append"
+    key: Annotated[tuple[Annotated[str, Field(pattern=FIELD_NAME)], ...], Field(max_length=8)] = ()
+    partition: Annotated[tuple[Annotated[str, Field(pattern=FIELD_NAME)], ...], Field(max_length=8)] = ()
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if (self.mode == "upsert") != bool(self.key):
+            raise wrong("goes with mode upsert, which needs it", 'such as "mode": "upsert", "key": ["id"]', "key")
+        if (self.mode == "replace") != bool(self.partition):
+            remedy = 'such as "mode": "replace", "partition": ["month"]'
+            raise wrong("goes with mode replace, which needs it", remedy, "partition")
+        return self
+
+    @property
+    def rule(self) -> LoadRule:
+        columns = (*self.key, *self.partition)
+        return LoadRule(connection=self.connection, table=self.table, mode=self.mode, columns=columns)
+
+
 class Output(Strict):
     sheet: Annotated[str, Field(min_length=1, max_length=31, pattern=r"^[^\[\]:*?/\\]+$")] = "Normalized"
     findings_sheet: bool = False
@@ -318,11 +343,15 @@ class Output(Strict):
     csv: CsvOutput = CsvOutput()
     on_type_error: Literal["keep", "null"] = "keep"  # in the workbook; the other formats hold typed values only
     rescued: bool = False  # a column with the values that the other formats left blank
+    load: LoadOutput | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if len(set(self.formats)) != len(self.formats):
             raise wrong("names a format twice", "each of xlsx, csv, jsonl and parquet at most once", "formats")
+        if self.load is not None and ("csv" not in self.formats or self.csv.decimal != "."):
+            remedy = '"formats": ["xlsx", "csv"] with a decimal point: a load reads normalized.csv'
+            raise wrong("needs normalized.csv", remedy, "load")
         if self.rescued and self.formats == ("xlsx",):
             remedy = 'another format too, such as "formats": ["xlsx", "parquet"]; the workbook holds all values'
             raise wrong("is true, but formats has only xlsx", remedy, "rescued")
@@ -489,6 +518,7 @@ class Manifest(Strict):
             remedy = '"output": {"rejects": true}, so that the rows are written somewhere'
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
         types = {f.name: str(f.type) for f in self.fields}
+        self._check_load()
         self._check_lookups()
         self._check_sources(types)
         self._check_rows(types)
@@ -498,6 +528,13 @@ class Manifest(Strict):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
         self._check_params()
         return self
+
+    def _check_load(self) -> None:
+        load, names = self.output.load, {field.name for field in self.fields}
+        for what in ("key", "partition") if load is not None and self.fields else ():
+            for n, name in enumerate(getattr(load, what)):
+                if name not in names:
+                    raise wrong(f"is {shown(name)}", "the name of a field", "output", "load", what, n)
 
     def _check_params(self) -> None:
         """Each combination's row holds all its parameters, so they are counted before they are multiplied."""

@@ -179,6 +179,7 @@ class Settings:
     keep_latest_days: float = _setting(
         30.0, _seconds(0, "days"), "how long the newest good result of a file may outlive that, in days"
     )
+    load_file: Path | None = _setting(None, _path, "JSON file of the databases that results may be loaded into")
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
     sandbox: str = _setting("jail", _one_of("jail", "process", "docker"), "driver that runs the engine")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from core.errors import AdeError
 from infra.aws.ecs import task_shield
 from infra.deliveries import Deliveries
+from infra.loads import Loads
 from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
 from infra.queueing import Lanes
@@ -122,7 +123,8 @@ def assemble(
         telemetry=stack.telemetry,
     )
     deliveries = Deliveries(settings.notify_allow, settings.notify_secret, now=stack.clock.now)
-    notifier = Notifier(stack.table, stack.clock, deliveries, log, telemetry=stack.telemetry, draw=draw)
+    loads = Loads(settings, stack.store, stack.clock)
+    notifier = Notifier(stack.table, stack.clock, deliveries, loads, log, telemetry=stack.telemetry, draw=draw)
     janitor = Janitor(
         store=stack.store,
         table=stack.table,

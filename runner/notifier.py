@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
 
 from core.jobs import Job, Notice
-from core.notices import MOST_TRIES, body, delivered, postponed
+from core.loads import PREFIX, LoadFailed, LoadRefused, LoadRule
+from core.notices import MOST_TRIES, Refusal, body, delivered, postponed
 from core.ports import Clock, JobTable
 from infra.deliveries import Deliveries, NotDelivered
+from infra.loads import Loads
 from infra.logs import Log
 from infra.queueing import mutate
 from infra.telemetry import Telemetry, job_fields
@@ -28,6 +30,7 @@ class Notifier:
     table: JobTable
     clock: Clock
     deliveries: Deliveries
+    loads: Loads
     log: Log
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
@@ -75,9 +78,11 @@ class Notifier:
     def _send(self, job: Job, notice: Notice) -> None:
         about = {**job_fields(job), "notice": notice.id, "kind": notice.kind, "tries": notice.tries + 1}
         try:
-            refusal = self.deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
+            refusal = self._deliver(job, notice)
         except NotDelivered as error:
             last = notice.tries + 1 >= MOST_TRIES
+            if last and notice.to.startswith(PREFIX):
+                self.loads.give_up(job, LoadRule.parse(notice.to), str(error))
             self._meters.add("ade.notices", outcome="given_up" if last else "failed")
             self.log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
             jitter = self.draw()
@@ -90,6 +95,18 @@ class Notifier:
             self._meters.add("ade.notices", outcome="delivered")
             self.log.info("notice_delivered", **about)
         self._change(job, lambda row: delivered(row, notice.id))
+
+    def _deliver(self, job: Job, notice: Notice) -> Refusal | None:
+        """Send a notice, or load the result; raises NotDelivered if it has to be tried again."""
+        if not notice.to.startswith(PREFIX):
+            return self.deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
+        try:
+            self.loads.load(job, LoadRule.parse(notice.to))
+        except LoadRefused as refused:
+            return Refusal(str(refused))
+        except LoadFailed as failed:
+            raise NotDelivered(str(failed)) from failed
+        return None
 
     def _change(self, job: Job, change: Callable[[Job], Job | None]) -> None:
         mutate(self.table, job.job_id, change)

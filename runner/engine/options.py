@@ -183,7 +183,7 @@ class OutputOptions(NamedTuple):
             sheet=raw.get("sheet") or SHEET,
             findings_sheet=bool(raw.get("findings_sheet")),
             use_labels=raw.get("header") == "label",
-            provenance=bool(raw.get("provenance")),
+            provenance=bool(raw.get("provenance") or raw.get("load")),  # loaded rows name their source
         )
 
 

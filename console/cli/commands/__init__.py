@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "everything about one job",
     "logs": "what a job's rules printed",
     "outputs": "list or download what a job published",
+    "unload": "take results out of the tables that they were loaded into",
     "review": "answer the questions of a job that waits for a person",
     "retry": "run jobs again that ended without success",
     "retry-failed": "retry every job that failed or ran out of time",

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import IO, Final
 
 from runner.engine.contract import DataTypes, OutputName, Place
-from runner.engine.document_types import OutputPart
+from runner.engine.document_types import OutputColumnPart, OutputPart
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying.parquet_check import parquet_rows
@@ -69,8 +69,7 @@ def _columns(raw: bytes, known: DataTypes, output: OutputPart, options: DataOpti
     if len(names) != len(output["columns"]) + options.rescued:
         raise BadOutput("artifact.json and schema.json have different columns")
     columns = [
-        TypedColumn(name, *column_type(*known.types.get(described["field"] or "", (None, None))))
-        for name, described in zip(names, output["columns"], strict=False)
+        _expected_column(name, described, known) for name, described in zip(names, output["columns"], strict=False)
     ]
     if options.rescued:
         columns.append(TypedColumn(names[-1], ColumnType.TEXT))
@@ -79,6 +78,11 @@ def _columns(raw: bytes, known: DataTypes, output: OutputPart, options: DataOpti
     if any(described["header"] not in (None, name) for described, name in zip(output["columns"], names, strict=False)):
         raise BadOutput("artifact.json and schema.json name a column differently")
     return columns
+
+
+def _expected_column(name: str, described: OutputColumnPart, known: DataTypes) -> TypedColumn:
+    field_type, scale = known.types.get(described["field"] or "", (None, None))
+    return TypedColumn(name, *column_type(field_type, scale, described.get("added")))
 
 
 def _column_names(raw: bytes) -> list[str]:

@@ -46,6 +46,7 @@ _TYPE_OF_FIELD: Final = {
     "datetime": ColumnType.DATETIME,
     "time": ColumnType.TIME,
 }
+_ROW_NUMBER: Final = "source_row"
 _NUMBERS: Final = frozenset({int, float, Decimal})
 
 
@@ -70,8 +71,13 @@ def typed_columns(columns: Sequence[OutColumn], *, rescued: bool) -> list[TypedC
     return [*typed, TypedColumn(_free_name({c.name for c in typed}), ColumnType.TEXT)] if rescued else typed
 
 
-def column_type(field_type: str | None, scale: int | None) -> tuple[ColumnType, int]:
-    """The type, and the scale of a decimal, of a column whose field has this type; None: of an unmapped column."""
+def column_type(field_type: str | None, scale: int | None, added: str | None = None) -> tuple[ColumnType, int]:
+    """The type, and the scale of a decimal, of a column whose field has this type; None: of an unmapped column.
+
+    `added`: what a column says that no source has.
+    """
+    if added == _ROW_NUMBER:
+        return ColumnType.INTEGER, 0
     kind = _TYPE_OF_FIELD.get(field_type or "", ColumnType.TEXT)
     if kind is ColumnType.DECIMAL or (kind is ColumnType.NUMBER and scale is not None):
         return ColumnType.DECIMAL, MONEY_SCALE if scale is None else scale
@@ -80,8 +86,8 @@ def column_type(field_type: str | None, scale: int | None) -> tuple[ColumnType, 
 
 def _typed_column(column: OutColumn) -> TypedColumn:
     field = column.field
-    kind, scale = column_type(field.type, field.scale) if field is not None else (ColumnType.TEXT, 0)
-    return TypedColumn(column.header, kind, scale)
+    field_type, scale = (None, None) if field is None else (field.type, field.scale)
+    return TypedColumn(column.header, *column_type(field_type, scale, column.added))
 
 
 def _free_name(names: set[str]) -> str:

@@ -1,0 +1,208 @@
+"""Results as rows of SQLite tables: what PostgreSQL is to a fleet, a file is to the embedded mode.
+
+Theory of operation as in `infra/postgres/pg_loads.py`; BEGIN IMMEDIATE takes the place of its locks. A tenant's schema
+is part of the table's name, `ade_acme.members`, because a file has only one. SQLite types values, not columns, so no
+column is ever too narrow.
+"""
+
+import csv
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, check_columns, sql_type
+
+_BUSY_SECONDS: Final = 30.0
+_ROWS_AT_ONCE: Final = 1000
+_LONGEST_NAME: Final = 500  # bytes: there is no limit, but names are for people
+_UNGUARDED: Final = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*\Z))")
+_LEDGER: Final = (
+    """CREATE TABLE IF NOT EXISTS ade_loads (
+      job_id TEXT NOT NULL, name TEXT NOT NULL, line TEXT NOT NULL, stamp REAL NOT NULL, digest TEXT NOT NULL,
+      rows INTEGER NOT NULL, loaded_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (job_id, name))""",
+    "CREATE TABLE IF NOT EXISTS ade_replaced (job_id TEXT NOT NULL, name TEXT NOT NULL, row TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS ade_replaced_job ON ade_replaced (job_id, name)",
+)
+
+
+class SqliteLoads:
+    """`infra.loads.LoadedTables` in a file; its tables are named after a schema."""
+
+    def __init__(self, file: Path, schema: str) -> None:
+        self._file = file
+        self._schema = schema
+
+    def load(self, batch: LoadBatch, rows: Path) -> int:
+        check_columns(batch, _LONGEST_NAME)
+        name = f"{self._schema}.{batch.rule.table}"
+        with self._transaction() as database:
+            done = _loaded(database, batch, name)
+            if done is not None:
+                return done
+            _take_out(database, batch.job_id, name)
+            _fit_table(database, batch, name)
+            _stage(database, batch, rows)
+            _make_room(database, batch, name)
+            count = _move_over(database, batch, name)
+            database.execute(
+                "INSERT INTO ade_loads (job_id, name, line, stamp, digest, rows) VALUES (?, ?, ?, ?, ?, ?)",
+                (batch.job_id, name, batch.line, batch.stamp, batch.digest, count),
+            )
+            return count
+
+    def unload(self, job_id: str) -> int:
+        if not self._file.exists():
+            return 0
+        with self._transaction() as database:
+            found = database.execute("SELECT name FROM ade_loads WHERE job_id = ?", (job_id,)).fetchall()
+            mine = [name for (name,) in found if name.startswith(f"{self._schema}.")]
+            return sum(_take_out(database, job_id, name) for name in mine)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("BEGIN IMMEDIATE")
+                for statement in _LEDGER:
+                    database.execute(statement)
+                yield database
+                database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise LoadFailed(f"the database did not take it: {type(error).__name__}") from None
+        except sqlite3.Error as error:
+            raise LoadRefused(f"the database refused it: {type(error).__name__}") from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _listed(names: tuple[str, ...], prefix: str = "") -> str:
+    return ", ".join(prefix + _quoted(name) for name in names)
+
+
+def _names(batch: LoadBatch) -> tuple[str, ...]:
+    return tuple(column.name for column in batch.columns)
+
+
+def _loaded(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int | None:
+    """How many rows are in the table already; 0 if a newer result of the line is; None: they have to be loaded."""
+    found = database.execute(
+        "SELECT digest, rows FROM ade_loads WHERE job_id = ? AND name = ?", (batch.job_id, name)
+    ).fetchone()
+    if found is not None and found[0] == batch.digest:
+        return int(found[1])
+    newer = database.execute(
+        "SELECT 1 FROM ade_loads WHERE line = ? AND name = ? AND stamp > ? LIMIT 1", (batch.line, name, batch.stamp)
+    ).fetchone()
+    return 0 if newer is not None and batch.rule.mode != "append" else None
+
+
+def _fit_table(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
+    """Make the table, and add the columns that it lacks."""
+    database.execute(
+        f"CREATE TABLE IF NOT EXISTS {_quoted(name)}"
+        f" ({_quoted(JOB_COLUMN)} TEXT NOT NULL, {_quoted(ROW_COLUMN)} INTEGER NOT NULL)"
+    )
+    index = _quoted(f"{name}_ade_job")
+    database.execute(f"CREATE INDEX IF NOT EXISTS {index} ON {_quoted(name)} ({_quoted(JOB_COLUMN)})")
+    present = {row[1].casefold() for row in database.execute(f"PRAGMA table_info({_quoted(name)})")}
+    for column in batch.columns:
+        if column.name.casefold() not in present:
+            database.execute(f"ALTER TABLE {_quoted(name)} ADD COLUMN {_quoted(column.name)} {_declared(column)}")
+
+
+def _declared(column: LoadColumn) -> str:
+    """A declared type whose affinity keeps the values as they come."""
+    return {"bigint": "INTEGER", "double precision": "REAL", "numeric": "NUMERIC", "boolean": "INTEGER"}.get(
+        sql_type(column), "TEXT"
+    )
+
+
+def _stage(database: sqlite3.Connection, batch: LoadBatch, rows: Path) -> None:
+    """Read the file into a temporary table of the connection."""
+    declared = ", ".join(f"{_quoted(column.name)} {_declared(column)}" for column in batch.columns)
+    database.execute(f"CREATE TEMPORARY TABLE ade_staged ({_quoted(ROW_COLUMN)} INTEGER PRIMARY KEY, {declared})")
+    marks = ", ".join("?" * len(batch.columns))
+    insert = f"INSERT INTO ade_staged ({_listed(_names(batch))}) VALUES ({marks})"
+    with rows.open(encoding="utf-8-sig", newline="") as file:
+        records = csv.reader(file, delimiter=batch.delimiter)
+        next(records)
+        while some := list(islice(records, _ROWS_AT_ONCE)):
+            database.executemany(insert, [_values(batch.columns, record) for record in some])
+
+
+def _values(columns: tuple[LoadColumn, ...], record: list[str]) -> list[object]:
+    return [None if not cell else _value(column, cell) for column, cell in zip(columns, record, strict=True)]
+
+
+def _value(column: LoadColumn, cell: str) -> object:
+    if column.type == "string":
+        return cell[1:] if _UNGUARDED.match(cell) else cell
+    return cell == "true" if column.type == "boolean" else cell  # numbers: by the affinity of the column
+
+
+def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
+    """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
+    by = batch.rule.columns
+    if batch.rule.mode == "append" or not by:
+        return
+    if batch.rule.mode == "upsert":
+        query = f"SELECT count(*) FROM (SELECT 1 FROM ade_staged GROUP BY {_listed(by)} HAVING count(*) > 1)"
+        (twice,) = database.execute(query).fetchone()
+        if twice:
+            raise LoadRefused(
+                f"{twice} keys ({', '.join(by)}) come more than once in the result; make them unique, for example with "
+                '"rows": {"dedupe": …}'
+            )
+    same = " AND ".join(f"t.{_quoted(one)} IS s.{_quoted(one)}" for one in by)
+    rowids = (
+        f"SELECT t.rowid FROM {_quoted(name)} AS t JOIN (SELECT DISTINCT {_listed(by)} FROM ade_staged) AS s ON {same}"
+    )
+    present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
+    pairs = ", ".join(f"{_text(one)}, {_quoted(one)}" for one in present)
+    database.execute(
+        f"INSERT INTO ade_replaced SELECT ?, ?, json_object({pairs}) FROM {_quoted(name)} WHERE rowid IN ({rowids})",
+        (batch.job_id, name),
+    )
+    database.execute(f"DELETE FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int:
+    names = _listed(_names(batch))
+    query = (
+        f"INSERT INTO {_quoted(name)} ({_quoted(JOB_COLUMN)}, {_quoted(ROW_COLUMN)}, {names})"
+        f" SELECT ?, {_quoted(ROW_COLUMN)}, {names} FROM ade_staged ORDER BY {_quoted(ROW_COLUMN)}"
+    )
+    return database.execute(query, (batch.job_id,)).rowcount
+
+
+def _take_out(database: sqlite3.Connection, job_id: str, name: str) -> int:
+    """Delete a job's rows and its entry; put back what they replaced."""
+    gone = database.execute("DELETE FROM ade_loads WHERE job_id = ? AND name = ?", (job_id, name)).rowcount
+    if not gone:
+        return 0
+    count = database.execute(f"DELETE FROM {_quoted(name)} WHERE {_quoted(JOB_COLUMN)} = ?", (job_id,)).rowcount
+    back = database.execute("SELECT row FROM ade_replaced WHERE job_id = ? AND name = ?", (job_id, name)).fetchall()
+    for (row,) in back:
+        values = json.loads(row)
+        marks = ", ".join("?" * len(values))
+        database.execute(
+            f"INSERT INTO {_quoted(name)} ({_listed(tuple(values))}) VALUES ({marks})", tuple(values.values())
+        )
+    database.execute("DELETE FROM ade_replaced WHERE job_id = ? AND name = ?", (job_id, name))
+    database.execute(
+        f"DELETE FROM ade_replaced WHERE name = ? AND json_extract(row, '$.{JOB_COLUMN}') = ?", (name, job_id)
+    )
+    return count

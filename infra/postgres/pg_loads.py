@@ -1,0 +1,234 @@
+"""Results as rows of PostgreSQL tables.
+
+Theory of operation. One transaction per load: it locks the table's name, reads the ledger, makes or widens the table,
+has the server read the CSV file into a temporary table (COPY), moves the rows over, and notes the job in the ledger.
+What an upsert or a replacement takes away is put aside as JSON under the job's id, so that unloading the job puts it
+back. A crash anywhere leaves nothing; a second load of the same rows finds the ledger's entry and changes nothing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+
+from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadFailed, LoadRefused, check_columns, sql_type, widened
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BLOCK: Final = 256 * 1024
+_CONNECT_SECONDS: Final = 10
+_LONGEST_NAME: Final = 63  # bytes of an identifier
+_STAGED: Final = sql.Identifier("ade_staged")
+# What information_schema calls the types that we make.
+_PRESENT_TYPES: Final = {"timestamp without time zone": "timestamp", "time without time zone": "time"}
+# A text that got an apostrophe because a spreadsheet would run it (docs/guides/downstream.md) loses it again.
+_UNGUARDED: Final = r"^'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*$))"
+_LEDGER: Final = """
+CREATE TABLE IF NOT EXISTS {ledger} (
+  job_id text NOT NULL, name text NOT NULL, line text NOT NULL, stamp double precision NOT NULL, digest text NOT NULL,
+  rows bigint NOT NULL, loaded_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job_id, name));
+CREATE TABLE IF NOT EXISTS {replaced} (job_id text NOT NULL, name text NOT NULL, row jsonb NOT NULL);
+CREATE INDEX IF NOT EXISTS ade_replaced_job ON {replaced} (job_id, name);
+"""
+
+
+class PostgresLoads:
+    """`infra.loads.LoadedTables` in one schema of a PostgreSQL database."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._url = url
+        self._schema = schema
+        self._ledger = sql.Identifier(schema, "ade_loads")
+        self._replaced = sql.Identifier(schema, "ade_replaced")
+
+    def load(self, batch: LoadBatch, rows: Path) -> int:
+        check_columns(batch, _LONGEST_NAME)
+        with self._transaction() as cursor:
+            self._prepare(cursor, batch.rule.table)
+            done = self._loaded(cursor, batch)
+            if done is not None:
+                return done
+            self._take_out(cursor, batch.job_id, batch.rule.table)
+            self._stage(cursor, batch, rows)
+            self._fit_table(cursor, batch)
+            self._make_room(cursor, batch)
+            count = self._move_over(cursor, batch)
+            self._note(cursor, batch, count)
+            return count
+
+    def unload(self, job_id: str) -> int:
+        with self._transaction() as cursor:
+            if _fetch(cursor, sql.SQL("SELECT to_regclass({})").format(f'"{self._schema}".ade_loads'))[0] is None:
+                return 0
+            cursor.execute(
+                sql.SQL("SELECT name FROM {} WHERE job_id = %s ORDER BY name").format(self._ledger), [job_id]
+            )
+            names = [str(name) for (name,) in cursor.fetchall()]
+            for name in names:
+                self._lock(cursor, name)
+            return sum(self._take_out(cursor, job_id, name) for name in names)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
+        """One transaction; what a server says never leaves here, because it quotes values."""
+        try:
+            with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
+                yield connection.cursor()
+        except psycopg.OperationalError as error:  # lost connections, deadlocks, conflicts, a full disk
+            raise LoadFailed(f"the database did not take it: {type(error).__name__}") from None
+        except psycopg.Error as error:
+            code = error.sqlstate or type(error).__name__
+            raise LoadRefused(f"the database refused it ({type(error).__name__}, {code}); see its log") from None
+
+    def _prepare(self, cursor: psycopg.Cursor[Any], table: str) -> None:
+        if _fetch(cursor, sql.SQL("SELECT to_regclass({})").format(f'"{self._schema}".ade_replaced'))[0] is None:
+            self._lock(cursor, "")
+            cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema)))
+            cursor.execute(sql.SQL(_LEDGER).format(ledger=self._ledger, replaced=self._replaced))
+        self._lock(cursor, table)
+
+    def _lock(self, cursor: psycopg.Cursor[Any], table: str) -> None:
+        """Loads of one table follow each other, whichever process they are in."""
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"ade:{self._schema}.{table}"])
+
+    def _loaded(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int | None:
+        """How many rows are in the table already; 0 if a newer result of the line is; None: they have to be loaded."""
+        found = _fetch(
+            cursor, sql.SQL("SELECT digest, rows FROM {} WHERE job_id = %s AND name = %s").format(self._ledger),
+            batch.job_id, batch.rule.table,
+        )  # fmt: skip
+        if found and found[0] == batch.digest:
+            return int(found[1])
+        newer = _fetch(
+            cursor,
+            sql.SQL("SELECT 1 FROM {} WHERE line = %s AND name = %s AND stamp > %s LIMIT 1").format(self._ledger),
+            batch.line, batch.rule.table, batch.stamp,
+        )  # fmt: skip
+        return 0 if newer and batch.rule.mode != "append" else None
+
+    def _stage(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, rows: Path) -> None:
+        columns = [sql.SQL("{} {}").format(_named(column.name), sql.SQL(sql_type(column))) for column in batch.columns]
+        number = sql.SQL("{} bigint GENERATED ALWAYS AS IDENTITY").format(sql.Identifier(ROW_COLUMN))
+        made = sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP")
+        cursor.execute(made.format(_STAGED, sql.SQL(", ").join([*columns, number])), [])
+        names = sql.SQL(", ").join(sql.Identifier(column.name) for column in batch.columns)  # COPY has no placeholders
+        copy = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT csv, HEADER true, DELIMITER {})").format(
+            _STAGED, names, batch.delimiter
+        )
+        with rows.open("rb") as file, cursor.copy(copy) as stream:
+            if file.read(len(_BOM)) != _BOM:
+                file.seek(0)
+            while block := file.read(_BLOCK):
+                stream.write(block)
+
+    def _fit_table(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> None:
+        """Make the table, add the columns it lacks, widen those that are too narrow; nothing is ever narrowed."""
+        table = self._table(batch.rule.table)
+        cursor.execute(
+            sql.SQL("CREATE TABLE IF NOT EXISTS {} ({} text NOT NULL, {} bigint NOT NULL)").format(
+                table, sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN)
+            )
+        )
+        cursor.execute(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = %s AND table_name = %s",
+            [self._schema, batch.rule.table],
+        )
+        present = {name: _PRESENT_TYPES.get(kind, kind) for name, kind in cursor.fetchall()}
+        index = sql.Identifier(f"{batch.rule.table}_ade_job")
+        cursor.execute(
+            sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} ({})").format(index, table, sql.Identifier(JOB_COLUMN))
+        )
+        for column in batch.columns:
+            name, incoming = _named(column.name), sql_type(column)
+            if column.name not in present:
+                cursor.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, name, sql.SQL(incoming)), [])
+                continue
+            wider = widened(present[column.name], incoming)
+            if wider != present[column.name]:
+                change = sql.SQL("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{2}")
+                cursor.execute(change.format(table, name, sql.SQL(wider)), [])
+
+    def _make_room(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> None:
+        """Put aside what the new rows replace: the rows with their keys, or those of their partitions."""
+        by = [_named(name) for name in batch.rule.columns]
+        if batch.rule.mode == "append" or not by:
+            return
+        listed = sql.SQL(", ").join(by)
+        if batch.rule.mode == "upsert":
+            twice = _fetch(
+                cursor, sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} GROUP BY {} HAVING count(*) > 1) AS t")
+                .format(_STAGED, listed),
+            )  # fmt: skip
+            if twice[0]:
+                raise LoadRefused(
+                    f"{twice[0]} keys ({', '.join(batch.rule.columns)}) come more than once in the result; make them "
+                    'unique, for example with "rows": {"dedupe": …}'
+                )
+        same = sql.SQL(" AND ").join(
+            sql.SQL("t.{0} IS NOT DISTINCT FROM s.{0}").format(name) for name in by
+        )  # fmt: skip
+        taken = sql.SQL(
+            "WITH gone AS (DELETE FROM {table} AS t USING (SELECT DISTINCT {by} FROM {staged}) AS s WHERE {same} "
+            "RETURNING to_jsonb(t.*) AS row) INSERT INTO {replaced} SELECT %s, %s, row FROM gone"
+        ).format(table=self._table(batch.rule.table), by=listed, staged=_STAGED, same=same, replaced=self._replaced)
+        cursor.execute(taken, [batch.job_id, batch.rule.table])
+
+    def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
+        names = [_named(column.name) for column in batch.columns]
+        values = [
+            sql.SQL("CASE WHEN {0} ~ {1} THEN substr({0}, 2) ELSE {0} END").format(name, _UNGUARDED)
+            if column.type == "string"
+            else name
+            for name, column in zip(names, batch.columns, strict=True)
+        ]
+        insert = sql.SQL("INSERT INTO {} ({}, {}, {}) SELECT %s, {}, {} FROM {}").format(
+            self._table(batch.rule.table), sql.Identifier(JOB_COLUMN), sql.Identifier(ROW_COLUMN),
+            sql.SQL(", ").join(names), sql.Identifier(ROW_COLUMN), sql.SQL(", ").join(values), _STAGED,
+        )  # fmt: skip
+        cursor.execute(insert, [batch.job_id])
+        return cursor.rowcount
+
+    def _note(self, cursor: psycopg.Cursor[Any], batch: LoadBatch, count: int) -> None:
+        cursor.execute(
+            sql.SQL("INSERT INTO {} (job_id, name, line, stamp, digest, rows) VALUES (%s, %s, %s, %s, %s, %s)").format(
+                self._ledger
+            ),
+            [batch.job_id, batch.rule.table, batch.line, batch.stamp, batch.digest, count],
+        )
+
+    def _take_out(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
+        """Delete a job's rows and its entry; put back what they replaced."""
+        gone = _fetch(
+            cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
+            job_id, name,
+        )  # fmt: skip
+        if not gone:
+            return 0
+        table = self._table(name)
+        cursor.execute(sql.SQL("DELETE FROM {} WHERE {} = %s").format(table, sql.Identifier(JOB_COLUMN)), [job_id])
+        count = cursor.rowcount
+        back = sql.SQL(
+            "WITH back AS (DELETE FROM {replaced} WHERE job_id = %s AND name = %s RETURNING row) "
+            "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, row)).* FROM back"
+        ).format(replaced=self._replaced, table=table)
+        cursor.execute(back, [job_id, name])
+        # Rows of this job that a later one replaced must not come back with that one's undoing.
+        lost = sql.SQL("DELETE FROM {} WHERE name = %s AND row ->> {} = %s").format(self._replaced, JOB_COLUMN)
+        cursor.execute(lost, [name, job_id])
+        return count
+
+    def _table(self, name: str) -> sql.Identifier:
+        return sql.Identifier(self._schema, name)
+
+
+def _fetch(cursor: psycopg.Cursor[Any], query: sql.Composed | sql.SQL, *values: object) -> tuple[Any, ...]:
+    """The first row of an answer; empty if it has none."""
+    cursor.execute(query, values)
+    return cursor.fetchone() or ()
+
+
+def _named(name: str) -> sql.Identifier:
+    """A column by a name that is not ours: its percent signs are no placeholders, whatever the query's values."""
+    return sql.Identifier(name.replace("%", "%%"))

@@ -1,0 +1,299 @@
+"""One suite over every database that results can be loaded into."""
+
+import json
+import secrets
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from core.loads import LoadBatch, LoadFailed, LoadRefused, LoadRule, columns_of, widened
+from infra.loads import open_tables
+from infra.own_code import ROOT
+from tests.contract import servers
+
+
+class SqliteRig:
+    def __init__(self, folder):
+        self.url = f"sqlite:{folder / 'loaded.sqlite'}"
+        self.schema = "ade_acme"
+        self._file = folder / "loaded.sqlite"
+
+    def rows(self, table, *columns):
+        with sqlite3.connect(self._file) as database:
+            listed = ", ".join(f'"{c}"' for c in columns)
+            return [tuple(r) for r in database.execute(f'SELECT {listed} FROM "{self.schema}.{table}" ORDER BY 1, 2')]
+
+
+class PostgresRig:
+    def __init__(self, _):
+        self.url = servers.postgres().endpoint
+        self.schema = f"ade_{secrets.token_hex(6)}"
+
+    def rows(self, table, *columns):
+        with psycopg.connect(self.url) as database:
+            listed = ", ".join(f'"{c}"' for c in columns)
+            return database.execute(f'SELECT {listed} FROM "{self.schema}"."{table}" ORDER BY 1, 2').fetchall()
+
+
+@pytest.fixture(params=[SqliteRig, pytest.param(PostgresRig, marks=pytest.mark.slow)], ids=["sqlite", "postgres"])
+def rig(request, tmp_path):
+    return request.param(tmp_path)
+
+
+@pytest.fixture
+def tables(rig):
+    return open_tables(rig.url, rig.schema)
+
+
+FIELDS = [{"name": "id", "type": "string"}, {"name": "n", "type": "integer"}]
+
+
+def batch(job, text, tmp_path, *, stamp=1.0, line="l", fields=FIELDS, table="members", **rule):
+    """A batch and its file."""
+    file = tmp_path / f"{secrets.token_hex(4)}.csv"
+    file.write_text(text, newline="")
+    made = LoadBatch(
+        job_id=job, line=line, stamp=stamp, digest=str(hash(text)), columns=columns_of({"fields": fields}),
+        rule=LoadRule(connection="local", table=table, **rule),
+    )  # fmt: skip
+    return made, file
+
+
+ONE = "id,n\r\na,1\r\nb,2\r\n"
+TWO = "id,n\r\nb,3\r\nc,4\r\n"
+
+
+def test_rows_arrive_with_their_job_and_their_number(rig, tables, tmp_path):
+    assert tables.load(*batch("j1", ONE, tmp_path)) == 2
+    assert rig.rows("members", "_ade_job", "_ade_row", "id", "n") == [("j1", 1, "a", 1), ("j1", 2, "b", 2)]
+
+
+def test_a_second_load_of_the_same_rows_changes_nothing(rig, tables, tmp_path):
+    for _ in range(3):
+        assert tables.load(*batch("j1", ONE, tmp_path)) == 2
+    assert len(rig.rows("members", "id", "n")) == 2
+
+
+def test_a_job_that_ran_again_replaces_its_own_rows(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path))
+    tables.load(*batch("j1", ONE, tmp_path))
+    tables.load(*batch("j1", TWO, tmp_path))
+    assert rig.rows("members", "_ade_job", "id", "n") == [
+        ("j0", "a", 1),
+        ("j0", "b", 2),
+        ("j1", "b", 3),
+        ("j1", "c", 4),
+    ]
+
+
+def test_unloading_a_job_takes_its_rows_out_and_can_be_repeated(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path))
+    tables.load(*batch("j1", TWO, tmp_path))
+    assert [tables.unload("j1"), tables.unload("j1"), tables.unload("never")] == [2, 0, 0]
+    assert rig.rows("members", "_ade_job", "id") == [("j0", "a"), ("j0", "b")]
+    tables.load(*batch("j1", TWO, tmp_path))
+    assert len(rig.rows("members", "id", "n")) == 4
+
+
+def test_unloading_where_nothing_was_ever_loaded(tables):
+    assert tables.unload("j1") == 0
+
+
+UPSERT = {"mode": "upsert", "columns": ("id",)}
+
+
+def test_an_upsert_replaces_rows_by_key_and_undoing_it_puts_them_back(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path, line="x", **UPSERT))
+    tables.load(*batch("j1", TWO, tmp_path, line="y", **UPSERT))
+    assert rig.rows("members", "id", "n", "_ade_job") == [("a", 1, "j0"), ("b", 3, "j1"), ("c", 4, "j1")]
+    assert tables.unload("j1") == 2
+    assert rig.rows("members", "id", "n", "_ade_job") == [("a", 1, "j0"), ("b", 2, "j0")]
+
+
+def test_rows_that_were_replaced_do_not_come_back_after_their_own_job_was_undone(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path, line="x", **UPSERT))
+    tables.load(*batch("j1", TWO, tmp_path, line="y", **UPSERT))
+    tables.unload("j0")
+    tables.unload("j1")
+    assert rig.rows("members", "id", "n") == []
+
+
+def test_a_blank_key_equals_a_blank_key(rig, tables, tmp_path):
+    tables.load(*batch("j0", "id,n\r\n,1\r\n", tmp_path, line="x", **UPSERT))
+    tables.load(*batch("j1", "id,n\r\n,2\r\n", tmp_path, line="y", **UPSERT))
+    assert rig.rows("members", "id", "n") == [(None, 2)]
+
+
+def test_a_key_that_comes_twice_is_refused_and_changes_nothing(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path, line="x", **UPSERT))
+    with pytest.raises(LoadRefused, match="more than once"):
+        tables.load(*batch("j1", "id,n\r\na,5\r\na,6\r\n", tmp_path, line="y", **UPSERT))
+    assert rig.rows("members", "id", "n") == [("a", 1), ("b", 2)]
+
+
+def test_a_replacement_replaces_whole_partitions(rig, tables, tmp_path):
+    replace = {"mode": "replace", "columns": ("id",)}
+    tables.load(*batch("j0", "id,n\r\na,1\r\na,2\r\nb,3\r\n", tmp_path, line="x", **replace))
+    tables.load(*batch("j1", "id,n\r\na,9\r\n", tmp_path, line="y", **replace))
+    assert rig.rows("members", "id", "n") == [("a", 9), ("b", 3)]
+    tables.unload("j1")
+    assert rig.rows("members", "id", "n") == [("a", 1), ("a", 2), ("b", 3)]
+
+
+def test_an_older_result_of_a_line_comes_too_late(rig, tables, tmp_path):
+    tables.load(*batch("new", TWO, tmp_path, stamp=2.0, **UPSERT))
+    assert tables.load(*batch("old", "id,n\r\nb,1\r\n", tmp_path, stamp=1.0, **UPSERT)) == 0
+    assert rig.rows("members", "id", "n") == [("b", 3), ("c", 4)]
+
+
+def test_columns_are_added_and_widened_never_narrowed(rig, tables, tmp_path):
+    tables.load(*batch("j0", ONE, tmp_path))
+    wide = [
+        {"name": "id", "type": "string"},
+        {"name": "n", "type": "number", "scale": 4},
+        {"name": "day", "type": "date"},
+    ]
+    tables.load(*batch("j1", "id,n,day\r\nc,1.5,2024-02-29\r\n", tmp_path, fields=wide))
+    text = [{"name": "id", "type": "string"}, {"name": "n", "type": "string"}]
+    tables.load(*batch("j2", "id,n\r\nd,many\r\n", tmp_path, fields=text))
+    tables.load(*batch("j3", "id,n\r\ne,7\r\n", tmp_path))
+    found = rig.rows("members", "id", "n", "day")
+    assert [(i, str(n)) for i, n, _ in found] == [("a", "1"), ("b", "2"), ("c", "1.5"), ("d", "many"), ("e", "7")]
+    assert [str(day) for *_, day in found if day is not None] == ["2024-02-29"]
+
+
+def test_all_types_arrive_as_they_are(rig, tables, tmp_path):
+    types = ["string", "integer", "number", "boolean", "date", "datetime", "time"]
+    fields = [{"name": kind, "type": kind} for kind in types] + [{"name": "exact", "type": "number", "scale": 4}]
+    text = (
+        ",".join([*types, "exact"])
+        + '\r\n"a, ""b""\nc",9007199254740993,0.1,true,2024-02-29,2024-01-02T03:04:05,10:15:00,12345678901234.5678\r\n'
+    )
+    tables.load(*batch("j1", text, tmp_path, fields=fields))
+    ((got, number, share, truth, day, at, clock),) = rig.rows("members", *types)
+    assert (got, number, share, bool(truth)) == ('a, "b"\nc', 9007199254740993, 0.1, True)
+    assert (str(day), str(at).replace(" ", "T"), str(clock)) == ("2024-02-29", "2024-01-02T03:04:05", "10:15:00")
+
+
+def test_apostrophes_before_formulas_are_taken_away_again(rig, tables, tmp_path):
+    text = "id,n\r\n'=1+1,1\r\n''@x,2\r\n'quoted',3\r\n+49 30,4\r\n"
+    tables.load(*batch("j1", text, tmp_path))
+    assert sorted(i for i, _ in rig.rows("members", "id", "n")) == sorted(["=1+1", "'@x", "'quoted'", "+49 30"])
+
+
+@pytest.mark.parametrize("name", ['a"b', "drop table x; --", "ä ö", "select", "%s {}", "a'b"])
+def test_columns_may_have_any_name(rig, tables, tmp_path, name):
+    fields = [{"name": name, "type": "string"}, {"name": "n", "type": "integer"}]
+    quoted = '"' + name.replace('"', '""') + '"'
+    tables.load(*batch("j1", f"{quoted},n\r\nx,1\r\n", tmp_path, fields=fields, mode="upsert", columns=(name,)))
+    tables.load(
+        *batch("j2", f"{quoted},n\r\nx,2\r\n", tmp_path, fields=fields, line="y", mode="upsert", columns=(name,))
+    )
+    tables.unload("j2")
+    assert rig.rows("members", "n", "_ade_job") == [(1, "j1")]
+
+
+@pytest.mark.parametrize("fields", [["id", "ID"], ["_ade_job"], ["a" * 600], [""]])
+def test_names_that_a_database_would_confuse_are_refused(tables, tmp_path, fields):
+    with pytest.raises(LoadRefused):
+        tables.load(*batch("j1", "x\r\n", tmp_path, fields=[{"name": name, "type": "string"} for name in fields]))
+
+
+def test_two_tenants_have_tables_of_their_own(rig, tables, tmp_path):
+    other = open_tables(rig.url, f"{rig.schema}_other")
+    tables.load(*batch("j1", ONE, tmp_path))
+    other.load(*batch("j1", TWO, tmp_path))
+    assert other.unload("j1") == 2
+    assert len(rig.rows("members", "id", "n")) == 2
+
+
+def test_loads_at_once_of_one_job_and_of_others_happen_once_each(rig, tables, tmp_path):
+    made = [
+        batch(f"j{n % 4}", f"id,n\r\nk{n % 4},{n % 4}\r\n", tmp_path, line=f"l{n % 4}", **UPSERT) for n in range(12)
+    ]
+    errors = []
+
+    def work(one):
+        try:
+            for _ in range(20):
+                try:
+                    open_tables(rig.url, rig.schema).load(*one)
+                    return
+                except LoadFailed:
+                    continue
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert rig.rows("members", "id", "n") == [("k0", 0), ("k1", 1), ("k2", 2), ("k3", 3)]
+
+
+CHILD = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from core.loads import LoadBatch, LoadRule, columns_of
+from infra.loads import open_tables
+made = json.loads(sys.argv[2])
+tables = open_tables(made["url"], made["schema"])
+for n in range(made["jobs"]):
+    file = Path(made["folder"]) / f"{n}.csv"
+    file.write_text("id,n\\r\\n" + "".join(f"j{n}-{i},{i}\\r\\n" for i in range(200)))
+    rule = LoadRule(connection="local", table="members", mode="upsert", columns=("id",))
+    columns = columns_of({"fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "integer"}]})
+    tables.load(LoadBatch(job_id=f"j{n}", line=f"l{n}", stamp=1.0, rule=rule, columns=columns, digest="d"), file)
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_loader_that_is_killed_again_and_again_loads_everything_once(rig, tmp_path):
+    jobs = 60
+    order = json.dumps({"url": rig.url, "schema": rig.schema, "folder": str(tmp_path), "jobs": jobs})
+    command = [sys.executable, "-c", CHILD, str(ROOT), order]
+    for kill_after in (1, 7, 19, 20, 41, None):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in child.stdout:
+            if kill_after is not None and int(line) >= kill_after:
+                child.kill()
+                break
+        child.wait()
+        child.stdout.close()
+    rows = rig.rows("members", "_ade_job", "id")
+    assert len(rows) == len(set(rows)) == jobs * 200
+
+
+@pytest.mark.parametrize(
+    ("present", "incoming", "wider"),
+    [
+        ("bigint", "bigint", "bigint"), ("bigint", "numeric", "numeric"), ("numeric", "bigint", "numeric"),
+        ("bigint", "double precision", "numeric"), ("date", "timestamp", "timestamp"), ("date", "bigint", "text"),
+        ("text", "date", "text"), ("boolean", "text", "text"), ("uuid", "text", "text"),
+    ],
+)  # fmt: skip
+def test_types_only_widen(present, incoming, wider):
+    assert widened(present, incoming) == wider
+
+
+def test_rules_survive_their_address():
+    rule = LoadRule(connection="warehouse", table="members", mode="upsert", columns=("a b", "x&y=z/?"))
+    assert LoadRule.parse(rule.address()) == rule
+
+
+def test_a_server_that_is_away_is_tried_again(tmp_path):
+    tables = open_tables("postgresql://ade@127.0.0.1:1/nowhere", "ade_x")
+    with pytest.raises(LoadFailed):
+        tables.load(*batch("j1", ONE, tmp_path))
+
+
+assert Path

@@ -1,0 +1,108 @@
+"""A result goes into a table once, whatever happens on the way."""
+
+import json
+import sqlite3
+
+import pytest
+
+from core.jobs import State
+from core.keys import job_folder
+from infra.loads import Loads
+from runner.attempt import Boxes
+from runner.sandbox.process import ProcessSandbox
+from tests.support.world import World
+
+LOADED = {"output": {"formats": ["xlsx", "csv"], "load": {"table": "members"}}}
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A world whose boxes run the engine."""
+    made = World(tmp_path / "data")
+    made.boxes = Boxes(ProcessSandbox(run_dir=tmp_path / "run"), made.boxes.layers)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def runner(world):
+    return world.runner()
+
+
+def finish(world, runner):
+    world.work_off(runner)
+    for _ in range(3):
+        runner.janitor.chores()
+
+
+def rows(world):
+    file = world.settings.storage_data_dir / "loaded.sqlite"
+    if not file.exists():
+        return []
+    with sqlite3.connect(file) as database:
+        return list(database.execute('SELECT _ade_job, id, source_file, source_row FROM "ade_acme.members" ORDER BY 2'))
+
+
+def noted(world, job):
+    return json.loads(world.store.read(job_folder(job) + "load.json", limit=10_000))
+
+
+def test_a_result_is_loaded_after_it_was_published_and_names_its_source(world, runner):
+    world.intake.changed(world.drop(**LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    assert job.state is State.SUCCEEDED
+    assert rows(world) == [(job.job_id, "1", "a.csv", 2)]
+    assert (noted(world, job)["status"], noted(world, job)["rows"]) == ("loaded", 1)
+    assert not job.notices
+
+
+def test_a_database_that_is_away_takes_it_later_without_another_run(world, runner):
+    file = world.settings.storage_data_dir / "loaded.sqlite"
+    file.mkdir()  # nothing can be opened there
+    world.intake.changed(world.drop(**LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    assert (job.state, job.attempts_total, len(job.notices)) == (State.SUCCEEDED, 1, 1)
+    file.rmdir()
+    world.clock.move(60)
+    finish(world, runner)
+    (job,) = world.jobs()
+    assert (len(rows(world)), job.attempts_total, job.notices) == (1, 1, ())
+
+
+def test_a_connection_that_the_operator_does_not_offer_is_refused_and_says_so(world, runner):
+    load = {"table": "members", "connection": "warehouse"}
+    world.intake.changed(world.drop(output={"formats": ["csv"], "load": load}))
+    finish(world, runner)
+    (job,) = world.jobs()
+    assert job.state is State.SUCCEEDED
+    assert noted(world, job)["status"] == "refused"
+    assert "warehouse" in noted(world, job)["error"]
+    assert "local" in noted(world, job)["error"]
+
+
+def test_unloading_a_job_takes_its_rows_out(world, runner):
+    world.intake.changed(world.drop(**LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    loads = Loads(world.settings, world.store, world.clock)
+    assert loads.unload(job) == 1
+    assert rows(world) == []
+    assert noted(world, job)["status"] == "unloaded"
+
+
+def test_a_job_that_is_reset_loads_its_rows_anew_and_not_twice(world, runner):
+    world.intake.changed(world.drop(**LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    world.control.reset(job.job_id)
+    finish(world, runner)
+    assert len(rows(world)) == 1
+
+
+def test_tenants_load_into_tables_of_their_own(world, runner):
+    world.intake.changed(world.drop(**LOADED))
+    world.intake.changed(world.drop(tenant="other", **LOADED))
+    finish(world, runner)
+    assert len(rows(world)) == 1
