@@ -373,7 +373,7 @@ class Notify(Strict):
 
     to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):)[!-~]+$")]
     on: Annotated[
-        tuple[Literal["succeeded", "failed", "review", "missing"], ...], Field(min_length=1, max_length=4)
+        tuple[Literal["succeeded", "errors", "failed", "review", "missing"], ...], Field(min_length=1, max_length=5)
     ] = ("succeeded", "failed", "review", "missing")
 
 
@@ -427,6 +427,7 @@ class Manifest(Strict):
     on_error: Literal["keep", "split", "reject"] = "keep"
     min_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] = 1
     max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_rejected_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)
