@@ -218,6 +218,7 @@ class Job:
     started_at: float | None = None
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    latest: str = "succeeded"  # "any": latest.json names this job even if it failed
     notify: tuple[NotifyRule, ...] = ()  # not part of its identity
     notices: tuple[Notice, ...] = ()  # to be delivered; written with what they are about
     trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none

@@ -38,7 +38,7 @@ from infra.telemetry import Telemetry
 from runner.bundles import BUNDLE, MOST_BYTES, InHand, is_bundled, unpack
 from runner.documents import final_state, read_document, result_body
 from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
-from runner.latest import LatestPointers
+from runner.latest import LatestPointers, is_latest_failure
 from runner.profiles import store_profile
 from runner.remembering import remember
 
@@ -111,6 +111,8 @@ class Publisher:
                     self.latest.point(job, began, fresh=in_hand is not None)
                     previous = in_hand.previous if in_hand is not None else None
                     store_profile(self.store, job, contents.get(OutputName.PROFILE), previous)
+                elif is_latest_failure(job):
+                    self.latest.point(job, began)
                 committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
                 if not self._write_result(job, body, current, sure=in_hand is None, committed=committed):
                     self.latest.retract_if_lost(job)
@@ -259,7 +261,7 @@ class Publisher:
 
         One by one, and only while the row is unchanged: a finisher that slept must not delete the next run's outputs.
         """
-        self.latest.retract(job)
+        self.latest.retract(job, fall_back=is_latest_failure(job))
         for key in self.store.keys(job_folder(job)):
             if key != result_key(job) and is_current(self.table, job):
                 self.store.delete(key)
