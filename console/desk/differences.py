@@ -31,31 +31,31 @@ _WORDS = {
 class Sides(NamedTuple):
     """What the two results are called."""
 
-    left: str
-    right: str
+    first: str
+    second: str
 
 
 def summary(comparison: Comparison) -> list[tuple[str, bool]]:
     """Each kind of change in words, and whether it breaks readers of the left result; breaking ones first."""
     changes = sorted(comparison["changes"], key=lambda one: not one["breaking"])
-    return [(_counted(one["what"], one["count"]), bool(one["breaking"])) for one in changes]
+    return [(_words_of(one["what"], one["count"]), bool(one["breaking"])) for one in changes]
 
 
-def _counted(what: str, count: int) -> str:
+def _words_of(what: str, count: int) -> str:
     one, several = _WORDS.get(what, (what, what))
     return one if what.startswith("status") else f"{count:,} {one if count == 1 else several}"
 
 
 def lines(comparison: Comparison, sides: Sides, most: int) -> list[str]:
     """What differs, one line each, at most so many of each kind."""
-    left, right = sides
+    first, second = sides
     parts: Sequence[tuple[str, Iterator[str], int]] = (
         ("", _statuses(comparison, sides), 1),
         ("columns", _columns(comparison, sides), len(comparison["columns"])),
         ("mappings", _mappings(comparison, sides), len(comparison["mapping"])),
         ("cells", _cells(comparison, sides), sum(comparison["cells_by_column"].values())),
-        ("rows", _rows(comparison["rows_removed"], f"only {left}"), comparison["rows"]["removed"]),
-        ("rows", _rows(comparison["rows_added"], f"only {right}"), comparison["rows"]["added"]),
+        ("rows", _rows(comparison["rows_removed"], f"only {first}"), comparison["rows"]["removed"]),
+        ("rows", _rows(comparison["rows_added"], f"only {second}"), comparison["rows"]["added"]),
         ("sheets", _sheets(comparison, sides), len(comparison["sheets"])),
         ("kinds", _left_out(comparison, sides), len(comparison["left_out"])),
         ("findings", _findings(comparison, sides), len(comparison["findings"])),
@@ -71,9 +71,9 @@ def lines(comparison: Comparison, sides: Sides, most: int) -> list[str]:
 
 
 def _statuses(comparison: Comparison, sides: Sides) -> Iterator[str]:
-    left, right = comparison["status"]
-    if left != right:
-        yield f"end: {sides.left} {left}, {sides.right} {right}"
+    before, after = comparison["status"]
+    if before != after:
+        yield f"end: {sides.first} {before}, {sides.second} {after}"
 
 
 def _columns(comparison: Comparison, sides: Sides) -> Iterator[str]:
@@ -82,22 +82,22 @@ def _columns(comparison: Comparison, sides: Sides) -> Iterator[str]:
         if what == "columns_moved":
             yield f"column {one['column']}: is at another place"
         elif what == "types_changed":
-            yield f"column {one['column']}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+            yield f"column {one['column']}: {sides.first} {one['left']}, {sides.second} {one['right']}"
         else:
-            yield f"column {one['column']}: only {sides.left if what == 'columns_removed' else sides.right}"
+            yield f"column {one['column']}: only {sides.first if what == 'columns_removed' else sides.second}"
 
 
 def _mappings(comparison: Comparison, sides: Sides) -> Iterator[str]:
     for one in comparison["mapping"]:
         column = f", column {one['column']}" if one["column"] else ""
-        left, right = one["left"] or "no field", one["right"] or "no field"
-        yield f"mapping of {one['table']}{column}: {sides.left} {left}, {sides.right} {right}"
+        before, after = one["left"] or "no field", one["right"] or "no field"
+        yield f"mapping of {one['table']}{column}: {sides.first} {before}, {sides.second} {after}"
 
 
 def _cells(comparison: Comparison, sides: Sides) -> Iterator[str]:
     for one in comparison["cells"]:
-        left, right = one["left"] or "a blank", one["right"] or "a blank"
-        yield f"{one['cell']}{_from(one)} {one['field']}: {sides.left} {left}, {sides.right} {right}"
+        before, after = one["left"] or "a blank", one["right"] or "a blank"
+        yield f"{one['cell']}{_from(one)} {one['field']}: {sides.first} {before}, {sides.second} {after}"
 
 
 def _from(one: Mapping[str, Any]) -> str:
@@ -112,23 +112,23 @@ def _rows(rows: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
 
 def _sheets(comparison: Comparison, sides: Sides) -> Iterator[str]:
     for one in comparison["sheets"]:
-        yield f"sheet {one['sheet']}: {sides.left} {one['left'] or 'none'}, {sides.right} {one['right'] or 'none'}"
+        yield f"sheet {one['sheet']}: {sides.first} {one['left'] or 'none'}, {sides.second} {one['right'] or 'none'}"
 
 
 def _left_out(comparison: Comparison, sides: Sides) -> Iterator[str]:
     for one in comparison["left_out"]:
         kind = one["kind"].replace("_", " ")
-        yield f"rows left out, {kind}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+        yield f"rows left out, {kind}: {sides.first} {one['left']}, {sides.second} {one['right']}"
 
 
 def _findings(comparison: Comparison, sides: Sides) -> Iterator[str]:
     for one in comparison["findings"]:
         times = f" ({one['count']} times)" if one["count"] > 1 else ""
-        yield f"only {sides.left if one['only'] == 'left' else sides.right}: {one['finding']}{times}"
+        yield f"only {sides.first if one['only'] == 'left' else sides.second}: {one['finding']}{times}"
 
 
 def _finding_counts(comparison: Comparison, sides: Sides) -> Iterator[str]:
     listed = {one["finding"].partition(" at ")[0] for one in comparison["findings"]}
     for one in comparison["finding_counts"]:
         if one["finding"] not in listed:
-            yield f"{one['finding']}: {sides.left} {one['left']:,}, {sides.right} {one['right']:,}"
+            yield f"{one['finding']}: {sides.first} {one['left']:,}, {sides.second} {one['right']:,}"
