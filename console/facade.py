@@ -45,6 +45,7 @@ class Recent:
     since: float | None  # end of the oldest of them
     verdicts: dict[str, int]
     faults: dict[str, int]
+    outcomes: dict[str, int]  # of those that succeeded
     seconds: list[float]  # how long they ran, newest first
     ends: list[tuple[float, str]]  # when they ended, and how; newest first
 
@@ -322,6 +323,7 @@ class Facade:
             since=jobs[-1].ended_at if jobs else None,
             verdicts=dict(Counter(str(error.verdict) for error in wrong).most_common()),
             faults=dict(Counter(str(error.fault) for error in wrong).most_common()),
+            outcomes=dict(Counter(str(job.outcome) for job in jobs if job.outcome is not None)),
             seconds=[j.ended_at - j.started_at for j in jobs if j.ended_at is not None and j.started_at is not None],
             ends=[(j.ended_at, str(j.state)) for j in jobs if j.ended_at is not None],
         )

@@ -298,6 +298,7 @@ def plan(
         inputs=tuple(inputs),
         stamp=stamp,
         priority=manifest.priority,
+        latest=manifest.latest,
         notify=notify_rules(manifest),
         created_at=now,
         updated_at=now,

@@ -42,6 +42,14 @@ class State(StrEnum):
     EXPIRED = "EXPIRED"  # its outputs were collected; the row stays as a tombstone
 
 
+class Outcome(StrEnum):
+    """How good a result is, beside its state: the worst of its findings, notes aside."""
+
+    CLEAN = "clean"
+    WARNINGS = "warnings"
+    ERRORS = "errors"
+
+
 S = State
 UNSTARTED = frozenset({S.AWAITING, S.SCHEDULED, S.QUEUED})
 WAITING = UNSTARTED | {S.REVIEW}  # nobody works on it: it can be cancelled and superseded at once
@@ -158,7 +166,7 @@ class Notice:
     """Something that a receiver does not know yet."""
 
     id: str  # the same in every delivery
-    kind: str  # "succeeded", "failed", "review" or "missing"
+    kind: str  # "succeeded", "errors", "failed", "review" or "missing"
     to: str
     at: float
     next_at: float  # when to try to deliver it
@@ -210,6 +218,7 @@ class Job:
     started_at: float | None = None
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
+    latest: str = "succeeded"  # "any": latest.json names this job even if it failed
     notify: tuple[NotifyRule, ...] = ()  # not part of its identity
     notices: tuple[Notice, ...] = ()  # to be delivered; written with what they are about
     trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none
@@ -237,6 +246,16 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Of a job that has a result; None: it has none, or an attempt that counted no findings wrote it."""
+        findings = self.summary.get("findings") if self.state in (S.PUBLISHING, S.SUCCEEDED) else None
+        if not isinstance(findings, dict):
+            return None
+        if findings.get("error"):
+            return Outcome.ERRORS
+        return Outcome.WARNINGS if findings.get("warning") else Outcome.CLEAN
 
 
 class PinChanges(TypedDict, total=False):
@@ -331,7 +350,13 @@ def _notices_after(job: Job, to: State, now: float) -> tuple[Notice, ...]:
     if to is S.EXPIRED:
         return ()
     kind = NOTICE_KINDS.get(to)
-    return left if kind is None else (*left, *new_notices(job, kind, now))[-MAX_NOTICES:]
+    if kind is None:
+        return left
+    new = new_notices(job, kind, now)
+    if to is S.SUCCEEDED and job.outcome is Outcome.ERRORS:
+        known = {notice.to for notice in new}  # nobody is notified twice of one result
+        new += tuple(notice for notice in new_notices(job, "errors", now) if notice.to not in known)
+    return (*left, *new)[-MAX_NOTICES:]
 
 
 def new_notices(job: Job, kind: str, now: float) -> tuple[Notice, ...]:
@@ -610,6 +635,7 @@ def version_of(version: Any, name: str) -> int:
 def job_dict(job: Job) -> dict[str, Any]:
     """The documented shape behind `--json`: plain values only. Without receivers: a webhook's URL may be its secret."""
     shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
+    shown["outcome"] = job.outcome
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault
     return shown

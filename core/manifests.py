@@ -402,7 +402,7 @@ class Notify(Strict):
 
     to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):)[!-~]+$")]
     on: Annotated[
-        tuple[Literal["succeeded", "failed", "review", "missing"], ...], Field(min_length=1, max_length=4)
+        tuple[Literal["succeeded", "errors", "failed", "review", "missing"], ...], Field(min_length=1, max_length=5)
     ] = ("succeeded", "failed", "review", "missing")
 
 
@@ -454,8 +454,10 @@ class Manifest(Strict):
     expect: Expect | None = None
     on_rule_error: Literal["finding", "fail"] = "finding"
     on_error: Literal["keep", "split", "reject"] = "keep"
+    latest: Literal["succeeded", "any"] = "succeeded"
     min_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] = 1
     max_error_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_rejected_rows: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
     drift: DriftPolicy = DriftPolicy()
     redact_headers: bool = False
     params: dict[str, Scalar] = Field(default_factory=dict)

@@ -22,7 +22,7 @@ from core.keys import output_folder
 SIGNATURE, TIMESTAMP, NOTICE_ID = "Ade-Signature", "Ade-Timestamp", "Ade-Notice-Id"
 MOST_TRIES = 18  # about a day
 _FIRST_WAIT, _LONGEST_WAIT = 10.0, 3 * 3600.0
-_COUNTS = ("rows_in", "rows_out", "tables", "questions")
+_COUNTS = ("rows_in", "rows_out", "rows_with_errors", "tables", "questions")
 # No user, no fragment, nothing that two parsers might read differently.
 _URL = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253})(?::([0-9]{1,5}))?(/[!-~]*)?")
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -54,7 +54,7 @@ def postponed(job: Job, notice_id: str, *, now: float, jitter: float) -> Job | N
 def body(job: Job, notice: Notice) -> bytes:
     """What a receiver gets: names, states and counts; never a cell's value, nor a message that might quote one."""
     folder = output_folder(job.tenant, job.subject, job.workflow, job.job_id)
-    ended = notice.kind in ("succeeded", "failed")
+    ended = notice.kind in ("succeeded", "errors", "failed")
     error = job.error if notice.kind == "failed" else None
     body: dict[str, object] = {
         "notice": 1,
@@ -65,6 +65,7 @@ def body(job: Job, notice: Notice) -> bytes:
         "tenant": job.tenant,
         "workflow": job.workflow,
         "subject": job.subject,
+        "outcome": job.outcome if notice.kind in ("succeeded", "errors") else None,
         "verdict": str(error.verdict) if error else None,
         "fault": str(error.fault) if error else None,
         "result": f"{folder}result.json" if ended else None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from core.errors import ObjectRefused, RecordNewer, RowUnreadable
-from core.jobs import Job, ObjectRef, State
+from core.jobs import Job, ObjectRef, Outcome, State
 from core.verdicts import Fault, Verdict
 
 
@@ -191,6 +191,7 @@ class JobQuery:
     tenant: str | None = None
     workflow: str | None = None
     text: str | None = None  # part of the subject or the job id; case does not matter
+    outcome: Outcome | None = None  # of jobs that are SUCCEEDED
     verdict: Verdict | None = None
     fault: Fault | None = None
     runner: str | None = None  # owner of the lease
@@ -202,7 +203,7 @@ class JobQuery:
     @property
     def plain(self) -> bool:
         """Whether state, tenant, workflow and creation are all that it asks for: what is known without the record."""
-        asked = (self.text, self.verdict, self.fault, self.runner, self.ended_from, self.ended_to)
+        asked = (self.outcome, self.text, self.verdict, self.fault, self.runner, self.ended_from, self.ended_to)
         return all(one is None for one in asked)
 
     def holds(self, job: "Job | NewerRow") -> bool:
@@ -217,7 +218,8 @@ class JobQuery:
         if isinstance(job, NewerRow):
             return self.plain
         return (
-            (self.text is None or self.text.casefold() in f"{job.subject}\n{job.job_id}".casefold())
+            (self.outcome is None or (job.state is State.SUCCEEDED and job.outcome is self.outcome))
+            and (self.text is None or self.text.casefold() in f"{job.subject}\n{job.job_id}".casefold())
             and (self.verdict is None or (job.error is not None and job.error.verdict is self.verdict))
             and (self.fault is None or (job.error is not None and job.error.fault == self.fault))
             and (self.runner is None or (job.lease is not None and job.lease.owner == self.runner))

@@ -78,6 +78,13 @@ METRICS = (
         labels=("state", "verdict", "fault"),
         zeros=(("SUCCEEDED", "ok", "nobody"), *_OURS),
     ),
+    Metric(
+        name="ade.results",
+        kind="counter",
+        about="results that were published, by their outcome",
+        labels=("outcome",),
+        zeros=(("clean",), ("warnings",), ("errors",)),
+    ),
     Metric(name="ade.reviews", kind="counter", about="jobs that began to wait for a person"),
     Metric(name="ade.beats.missed", kind="counter", about="heartbeats that could not be written"),
     Metric(name="ade.leases.lost", kind="counter", about="attempts whose lease was lost"),

@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -71,6 +71,7 @@ _LEFT_OUT = (
     "skipped_table", "outside",
 )  # fmt: skip
 _FINDINGS = ("error", "warning", "info")
+_MOST_FIELDS = 50  # empty ones that a row names
 _MOST = 2**53
 _MOST_SECONDS = 86400.0
 _MAX_MESSAGE = 300
@@ -98,7 +99,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class AttemptEnd:
     """How an attempt ended. `files` are staged in the bucket, in the attempt's own folder."""
 
     verdict: Verdict
@@ -171,7 +172,7 @@ class Attempts:
     def folder(self, job: Job) -> Path:
         return self._scratch / f"{job.job_id}-{job.fence}"
 
-    def run(self, job: Job, *, killed: Killed, on_event: OnEvent) -> Outcome:
+    def run(self, job: Job, *, killed: Killed, on_event: OnEvent) -> AttemptEnd:
         """Never raises, whatever the job, its files or the store do."""
         phases: list[Phase] = []
         folder = self.folder(job)
@@ -190,7 +191,7 @@ class Attempts:
         *,
         killed: Killed,
         on_event: OnEvent,
-    ) -> Outcome:
+    ) -> AttemptEnd:
         try:
             with self._timed("stage", phases):
                 folder.mkdir(parents=True)
@@ -202,7 +203,7 @@ class Attempts:
                     killed,
                 )
             if (stopped := killed()) is not None:
-                return Outcome(verdict=stopped)
+                return AttemptEnd(verdict=stopped)
             report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
             with self._timed("upload", phases):
                 published, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
@@ -215,7 +216,7 @@ class Attempts:
                     killed,
                     _LAST_SECONDS,
                 )
-            return Outcome(
+            return AttemptEnd(
                 verdict=report.verdict,
                 message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
                 detail=report.message,
@@ -235,7 +236,7 @@ class Attempts:
                 passes=report.passes,
             )
         except CallLeft as left:
-            return Outcome(verdict=left.verdict)
+            return AttemptEnd(verdict=left.verdict)
         except StagingFailed as error:
             return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
@@ -336,8 +337,8 @@ class Attempts:
         if report.verdict is Verdict.BOX_FAILED:
             raise SandboxUnavailable(report.message)
 
-    def _ended(self, verdict: Verdict, message: str) -> Outcome:
-        return Outcome(verdict=verdict, message=without_places(message), detail=message)
+    def _ended(self, verdict: Verdict, message: str) -> AttemptEnd:
+        return AttemptEnd(verdict=verdict, message=without_places(message), detail=message)
 
     def _upload(
         self, job: Job, paths: dict[str, Path], profile: Path | None, *, bundled: bool
@@ -502,7 +503,7 @@ def verified(
         verification=None,
     )
     if seen.verdict is Verdict.OK and page in seen.outputs:
-        claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim)
+        claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim, _declared(job))
         written = (page, OutputName.PROFILE, OutputName.REJECTS)
         made = {name: seen.outputs[name] for name in written if name in seen.outputs}
         checked.pop(OutputName.REJECTED_ROWS, None)
@@ -564,13 +565,22 @@ def asked(claim: Json) -> Json:
     return {"questions": _whole(claim.get("questions")) or 1}
 
 
-def counts(claim: Json) -> Json:
-    """Known counts as whole numbers, and nothing else: no text from a box reaches the table."""
+def _declared(job: BoxOrder) -> tuple[str, ...]:
+    """The names of the manifest's fields."""
+    listed = job_order(job).manifest.get("fields")
+    return tuple(str(one["name"]) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
+
+
+def counts(claim: Json, fields: Sequence[str] = ()) -> Json:
+    """Known counts as whole numbers, and names of `fields`; nothing else: no text from a box reaches the table."""
     findings, left_out = _known(claim, "findings"), _known(claim, "left_out")
+    named = claim.get("empty_fields")
+    empty = [name for name in fields if name in named] if isinstance(named, list) else []
     drift = _whole(claim.get("drift"))
     return (
         ({"drift": drift} if drift else {})
         | ({"rows_used": _whole(claim["rows_used"])} if "rows_used" in claim else {})
+        | ({"empty_fields": empty[:_MOST_FIELDS]} if empty else {})
         | {name: _whole(claim.get(name)) for name in _COUNTS}
         | {
             "left_out": {name: n for name in _LEFT_OUT if (n := _whole(left_out.get(name)))},

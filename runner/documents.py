@@ -8,6 +8,7 @@ from core.errors import ObjectMissing, ObjectTooLarge, RecordNewer
 from core.jobs import Job, State, stamp_text
 from core.keys import result_key
 from core.ports import ObjectStore
+from runner.engine.contract import Json
 
 LATEST_VERSION = 1
 MAX_DOCUMENT_BYTES = 1024 * 1024
@@ -18,14 +19,33 @@ def order_of(job: Job) -> LineOrder:
     return (job.stamp, job.created_at, job.job_id)
 
 
-def outcome(job: Job) -> State:
+def final_state(job: Job) -> State:
     """The terminal state of a job, or the one it will have when its publication is finished."""
     return State.SUCCEEDED if job.state is State.PUBLISHING else job.state
 
 
+def quality(job: Job) -> Json | None:
+    """How many rows came, left and were refused, and which fields are empty; None of a job that counted nothing."""
+    counted = job.summary
+    if "rows_in" not in counted:
+        return None
+    left_out = counted.get("left_out", {})
+    rejected, bad = left_out.get("rejected", 0), counted.get("rows_with_errors", 0)
+    rows = counted.get("rows_used", counted["rows_out"]) + rejected or counted["rows_in"]
+    return {
+        "rows_in": counted["rows_in"],
+        "rows_out": counted["rows_out"],
+        "rows_rejected": rejected,
+        "rows_with_errors": bad,
+        "error_rate": round(bad / rows, 4) if rows else None,
+        "left_out": left_out,
+        "empty_fields": counted.get("empty_fields", []),
+    }
+
+
 def ended_as(job: Job) -> str:
     """How a job ended, in words: its state, and its verdict if it did not succeed."""
-    return status_text(str(outcome(job)), None if job.error is None else str(job.error.verdict))
+    return status_text(str(final_state(job)), None if job.error is None else str(job.error.verdict))
 
 
 def status_text(state: str, verdict: str | None) -> str:
@@ -33,7 +53,7 @@ def status_text(state: str, verdict: str | None) -> str:
 
 
 def result_body(job: Job) -> bytes:
-    status = outcome(job)
+    status = final_state(job)
     committed = next(
         (at for name, at in reversed(job.history) if name in (State.PUBLISHING, job.state)), job.updated_at
     )
@@ -41,6 +61,8 @@ def result_body(job: Job) -> bytes:
         "result": 1,
         "job_id": job.job_id,
         "status": str(status),
+        "outcome": job.outcome,
+        "quality": quality(job),
         "reason": job.reason or None,
         "error": None
         if job.error is None

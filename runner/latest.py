@@ -9,6 +9,7 @@ from core.ports import Clock, JobTable, ObjectStore
 from infra.queueing import is_current
 from runner.documents import LineOrder, latest_body, order_of, read_document, read_order
 
+_FAILED = frozenset({State.FAILED, State.TIMED_OUT, State.EXPIRED})  # with an error
 _TRIES = 5  # of a write that another process was ahead of
 _SLOW_SECONDS = 10.0  # a finisher that took longer may have been suspended while others moved the job on
 
@@ -35,7 +36,7 @@ class LatestPointers:
             if order is not None and order > mine:
                 return
             slow = began is not None and self.clock.steady() - began > _SLOW_SECONDS
-            if (tries or slow or job.state is State.SUCCEEDED) and not is_current(self.table, job):
+            if (tries or slow or job.state is not State.PUBLISHING) and not is_current(self.table, job):
                 return
             try:
                 version = current.version if current else None
@@ -47,7 +48,7 @@ class LatestPointers:
     def retract_if_lost(self, job: Job) -> None:
         """Another process moved the job on: retract latest.json if this one wrote it too late."""
         now = self.table.get(job.job_id)
-        if now is None or now.state in ENDED - {State.SUCCEEDED}:
+        if now is None or (now.state in ENDED - {State.SUCCEEDED} and not is_latest_failure(now)):
             self.retract(job, fall_back=now is None)
 
     def retract(self, job: Job, *, fall_back: bool = False) -> None:
@@ -93,6 +94,11 @@ class LatestPointers:
         for other in self.table.get_all(listed).values() if listed else ():
             if other.state in (State.PUBLISHING, State.SUCCEEDED) and corrected_latest_key(other) == key:
                 self._write(other, key, correction_order(other))
+
+
+def is_latest_failure(job: Job) -> bool:
+    """Whether latest.json names a job though it failed, as its manifest asks."""
+    return job.latest == "any" and job.error is not None and job.state in _FAILED
 
 
 def _was_published(job: Job) -> bool:

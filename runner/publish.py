@@ -36,9 +36,9 @@ from infra.queueing import Lanes, is_current
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.bundles import BUNDLE, MOST_BYTES, InHand, is_bundled, unpack
-from runner.documents import outcome, read_document, result_body
+from runner.documents import final_state, read_document, result_body
 from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
-from runner.latest import LatestPointers
+from runner.latest import LatestPointers, is_latest_failure
 from runner.profiles import store_profile
 from runner.remembering import remember
 
@@ -106,18 +106,20 @@ class Publisher:
                 if not self._is_written(job, body):
                     return self._staging_lost(job, on_written)
             else:
-                if outcome(job) is State.SUCCEEDED:
+                if final_state(job) is State.SUCCEEDED:
                     self._remember(job)
                     self.latest.point(job, began, fresh=in_hand is not None)
                     previous = in_hand.previous if in_hand is not None else None
                     store_profile(self.store, job, contents.get(OutputName.PROFILE), previous)
+                elif is_latest_failure(job):
+                    self.latest.point(job, began)
                 committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
                 if not self._write_result(job, body, current, sure=in_hand is None, committed=committed):
                     self.latest.retract_if_lost(job)
                     return None
-        if outcome(job) is State.EXPIRED:
+        if final_state(job) is State.EXPIRED:
             self._forget(job)
-        elif outcome(job) is not State.SUCCEEDED and job.attempts_total > 1:
+        elif final_state(job) is not State.SUCCEEDED and job.attempts_total > 1:
             self._drop_stale(job)
         if job.review is not None:
             self._drop_review(job)
@@ -172,7 +174,7 @@ class Publisher:
     def _copy(self, job: Job) -> None:
         folder, staged = job_folder(job), staging_folder(job.job_id, job.fence)
         names = [file.name for file in job.files]
-        check_published(names, succeeded=outcome(job) is not State.FAILED)
+        check_published(names, succeeded=final_state(job) is not State.FAILED)
         self.lanes.each(lambda name: self.store.copy(staged + name, folder + name), names)
 
     def _bring(self, job: Job, in_hand: InHand | None, began: float) -> Mapping[str, bytes]:
@@ -198,7 +200,7 @@ class Publisher:
 
     def _place(self, job: Job, contents: Mapping[str, bytes], began: float) -> None:
         folder = job_folder(job)
-        check_published([file.name for file in job.files], succeeded=outcome(job) is not State.FAILED)
+        check_published([file.name for file in job.files], succeeded=final_state(job) is not State.FAILED)
 
         def write(name: str) -> None:
             if self.clock.steady() - began > _SLOW_SECONDS and not is_current(self.table, job):
@@ -259,7 +261,7 @@ class Publisher:
 
         One by one, and only while the row is unchanged: a finisher that slept must not delete the next run's outputs.
         """
-        self.latest.retract(job)
+        self.latest.retract(job, fall_back=is_latest_failure(job))
         for key in self.store.keys(job_folder(job)):
             if key != result_key(job) and is_current(self.table, job):
                 self.store.delete(key)
@@ -345,6 +347,8 @@ def count_moved(telemetry: Telemetry, job: Job) -> None:
         verdict = str(job.error.verdict) if job.error else "ok"
         fault = str(job.error.fault) if job.error else "nobody"
         telemetry.meters.add("ade.jobs.ended", state=str(job.state), verdict=verdict, fault=fault)
+        if job.outcome is not None:
+            telemetry.meters.add("ade.results", outcome=str(job.outcome))
 
 
 def _record_published(telemetry: Telemetry, job: Job, *, began: float) -> None:

@@ -43,7 +43,7 @@ from infra.logs import Log
 from infra.queueing import enqueue, mutate, note_sent
 from infra.statuses import HELD_SECONDS
 from infra.telemetry import Telemetry, job_fields
-from runner.attempt import Attempts, Outcome
+from runner.attempt import AttemptEnd, Attempts
 from runner.bundles import InHand
 from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
 from runner.leases import Beats, Held, LeaseWatch, fenced
@@ -87,7 +87,7 @@ class Unwritten:
     """The result of an attempt whose row could not be written yet."""
 
     held: Held
-    outcome: Outcome
+    outcome: AttemptEnd
     delivery: Delivery
     began: float
 
@@ -207,7 +207,7 @@ class Worker:
         owner = lease.owner if lease else "nobody"
         what = "died" if dead else "did not renew its lease"
         message = f"runner {owner} {what}"
-        outcome = Outcome(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
+        outcome = AttemptEnd(verdict=Verdict.RUNNER_LOST, message=message, sandbox=job.sandbox, blameless=astray)
         moved = mutate(self.table, job.job_id, lambda j: self._after(j, outcome) if j.rev == job.rev else None)
         if moved is None:
             return self.table.get(job.job_id)
@@ -257,7 +257,7 @@ class Worker:
             ready(longest_run(job), lambda: held.lost(self.clock))
             outcome = self.attempts.run(job, killed=lambda: held.lost(self.clock), on_event=lambda e: _note(held, e))
         except Exception as error:  # noqa: BLE001 - our fault: tried again, then reported
-            outcome = Outcome(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
+            outcome = AttemptEnd(verdict=Verdict.BOX_FAILED, message=f"the runner failed: {type(error).__name__}")
         finally:
             self.beats.let_go(held)
             self.telemetry.meters.add("ade.running", -1)
@@ -345,7 +345,7 @@ class Worker:
         """Write the row from this process's last version, or from the current one if another process wrote since."""
         return mutate(self.table, held.job.job_id, fenced(held, change), known=held.job)
 
-    def _after(self, job: Job, outcome: Outcome) -> Job:
+    def _after(self, job: Job, outcome: AttemptEnd) -> Job:
         """The row after an attempt: the commit of a success, an end, or back to the queue."""
         now, verdict = self.clock.now(), outcome.verdict
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
@@ -382,7 +382,7 @@ class Worker:
         files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
-    def _asked(self, job: Job, outcome: Outcome, facts: _Facts) -> Job:
+    def _asked(self, job: Job, outcome: AttemptEnd, facts: _Facts) -> Job:
         """The row after an attempt that needs a person: it waits, unless a decision came while it ran."""
         now, before = self.clock.now(), outcome.decision_before
         if job.decision is not None and (before is None or before.digest != job.decision.digest):
@@ -426,7 +426,7 @@ def _forgiven(job: Job, fence: int) -> Job | None:
     return replace(job, attempt=job.attempt - 1)
 
 
-def _may_lack_room(outcome: Outcome) -> bool:
+def _may_lack_room(outcome: AttemptEnd) -> bool:
     """Whether a box reports an error of the system, such as a full disk; the room is measured too, for it may lie."""
     claim = f"{outcome.message} {outcome.where.get('exception', '')}"
     return outcome.verdict in _SYSTEM_ERRORS and "OSError" in claim
@@ -438,7 +438,7 @@ def _note(held: Held, event: Event) -> None:
 
 
 def _record_attempt(
-    telemetry: Telemetry, job: Job, outcome: Outcome, *, delivery: Delivery, began: float, moved: Job | None
+    telemetry: Telemetry, job: Job, outcome: AttemptEnd, *, delivery: Delivery, began: float, moved: Job | None
 ) -> None:
     """An attempt is over. `moved`: the row that followed; None if the lease was lost."""
     now, meters, fault = telemetry.now(), telemetry.meters, FAULTS[outcome.verdict]
@@ -460,7 +460,7 @@ def _record_attempt(
 def _trace(
     telemetry: Telemetry,
     job: Job,
-    outcome: Outcome,
+    outcome: AttemptEnd,
     *,
     delivery: Delivery,
     times: tuple[float, float],
@@ -487,5 +487,5 @@ def _trace(
             at += seconds
 
 
-def _named(outcome: Outcome) -> dict[str, float]:
+def _named(outcome: AttemptEnd) -> dict[str, float]:
     return {f"pass {name}": seconds for name, seconds in outcome.passes.items()}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from console.api.access import Scope
-from core.jobs import State
+from core.jobs import Outcome, State
 from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
 
@@ -52,6 +52,7 @@ class JobFilter(RequestModel):
     tenant: Tenant | None = None
     workflow: Word | None = None
     text: Word | None = Field(default=None, description="part of the subject or of the job id; case does not matter")
+    outcome: Outcome | None = Field(default=None, description="of jobs that are SUCCEEDED")
     verdict: Verdict | None = None
     fault: Fault | None = None
     runner: Word | None = Field(default=None, description="the runner that holds the lease")
@@ -67,6 +68,7 @@ class JobFilter(RequestModel):
             tenant=tenant or self.tenant,
             workflow=self.workflow,
             text=self.text,
+            outcome=self.outcome,
             verdict=self.verdict,
             fault=self.fault,
             runner=self.runner,
@@ -214,6 +216,7 @@ class JobRecord(Shape):
     created_at: float
     rev: int
     outputs: str
+    outcome: Outcome | None = None
     error: dict[str, object] | None
 
 

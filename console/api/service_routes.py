@@ -62,6 +62,7 @@ def overview_shape(call: Call, asked: str | None) -> dict[str, object]:
             "since": recent.since,
             "verdicts": recent.verdicts,
             "faults": recent.faults,
+            "outcomes": recent.outcomes,
         },
     }
 

@@ -37,7 +37,7 @@ def finished_results(names: Sequence[str]) -> Iterator[tuple[Inspections, list[F
                 results.append(_in_folder(Path(name)))
                 continue
             if os.sep in name:
-                raise UsageError(f"there is no folder {name}; name a folder that `ade try --out` wrote, or a job")
+                raise UsageError(f"no such folder: {name}; name a folder that `ade try --out` wrote, or a job")
             if stack is None:
                 stack = opened.enter_context(wire.opened())
             results.append(_of_job(stack, wire.make_control(stack).find(name), Path(scratch, str(n))))

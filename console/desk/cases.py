@@ -101,15 +101,15 @@ def find_manifest(place: Path) -> Path:
     raise UsageError(f"{place} has several manifests; name one: {', '.join(map(str, found[:5]))}")
 
 
-def find_cases(manifest: Path, wanted: Sequence[str] = ()) -> list[Case]:
-    """The cases beside a manifest, by name; `wanted`: names or patterns. Raises UsageError if there are none."""
+def find_cases(manifest: Path, names: Sequence[str] = ()) -> list[Case]:
+    """The cases beside a manifest; `names`: of those to find, or patterns. Raises UsageError if there are none."""
     place = manifest.parent / TESTS
     folders = sorted(path for path in place.iterdir() if _is_case(path)) if place.is_dir() else []
-    chosen = [path for path in folders if not wanted or any(fnmatchcase(path.name, one) for one in wanted)]
+    chosen = [path for path in folders if not names or any(fnmatchcase(path.name, one) for one in names)]
     if not chosen:
         known = ", ".join(path.name for path in folders[:10])
         what = (
-            f"no case in {place} is called {' or '.join(wanted)}; there are: {known}"
+            f"no case in {place} is called {' or '.join(names)}; there are: {known}"
             if folders
             else (
                 f"{place} has no cases; make a folder {place / 'first'} with a file input.xlsx or input.csv, "
@@ -133,7 +133,7 @@ def _inputs(folder: Path) -> tuple[Path, ...]:
 def write_case(
     manifest: Path, sample: Path, *, settings: Settings, name: str = "sample", file_name: str | None = None
 ) -> list[Path]:
-    """Make a case of a sample: copy it, run it, and expect what comes out. Returns the files that were written.
+    """Make a case of a sample: copy it, run it, and expect what comes out. Returns the files that it wrote.
 
     `file_name`: what the sample is called in the case, if its rules depend on that; `input.*` otherwise. A person
     should read expected.csv before relying on it. Raises UsageError, ManifestInvalid or SandboxUnavailable.
@@ -144,13 +144,13 @@ def write_case(
         raise UsageError(f"{folder} exists already; choose another name for the case")
     target.parent.mkdir(parents=True)
     shutil.copyfile(sample, target)
-    written = [target]
+    paths = [target]
     with case_runner(manifest, settings) as runner:
         for run in runner.run(Case(name, folder, (target,))):
             if run.verdict is CaseVerdict.BROKEN:
                 raise UsageError(f"{folder}: {run.message}")
-            written += run.write()
-    return written
+            paths += run.write()
+    return paths
 
 
 def _never() -> Verdict | None:

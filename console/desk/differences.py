@@ -31,73 +31,73 @@ _WORDS = {
 class Sides(NamedTuple):
     """What the two results are called."""
 
-    left: str
-    right: str
+    first: str
+    second: str
 
 
-def summary(found: Comparison) -> list[tuple[str, bool]]:
+def summary(comparison: Comparison) -> list[tuple[str, bool]]:
     """Each kind of change in words, and whether it breaks readers of the left result; breaking ones first."""
-    changes = sorted(found["changes"], key=lambda one: not one["breaking"])
-    return [(_counted(one["what"], one["count"]), bool(one["breaking"])) for one in changes]
+    changes = sorted(comparison["changes"], key=lambda one: not one["breaking"])
+    return [(_words_of(one["what"], one["count"]), bool(one["breaking"])) for one in changes]
 
 
-def _counted(what: str, count: int) -> str:
+def _words_of(what: str, count: int) -> str:
     one, several = _WORDS.get(what, (what, what))
     return one if what.startswith("status") else f"{count:,} {one if count == 1 else several}"
 
 
-def lines(found: Comparison, sides: Sides, most: int) -> list[str]:
+def lines(comparison: Comparison, sides: Sides, most: int) -> list[str]:
     """What differs, one line each, at most so many of each kind."""
-    left, right = sides
+    first, second = sides
     parts: Sequence[tuple[str, Iterator[str], int]] = (
-        ("", _statuses(found, sides), 1),
-        ("columns", _columns(found, sides), len(found["columns"])),
-        ("mappings", _mappings(found, sides), len(found["mapping"])),
-        ("cells", _cells(found, sides), sum(found["cells_by_column"].values())),
-        ("rows", _rows(found["rows_removed"], f"only {left}"), found["rows"]["removed"]),
-        ("rows", _rows(found["rows_added"], f"only {right}"), found["rows"]["added"]),
-        ("sheets", _sheets(found, sides), len(found["sheets"])),
-        ("kinds", _left_out(found, sides), len(found["left_out"])),
-        ("findings", _findings(found, sides), len(found["findings"])),
-        ("findings", _finding_counts(found, sides), len(found["finding_counts"])),
+        ("", _statuses(comparison, sides), 1),
+        ("columns", _columns(comparison, sides), len(comparison["columns"])),
+        ("mappings", _mappings(comparison, sides), len(comparison["mapping"])),
+        ("cells", _cells(comparison, sides), sum(comparison["cells_by_column"].values())),
+        ("rows", _rows(comparison["rows_removed"], f"only {first}"), comparison["rows"]["removed"]),
+        ("rows", _rows(comparison["rows_added"], f"only {second}"), comparison["rows"]["added"]),
+        ("sheets", _sheets(comparison, sides), len(comparison["sheets"])),
+        ("kinds", _left_out(comparison, sides), len(comparison["left_out"])),
+        ("findings", _findings(comparison, sides), len(comparison["findings"])),
+        ("findings", _finding_counts(comparison, sides), len(comparison["finding_counts"])),
     )
-    shown: list[str] = []
+    listing: list[str] = []
     for noun, texts, total in parts:
         some = [text for _, text in zip(range(most), texts, strict=False)]
-        shown += some
+        listing += some
         if total > len(some) and some:
-            shown.append(f"… and {total - len(some):,} more {noun}")
-    return shown
+            listing.append(f"… and {total - len(some):,} more {noun}")
+    return listing
 
 
-def _statuses(found: Comparison, sides: Sides) -> Iterator[str]:
-    left, right = found["status"]
-    if left != right:
-        yield f"end: {sides.left} {left}, {sides.right} {right}"
+def _statuses(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    before, after = comparison["status"]
+    if before != after:
+        yield f"end: {sides.first} {before}, {sides.second} {after}"
 
 
-def _columns(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["columns"]:
+def _columns(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["columns"]:
         what = one["what"]
         if what == "columns_moved":
             yield f"column {one['column']}: is at another place"
         elif what == "types_changed":
-            yield f"column {one['column']}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+            yield f"column {one['column']}: {sides.first} {one['left']}, {sides.second} {one['right']}"
         else:
-            yield f"column {one['column']}: only {sides.left if what == 'columns_removed' else sides.right}"
+            yield f"column {one['column']}: only {sides.first if what == 'columns_removed' else sides.second}"
 
 
-def _mappings(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["mapping"]:
+def _mappings(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["mapping"]:
         column = f", column {one['column']}" if one["column"] else ""
-        left, right = one["left"] or "no field", one["right"] or "no field"
-        yield f"mapping of {one['table']}{column}: {sides.left} {left}, {sides.right} {right}"
+        before, after = one["left"] or "no field", one["right"] or "no field"
+        yield f"mapping of {one['table']}{column}: {sides.first} {before}, {sides.second} {after}"
 
 
-def _cells(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["cells"]:
-        left, right = one["left"] or "a blank", one["right"] or "a blank"
-        yield f"{one['cell']}{_from(one)} {one['field']}: {sides.left} {left}, {sides.right} {right}"
+def _cells(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["cells"]:
+        before, after = one["left"] or "a blank", one["right"] or "a blank"
+        yield f"{one['cell']}{_from(one)} {one['field']}: {sides.first} {before}, {sides.second} {after}"
 
 
 def _from(one: Mapping[str, Any]) -> str:
@@ -110,25 +110,25 @@ def _rows(rows: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
         yield f"row {one['row']}{_from(one)} {where}{values}"
 
 
-def _sheets(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["sheets"]:
-        yield f"sheet {one['sheet']}: {sides.left} {one['left'] or 'none'}, {sides.right} {one['right'] or 'none'}"
+def _sheets(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["sheets"]:
+        yield f"sheet {one['sheet']}: {sides.first} {one['left'] or 'none'}, {sides.second} {one['right'] or 'none'}"
 
 
-def _left_out(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["left_out"]:
+def _left_out(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["left_out"]:
         kind = one["kind"].replace("_", " ")
-        yield f"rows left out, {kind}: {sides.left} {one['left']}, {sides.right} {one['right']}"
+        yield f"rows left out, {kind}: {sides.first} {one['left']}, {sides.second} {one['right']}"
 
 
-def _findings(found: Comparison, sides: Sides) -> Iterator[str]:
-    for one in found["findings"]:
+def _findings(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    for one in comparison["findings"]:
         times = f" ({one['count']} times)" if one["count"] > 1 else ""
-        yield f"only {sides.left if one['only'] == 'left' else sides.right}: {one['finding']}{times}"
+        yield f"only {sides.first if one['only'] == 'left' else sides.second}: {one['finding']}{times}"
 
 
-def _finding_counts(found: Comparison, sides: Sides) -> Iterator[str]:
-    listed = {one["finding"].partition(" at ")[0] for one in found["findings"]}
-    for one in found["finding_counts"]:
+def _finding_counts(comparison: Comparison, sides: Sides) -> Iterator[str]:
+    listed = {one["finding"].partition(" at ")[0] for one in comparison["findings"]}
+    for one in comparison["finding_counts"]:
         if one["finding"] not in listed:
-            yield f"{one['finding']}: {sides.left} {one['left']:,}, {sides.right} {one['right']:,}"
+            yield f"{one['finding']}: {sides.first} {one['left']:,}, {sides.second} {one['right']:,}"

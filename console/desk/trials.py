@@ -98,7 +98,7 @@ class TriedTable:
     def __init__(
         self, settings: Settings, boxes: Boxes, source: StagedSource, scratch: Path, *, traced: bool = False
     ) -> None:
-        """`traced`: outputs name the source of each row, whether the manifest asks for it or not."""
+        """`traced`: there is a workbook that names the source of each row, whatever the manifest asks for."""
         self._traced = traced
         self._settings = settings
         self._boxes = boxes
@@ -160,8 +160,9 @@ class TriedTable:
 
 
 def _with_sources(staged: Staged) -> Staged:
-    """The same job with `output.provenance`."""
-    order = staged.order
-    output = order.manifest["output"]
-    named = {**output, "provenance": True} if isinstance(output, dict) else output
-    return replace(staged, order=replace(order, manifest={**order.manifest, "output": named}))
+    """The same job with a workbook that names the source of each row, whatever else the manifest asks for."""
+    output = staged.manifest.output
+    formats = output.formats if "xlsx" in output.formats else ("xlsx", *output.formats)
+    output = output.model_copy(update={"provenance": True, "formats": formats})
+    order = replace(staged.order, manifest={**staged.order.manifest, "output": output.model_dump(mode="json")})
+    return replace(staged, manifest=staged.manifest.model_copy(update={"output": output}), order=order)

@@ -22,7 +22,7 @@ from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
 from core.errors import AdeError, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
-from core.jobs import Job, ObjectRef, State
+from core.jobs import Job, ObjectRef, Outcome, State
 from core.keys import CONFIGS, job_folder
 from core.manifests import MAX_MANIFEST_BYTES
 from core.memories import MAX_MEMORY_BYTES
@@ -41,8 +41,8 @@ _MEMORY_BYTES = 16 * 1024 * 1024  # of all memories that one page shows
 _WRONG = frozenset({State.FAILED, State.TIMED_OUT})
 _OTHER_MEMORIES = 20  # of workflows without a recent job
 _FILTERS = (
-    "text", "state", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to", "ended_from",
-    "ended_to",
+    "text", "state", "outcome", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to",
+    "ended_from", "ended_to",
 )  # fmt: skip
 
 
@@ -96,9 +96,10 @@ def jobs(call: Call) -> Response:
         problem=problem,
         query=query,
         filters=filters,
-        unfolded=bool(set(filters) - {"text", "tenant", "workflow", "state"}),
+        unfolded=bool(set(filters) - {"text", "tenant", "workflow", "state", "outcome"}),
         chosen=[states] if isinstance(states, str) else states,
         states=list(State),
+        outcomes=list(Outcome),
         verdicts=[verdict for verdict in Verdict if verdict is not Verdict.OK],
         faults=[fault for fault in Fault if fault is not Fault.NOBODY],
         acts=_acts_here(call),

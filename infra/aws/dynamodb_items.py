@@ -20,12 +20,12 @@ Index partitions carry a shard number taken from the job id, so that no partitio
 
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, dump_job, load_job, record_version, stamp_text, version_of
+from core.jobs import Job, Outcome, State, dump_job, load_job, record_version, stamp_text, version_of
 from core.ports import NewerRow
 
 Item = dict[str, dict[str, Any]]
@@ -34,6 +34,7 @@ BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_
 SHARDS = 8
 COUNTERS = 16
 FENCES = 64  # copies of a tenant's fence
+NOT_CLEAN = (Outcome.ERRORS, Outcome.WARNINGS)
 _PLAIN_CHARACTERS = 200
 _COMPRESSED_FROM = 512  # a write costs by the kilobyte; JSON of refs shrinks to about half
 
@@ -109,6 +110,24 @@ def partition_of(index: str, shard: int, value: str = "") -> str:
     return f"{index}#{shard}#{value}"
 
 
+def _state_and_outcome(job: Job) -> str:
+    """What a job is found by in the index of states: results that are not clean have partitions of their own."""
+    outcome = job.outcome if job.state is State.SUCCEEDED else None
+    return str(job.state) if outcome in (None, Outcome.CLEAN) else outcome_value(outcome)
+
+
+def outcome_value(outcome: Outcome) -> str:
+    return f"{State.SUCCEEDED}+{outcome}"
+
+
+def state_values(states: Iterable[State], outcome: Outcome | None = None) -> list[str]:
+    """The values of the index of states under which jobs of these states are, or those of an outcome."""
+    if outcome in NOT_CLEAN:
+        return [outcome_value(outcome)]
+    more = [outcome_value(one) for one in NOT_CLEAN] if outcome is None and State.SUCCEEDED in states else []
+    return sorted([*map(str, states), *more])
+
+
 def wake_partition(shard: int, *, resting: bool) -> str:
     """Jobs that only wait to expire have their own partition, so that they never hide urgent ones."""
     return partition_of(BY_WAKE, shard, "resting" if resting else "")
@@ -135,7 +154,7 @@ def job_item(job: Job, writer: str, wake_at: Callable[[Job], float | None], shar
         "created": text(created(job)),
         f"{BY_TIME}_pk": text(partition_of(BY_TIME, shard)),
         f"{BY_TENANT}_pk": text(partition_of(BY_TENANT, shard, job.tenant)),
-        f"{BY_STATE}_pk": text(partition_of(BY_STATE, shard, job.state)),
+        f"{BY_STATE}_pk": text(partition_of(BY_STATE, shard, _state_and_outcome(job))),
     }
     item |= _plain(job)
     if wake is not None:
@@ -152,6 +171,8 @@ def _plain(job: Job) -> Item:
     item: Item = {"attempts": number(job.attempts_total), "inputs": number(len(primaries))}
     if primaries:
         item["input_key"] = text(primaries[0])
+    if job.state is State.SUCCEEDED and job.outcome is not None:
+        item["outcome"] = text(job.outcome)
     if job.reason:
         item["reason"] = text(job.reason[:_PLAIN_CHARACTERS])
     if job.error is not None:

@@ -20,6 +20,7 @@ from infra.aws.dynamodb_items import (
     BY_TENANT,
     BY_TIME,
     BY_WAKE,
+    NOT_CLEAN,
     Item,
     created_at,
     job_key,
@@ -28,6 +29,7 @@ from infra.aws.dynamodb_items import (
     newer_row,
     number,
     partition_of,
+    state_values,
     text,
     wake_partition,
 )
@@ -59,15 +61,20 @@ class Reads:
         return [item for at in range(0, len(keys), _BATCH) for item in self._batch(keys[at : at + _BATCH])]
 
     def page(self, query: JobQuery, limit: int, cursor: str | None) -> Page:
+        if query.outcome is not None:
+            query = replace(query, states=frozenset({State.SUCCEEDED}) & (query.states or _STATES))
         if query.states is not None and not query.states:
             return Page(jobs=(), cursor=None)
         index, values = BY_TIME, [""]
-        if query.states is not None and (query.tenant is None or not query.states & ENDED):
+        if query.outcome is not None and (query.tenant is None or query.outcome in NOT_CLEAN):
+            index, values = BY_STATE, state_values([State.SUCCEEDED], query.outcome)
+        elif query.states is not None and (query.tenant is None or not query.states & ENDED):
             # Few jobs have not ended, of however many a tenant has.
-            index, values = BY_STATE, sorted(query.states)
+            index, values = BY_STATE, state_values(query.states)
         elif query.tenant is not None:
             index, values = BY_TENANT, [query.tenant]
-        is_judged = query != JobQuery(states=query.states if index == BY_STATE else None, tenant=query.tenant)
+        indexed = JobQuery(states=query.states, outcome=query.outcome) if index == BY_STATE else JobQuery()
+        is_judged = query != replace(indexed, tenant=query.tenant)
         is_judged = is_judged or (index == BY_STATE and query.tenant is not None)
         most, at_once = (_MOST_SCANNED, _BATCH) if is_judged else (limit, limit)
         # Most jobs succeed: of the others there may be none among very many, and what does not fit is not sent.
@@ -149,7 +156,7 @@ class Reads:
         """The newest jobs, and where those are not all, older ones that have not ended: as many at most."""
         query, seen, whole = JobQuery(tenant=tenant), dict[str, tuple[str, State]](), False
         every = self._newest(BY_TIME if tenant is None else BY_TENANT, [tenant or ""], query, None, _MOST_COUNTED)
-        live = self._newest(BY_STATE, sorted(_STATES - ENDED), query, None, _MOST_COUNTED)
+        live = self._newest(BY_STATE, state_values(_STATES - ENDED), query, None, _MOST_COUNTED)
         for entries in (every, live):
             for entry in _next_entries(entries, _MOST_COUNTED, _MOST_COUNTED):
                 if entry.state in _STATES:  # else it was edited by hand; `damaged` reports it
@@ -179,7 +186,9 @@ class Reads:
     def count(self, states: Iterable[State], before: float | None = None) -> int:
         """Counts the index entries of these states, of which none is sent: a request for each megabyte."""
         found = 0
-        for partition in (partition_of(BY_STATE, shard, state) for shard in self._shards for state in sorted(states)):
+        for partition in (
+            partition_of(BY_STATE, shard, state) for shard in self._shards for state in state_values(states)
+        ):
             ask: dict[str, Any] = {
                 "TableName": self._table,
                 "IndexName": BY_STATE,

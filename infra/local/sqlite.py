@@ -15,7 +15,12 @@ from core.verdicts import FAULTS
 from infra.local.disk import make_private_file, make_private_folder
 
 SCHEMA_VERSION = 1
-SCHEMA = """
+# Of results with errors or warnings, worked out by the file itself, whichever program writes the row. Most results are
+# clean: those have no entries in the indexes.
+OUTCOME = """CASE WHEN state = 'SUCCEEDED' AND json_valid(doc) THEN
+  CASE WHEN json_extract(doc, '$.summary.findings.error') > 0 THEN 'errors'
+    WHEN json_extract(doc, '$.summary.findings.warning') > 0 THEN 'warnings' END END"""
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS jobs (
   job_id     TEXT PRIMARY KEY,
   tenant     TEXT NOT NULL,
@@ -26,7 +31,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   wake_at    REAL,            -- when the janitor should look; see core/chores.py
   resting    INTEGER NOT NULL DEFAULT 0, -- 1: only to expire or to forget it
   rev        INTEGER NOT NULL,
-  doc        TEXT NOT NULL    -- the whole record, JSON
+  doc        TEXT NOT NULL,   -- the whole record, JSON
+  outcome    TEXT GENERATED ALWAYS AS ({OUTCOME}) VIRTUAL
 );
 CREATE INDEX IF NOT EXISTS jobs_line ON jobs (line);
 CREATE INDEX IF NOT EXISTS jobs_due ON jobs (resting, wake_at) WHERE wake_at IS NOT NULL;
@@ -34,6 +40,8 @@ CREATE INDEX IF NOT EXISTS jobs_created ON jobs (created_at, job_id);
 CREATE INDEX IF NOT EXISTS jobs_state ON jobs (state, created_at, job_id);
 CREATE INDEX IF NOT EXISTS jobs_tenant ON jobs (tenant, state, created_at, job_id);
 CREATE INDEX IF NOT EXISTS jobs_running ON jobs (tenant, workflow) WHERE state = 'RUNNING';
+CREATE INDEX IF NOT EXISTS jobs_outcome ON jobs (outcome, created_at, job_id) WHERE outcome IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_tenant_outcome ON jobs (tenant, outcome, created_at, job_id) WHERE outcome IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS messages (
   job_id     TEXT PRIMARY KEY, -- a message only says "check this job", so one per job is enough
@@ -113,9 +121,10 @@ SELECT job_id, tenant, workflow, state,
   strftime('%Y-%m-%dT%H:%M:%SZ', created_at, 'unixepoch') AS created,
   strftime('%Y-%m-%dT%H:%M:%SZ', wake_at, 'unixepoch') AS wake_at,
   coalesce(json_extract(doc, '$.v'), 1) AS v,
-  rev
+  rev,
+  CASE state WHEN 'SUCCEEDED' THEN coalesce(outcome, 'clean') END AS outcome
 FROM (
-  SELECT job_id, tenant, workflow, state, created_at, wake_at, rev,
+  SELECT job_id, tenant, workflow, state, created_at, wake_at, rev, outcome,
     CASE WHEN json_valid(doc) THEN doc ELSE '{{"reason": "the record cannot be read"}}' END AS doc
   FROM jobs
 )"""  # noqa: S608 - from constants
@@ -145,6 +154,8 @@ class Database:
             if columns and "resting" not in columns:  # an older program works without it, so the version stays
                 db.execute("ALTER TABLE jobs ADD COLUMN resting INTEGER NOT NULL DEFAULT 0")
                 db.execute("DROP INDEX IF EXISTS jobs_wake")
+            if columns and "outcome" not in {row["name"] for row in db.execute("PRAGMA table_xinfo(jobs)")}:
+                db.execute(f"ALTER TABLE jobs ADD COLUMN outcome TEXT GENERATED ALWAYS AS ({OUTCOME}) VIRTUAL")
             for statement in SCHEMA.split(";\n"):
                 if statement.strip():
                     db.execute(statement)

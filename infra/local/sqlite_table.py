@@ -10,7 +10,7 @@ from sqlite3 import Connection, Row
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, dump_job, first, lease_owner, load_job
+from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
@@ -22,6 +22,7 @@ _MARKED_SECONDS = 86400.0
 _NEWEST = "ORDER BY created_at DESC, job_id DESC"
 _MOST_SCANNED = 1000  # rows that one page scans at most where no index has the answer
 _BATCH = 200
+_INDEXED = (Outcome.ERRORS, Outcome.WARNINGS)
 _KNOWN = "job_id, tenant, workflow, state, created_at"  # beside the record in every version; see NewerRow
 
 
@@ -133,13 +134,17 @@ class SqliteJobTable:
             bounds.append("created_at < ?")
             edges.append(query.created_to)
         states: list[str] | None = None if query.states is None else sorted(query.states)
+        if query.outcome is not None:
+            states = [str(State.SUCCEEDED)]
         if states is None and query.tenant is not None:
             found = self._db.read().execute("SELECT DISTINCT state FROM job_counts WHERE tenant = ?", (query.tenant,))
             states = [state for (state,) in found]
         lanes: list[tuple[list[str], list[object]]] = [([], [])]
-        if states is not None:
-            own = [] if query.tenant is None else ["tenant = ?"]
-            named = [] if query.tenant is None else [query.tenant]
+        own = [] if query.tenant is None else ["tenant = ?"]
+        named = [] if query.tenant is None else [query.tenant]
+        if query.outcome in _INDEXED:
+            lanes = [([*own, "outcome = ?"], [*named, str(query.outcome)])]
+        elif states is not None:
             lanes = [([*own, "state = ?"], [*named, state]) for state in states]
         if not lanes:
             return []
@@ -343,6 +348,10 @@ def _filters(query: JobQuery) -> tuple[str, list[object]]:
         add("workflow = ?", query.workflow)
     if query.text is not None:
         add(f"instr(casefold({_field('subject')} || char(10) || job_id), ?) > 0", query.text.casefold())
+    if query.outcome is not None and query.states is not None and State.SUCCEEDED not in query.states:
+        add("1 = 0")
+    if query.outcome is Outcome.CLEAN:
+        add("outcome IS NULL")
     if query.verdict is not None:
         add(f"{_field('error.verdict')} = ?", str(query.verdict))
     if query.fault is not None:

@@ -17,7 +17,7 @@ import psycopg
 
 from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
-from core.jobs import Job, State, dump_job, first, lease_owner, load_job
+from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Tally
 from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
@@ -27,6 +27,8 @@ _STATES = frozenset(State)
 # States that most rows are in, which the index of states leaves out.
 _COMMON = frozenset({State.SUCCEEDED, State.EXPIRED})
 _UNCOMMON = "state NOT IN ('SUCCEEDED', 'EXPIRED')"  # in the words of that index
+_INDEXED = (Outcome.ERRORS, Outcome.WARNINGS)
+_NOT_CLEAN = ("state = 'SUCCEEDED'", "outcome IS NOT NULL")  # in the words of the indexes of outcomes
 _BESIDE = ("job_id", "tenant", "workflow", "state", "created_at")  # beside the record in every version; see NewerRow
 _BATCH = 500
 _MOST_CHECKED = 1000  # QUEUED jobs whose messages one statement looks for
@@ -157,10 +159,11 @@ class PostgresJobTable:
         return removed
 
     def page(self, query: JobQuery, *, limit: int = 100, cursor: str | None = None) -> Page:
-        if query.plain:
+        if query.plain or (query.outcome in _INDEXED and replace(query, outcome=None).plain):
             rows, cursor = self._list(query, limit, cursor)
             newer: list[NewerRow] = []
-            return Page(jobs=tuple(_readable(map(_named, rows), newer)), cursor=cursor, newer=tuple(newer))
+            jobs = tuple(_readable(map(_named, rows), newer))
+            return Page(jobs=jobs, cursor=cursor, newer=tuple(row for row in newer if query.holds(row)))
         # What is only in the records is searched in a bounded number of them; the next page goes on from there.
         found: list[Job] = []
         for _ in range(0, _MOST_READ, _BATCH):
@@ -392,7 +395,14 @@ def _listing(query: JobQuery, limit: int, cursor: str | None) -> tuple[str, dict
         if (edge := getattr(query, name)) is not None:
             where.append(f"created_at {sign} %({name})s")
             values[name] = edge
-    if query.states is None:
+    if query.outcome is not None and query.states is not None and State.SUCCEEDED not in query.states:
+        parts = []
+    elif query.outcome in _INDEXED:
+        values["outcome"] = str(query.outcome)
+        parts = [[*_NOT_CLEAN, "outcome = %(outcome)s", *where]]
+    elif query.outcome is not None:
+        parts = [["state = 'SUCCEEDED'", *where]]
+    elif query.states is None:
         parts = [where]
     else:
         parts = []

@@ -28,6 +28,7 @@ from runner.engine.writing import NormalizedBook
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
 _RUNS: Final = ("rows", "shared", "beside")
+_EMPTY_FIELDS: Final = 50  # that the summary names
 _SHAPES: Final = 50  # tables whose headers are kept for the sender's next drop
 
 
@@ -62,6 +63,7 @@ class Artifact:
         self._withheld = ""  # why there is no output though rows were read
         self._extra: list[ExtraSheet] = []
         self._redact = options.redact_headers
+        self._is_sorted = bool(options.rows.sort)
 
     @property
     def shares(self) -> dict[str, Shares]:
@@ -156,7 +158,28 @@ class Artifact:
             "columns_unmapped": unmapped,
             "findings": self._findings.by_severity(),
             "rows_with_errors": rejected_rows(self._sources),
+            **({"empty_fields": empty} if (empty := self._empty_fields()) else {}),
         }
+
+    def _empty_fields(self) -> list[str]:
+        """Declared fields without a value in any row."""
+        if not self._streams:
+            return []
+        first, *others = [stream.valueless for stream in self._streams if stream.records] or [[]]
+        return [name for name in first if all(name in one for one in others)][:_EMPTY_FIELDS]
+
+    def blanks(self) -> dict[str, int]:
+        """How many blanks the fields have that may have few."""
+        found: dict[str, int] = {}
+        for stream in self._streams:
+            for name, count in stream.blanks.items():
+                found[name] = found.get(name, 0) + count
+        return found
+
+    @property
+    def records(self) -> int:
+        """Rows of data that no filter left out, with errors or without."""
+        return sum(stream.records for stream in self._streams)
 
     def write(self, times: dict[str, float], summary: Json) -> None:
         """Write artifact.json if the order asks for it."""
@@ -375,6 +398,7 @@ class Artifact:
             "rows": self._rows,
             "columns": columns,
             "extra_sheets": self._extra,
+            **({"sorted": True} if self._is_sorted else {}),
             **({} if self._rejects is None else {"rejects": {"rows": self._rejects}}),
         }
 

@@ -248,6 +248,7 @@ class OutputPart(TypedDict):
     rows: int
     columns: list[OutputColumnPart]
     extra_sheets: list[ExtraSheet]
+    sorted: NotRequired[bool]
     rejects: NotRequired[RejectsPart]
 
 
@@ -262,6 +263,7 @@ class SummaryPart(TypedDict):
     columns_unmapped: int
     findings: Counts
     rows_with_errors: NotRequired[int]
+    empty_fields: NotRequired[list[str]]
 
 
 class ProfileColumn(TypedDict):

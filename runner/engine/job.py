@@ -65,6 +65,7 @@ from runner.engine.rejects.set_aside import (
     refusal,
     rejected_rows,
     rejected_runs,
+    too_blank,
 )
 from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
@@ -550,11 +551,17 @@ class EngineJob:
         """FinalEvent the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
         rows = artifact.rows + (bad if self.options.splits else 0)
+        why = "too many rows have errors"
         stop = refusal(self.options, bad, rows, rejected_runs(sources))
         if stop is None:
+            why = "too many rows lack a value"
+            stop = too_blank(self.options.fields, artifact.blanks(), artifact.records)
+        if stop is None:
             return
-        self.findings.add("rows_rejected", "error", stop.message, rule=str(stop.where["rule"]))
-        self._withhold(artifact, sources, "too many rows have errors")
+        field = stop.where.get("field")
+        rule = str(stop.where["rule"])
+        self.findings.add("rows_rejected", "error", stop.message, field=str(field) if field else None, rule=rule)
+        self._withhold(artifact, sources, why)
         raise stop
 
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:

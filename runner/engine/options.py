@@ -289,6 +289,7 @@ class JobOptions(NamedTuple):
     on_error: str = "keep"
     min_rows: int = 1
     max_error_rate: float | None = None
+    max_rejected_rows: int | None = None
     on_drift: str = "accept"  # if the columns differ from those of the sender's last drop
     redact_headers: bool = False
 
@@ -318,6 +319,7 @@ class JobOptions(NamedTuple):
             on_error=raw.get("on_error") or "keep",
             min_rows=1 if min_rows is None else int(min_rows),
             max_error_rate=raw.get("max_error_rate"),
+            max_rejected_rows=raw.get("max_rejected_rows"),
             on_drift=_drift(raw),
             redact_headers=bool(raw.get("redact_headers")),
         )

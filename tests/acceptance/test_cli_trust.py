@@ -130,4 +130,12 @@ def test_two_results_are_compared_and_a_cell_is_explained_from_folders_and_jobs(
     assert "is gross_pay" in told
     assert "no row 9" in ade("explain", "out", "B9", expect=2).err
     assert "no result.json" in ade("diff", "tests", "out", expect=2).err
-    assert "no folder" in ade("explain", "a/b", "B2", expect=2).err
+    assert "no such folder" in ade("explain", "a/b", "B2", expect=2).err
+
+
+def test_a_case_has_its_rows_whatever_formats_the_manifest_asks_for(ade, package):
+    ade.write("manifest.json", MEMBERS | {"output": {"formats": ["csv"]}})
+    ade("test", "--update", "--yes")
+    assert len((package / "tests/first/expected.csv").read_text().splitlines()) == 3
+    ade("try", "tests/first/input.csv", "--manifest", "manifest.json", "--out", "out")
+    assert "no normalized.xlsx" in ade("diff", "out", "out", expect=2).err

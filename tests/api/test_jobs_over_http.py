@@ -165,8 +165,19 @@ class TestLooking:
         ):
             assert [j["job_id"] for j in rig.client.get(f"/jobs?{query}").json()["jobs"]] == [wanted.job_id], query
 
+    def test_results_are_listed_by_their_outcome(self, rig: ApiRig):
+        findings = {"clean": {}, "warnings": {"warning": 1}, "errors": {"error": 2, "warning": 1}}
+        jobs = {
+            outcome: rig.job(outcome, state=State.SUCCEEDED, ended_at=NOW, summary={"findings": found})
+            for outcome, found in findings.items()
+        }
+        for outcome, job in jobs.items():
+            (found,) = rig.client.get(f"/jobs?outcome={outcome}").json()["jobs"]
+            assert (found["job_id"], found["outcome"]) == (job.job_id, outcome)
+        assert rig.client.get("/overview").json()["recent"]["outcomes"] == dict.fromkeys(findings, 1)
+
     @pytest.mark.parametrize(
-        "query", ["state=NONE", "limit=0", "limit=501", "colour=red", "cursor=x", "created_from=x"]
+        "query", ["state=NONE", "outcome=good", "limit=0", "limit=501", "colour=red", "cursor=x", "created_from=x"]
     )
     def test_a_wrong_filter_is_reported(self, rig: ApiRig, query: str):
         answer = rig.client.get(f"/jobs?{query}")

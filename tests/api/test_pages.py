@@ -17,7 +17,7 @@ from core.keys import decision_key, job_folder
 from core.memories import HeaderFact, Memory, ReadingFact, ShapeFact, learn, parse_memory, serialized
 from core.ports import QueueStats
 from core.verdicts import Verdict
-from tests.contract.jobs import a_job
+from tests.contract.jobs import NOW, a_job
 from tests.support.console import MANIFEST, ApiRig
 from tests.support.documents import artifact, review
 
@@ -398,3 +398,14 @@ class TestMemories:
         for how in ({"json": given}, {"data": given}):
             assert mine.post("/memory/forget", **how).status_code in (400, 403)
         assert self.memory(rig) == before
+
+
+def test_the_list_shows_and_filters_by_outcome_and_the_overview_counts_errors(rig: ApiRig):
+    findings = {"clean": {"error": 0}, "errors": {"error": 3}}
+    for name, found in findings.items():
+        rig.job(name, state=State.SUCCEEDED, started_at=NOW, ended_at=NOW + 1, summary={"findings": found})
+    page = rig.client.get("/jobs?outcome=errors", headers=HTML).text
+    assert "with errors" in page
+    assert 'href="/jobs/acme-members-errors"' in page
+    assert 'href="/jobs/acme-members-clean"' not in page
+    assert "1 result</a> of the newest 2 that succeeded has rows with errors" in rig.client.get("/", headers=HTML).text

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.chores import Timings, defer
-from core.jobs import Job, JobError, Lease, State, again, beat, move, start
+from core.jobs import Job, JobError, Lease, Outcome, State, again, beat, move, start
 from core.ports import Caps, JobQuery, JobTable, Pause, Refused, Tally
 from core.verdicts import Fault, Verdict
 from tests.contract import contenders
@@ -490,6 +490,42 @@ class TestPages:
             JobQuery(ended_to=NOW + 50),
         ):
             assert self.walk(table, query, 5) == []
+
+    def test_results_are_found_by_their_outcome(self, table: JobTable):
+        counts = {
+            Outcome.CLEAN: {"error": 0, "warning": 0, "info": 9},
+            Outcome.WARNINGS: {"error": 0, "warning": 2, "info": 0},
+            Outcome.ERRORS: {"error": 3, "warning": 2, "info": 0},
+        }
+        results: dict[Outcome, list[Job]] = {outcome: [] for outcome in Outcome}
+        for n, (outcome, findings) in enumerate([*counts.items()] * 3):
+            tenant = "acme" if n < 6 else "other"
+            job = added(table, f"r{n}", tenant=tenant, created_at=NOW + 100 + n)
+            for state in (State.RUNNING, State.PUBLISHING, State.SUCCEEDED):
+                job = table.replace(job, move(job, state, now=NOW, summary={"findings": findings}))
+            results[outcome].insert(0, job)
+        added(table, "running", state=State.RUNNING, summary={"findings": counts[Outcome.ERRORS]})
+        added(table, "old", state=State.SUCCEEDED, summary={})
+        for outcome, jobs in results.items():
+            assert self.walk(table, JobQuery(outcome=outcome), 2) == jobs
+            assert self.walk(table, JobQuery(outcome=outcome, tenant="acme"), 1) == [
+                j for j in jobs if j.tenant == "acme"
+            ]
+            assert self.walk(table, JobQuery(outcome=outcome, workflow="nothing"), 2) == []
+            assert self.walk(table, JobQuery(outcome=outcome, created_to=NOW + 101), 2) == [
+                j for j in jobs if j.created_at < NOW + 101
+            ]
+            assert self.walk(table, JobQuery(outcome=outcome, states=frozenset({State.FAILED})), 2) == []
+        both = self.walk(table, JobQuery(states=frozenset({State.SUCCEEDED})), 4)
+        assert {job.job_id for job in both} == {
+            "acme-members-old",
+            *(job.job_id for jobs in results.values() for job in jobs),
+        }
+        assert table.counts()[State.SUCCEEDED] == 10
+        bad = results[Outcome.ERRORS][0]
+        again_ = table.replace(bad, again(bad, now=NOW, reason="reset"))
+        assert again_ is not None
+        assert bad.job_id not in {job.job_id for job in self.walk(table, JobQuery(outcome=Outcome.ERRORS), 5)}
 
     def test_a_lease_names_its_runner(self, table: JobTable):
         job = self.expected(state=State.AWAITING)[0]

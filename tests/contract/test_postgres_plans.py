@@ -14,7 +14,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from core.jobs import State, dump_job, move
+from core.jobs import Outcome, State, dump_job, move
 from core.ports import Caps, JobQuery, Message, Pause
 from infra.postgres.connections import Connections, Link, parse_database
 from infra.postgres.listening import PostgresBells
@@ -107,6 +107,9 @@ TABLE: dict[str, Callable[[PostgresJobTable], object]] = {
     "page of a tenant": lambda t: t.page(JobQuery(tenant="t7"), limit=20),
     "page of a workflow": lambda t: t.page(JobQuery(workflow="members"), limit=20),
     "page of a state": lambda t: t.page(JobQuery(states=QUEUED), limit=20),
+    "page of an outcome": lambda t: t.page(JobQuery(outcome=Outcome.ERRORS), limit=20),
+    "page of a tenant's outcome": lambda t: t.page(JobQuery(outcome=Outcome.WARNINGS, tenant="t0"), limit=20),
+    "page of clean results": lambda t: t.page(JobQuery(outcome=Outcome.CLEAN), limit=20),
     "page of states": lambda t: t.page(JobQuery(states=ENDED), limit=20),
     "page of a tenant's state": lambda t: t.page(JobQuery(states=QUEUED, tenant="t0"), limit=20),
     "page of some days": lambda t: t.page(JobQuery(created_from=NOW + 9, created_to=NOW + 99), limit=20),

@@ -102,7 +102,7 @@ class TestMigrations:
         database = parse_database(url)
         init_database(database, apply=True)
         with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
-            db.execute(f"UPDATE {database.schema}.versions SET version = 0")
+            db.execute(f"DELETE FROM {database.schema}.versions WHERE version = {SCHEMA_VERSION}")
         with (
             closing(Connections(database, deadline=10)) as connections,
             pytest.raises(CallRefused, match="ade infra init"),

@@ -8,9 +8,10 @@ import pytest
 
 from core.drops import MAX_INPUTS
 from core.errors import IllegalTransition
-from core.jobs import State
+from core.jobs import State, move
 from core.keys import result_key
 from core.ports import JobQuery
+from core.verdicts import Verdict
 from runner.documents import result_body
 from tests.support.world import MANIFEST, World
 
@@ -182,3 +183,39 @@ def test_a_reset_job_runs_again(world):
     world.work_off(world.runner())
     assert json.loads(world.store.read(LATEST, limit=1 << 20))["job_id"] == job.job_id
     assert [j.state for j in world.table.page(JobQuery()).jobs] == [State.SUCCEEDED]
+
+
+# Which end latest.json names
+
+
+@pytest.mark.parametrize("latest", ["succeeded", "any"])
+def test_latest_json_stays_on_the_last_success_unless_the_manifest_asks_for_any_end(tmp_path, latest):
+    world = World(tmp_path)
+
+    def named():
+        return json.loads(world.store.read(LATEST, limit=1 << 20))["job_id"]
+
+    good = ended(world, latest=latest)
+    assert (good.state, named()) == (State.SUCCEEDED, good.job_id)
+    world.clock.move(10)
+    world.sandbox.verdict = Verdict.EMPTY_INPUT
+    bad = ended(world, body=b"id\n", latest=latest)
+    assert bad.state is State.FAILED
+    assert named() == (bad.job_id if latest == "any" else good.job_id)
+    world.clock.move(10)
+    better = ended(world, body=b"id\n2\n", latest=latest)
+    assert named() == better.job_id
+    world.close()
+
+
+def test_a_failed_end_that_expires_leaves_latest_json_to_the_success_before_it(tmp_path):
+    world = World(tmp_path)
+    good = ended(world, latest="any")
+    world.clock.move(10)
+    world.sandbox.verdict = Verdict.EMPTY_INPUT
+    bad = ended(world, body=b"id\n", latest="any")
+    runner = world.runner()
+    expired = world.table.replace(bad, move(bad, State.EXPIRED, now=world.clock.now()))
+    runner.publisher.finish(expired)
+    assert json.loads(world.store.read(LATEST, limit=1 << 20))["job_id"] == good.job_id
+    world.close()

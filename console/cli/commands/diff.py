@@ -30,15 +30,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     with finished_results([args.before, args.after]) as (inspections, (before, after)):
-        found = inspections.compare(before, after, by=args.by, values=True)
+        comparison = inspections.compare(before, after, by=args.by, values=True)
     if out.as_json:
-        out.emit(found)
+        out.emit(comparison)
     else:
-        for words, breaking in summary(found):
+        for words, breaking in summary(comparison):
             label = out.paint("breaking", "red") if breaking else out.paint("not breaking", "dim")
             out.line(f"{words} ({label})")
-        for line in lines(found, _SIDES, _LINES):
+        for line in lines(comparison, _SIDES, _LINES):
             out.line(f"  {line}")
-        if found["same"]:
+        if comparison["same"]:
             out.line("no differences")
-    return Exit.OK if found["same"] else Exit.FAILED
+    return Exit.OK if comparison["same"] else Exit.FAILED

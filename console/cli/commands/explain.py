@@ -21,14 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     with finished_results([args.result]) as (inspections, (result,)):
-        found = inspections.explain(result, args.cell)
+        explanation = inspections.explain(result, args.cell)
     if out.as_json:
-        out.emit(found)
+        out.emit(explanation)
         return Exit.OK
-    kind = f" ({found['type']})" if found["type"] else ""
-    out.heading(f"{found['cell']}: {found['field'] or found['column'] or 'a column without a name'}{kind}")
-    out.line(f"  value: {found['value']}" if found["value"] else "  value: blank")
-    why = found["why"]
+    kind = f" ({explanation['type']})" if explanation["type"] else ""
+    out.heading(
+        f"{explanation['cell']}: {explanation['field'] or explanation['column'] or 'a column without a name'}{kind}"
+    )
+    out.line(f"  value: {explanation['value']}" if explanation["value"] else "  value: blank")
+    why = explanation["why"]
     for line in why if isinstance(why, list) else ():
         out.line(f"  {line}")
     return Exit.OK

@@ -10,7 +10,7 @@ from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.job_facts import job_shape, newer_shape, note, span
-from core.jobs import Job, State
+from core.jobs import Job, Outcome, State
 from core.ports import JobQuery, JobTable, NewerRow
 
 _PAGE = 200
@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_state,
         help=f"only jobs in this state; repeatable: {', '.join(State)}",
     )
+    parser.add_argument("--outcome", choices=[*Outcome], help="only results of this outcome")
     parser.add_argument("--tenant", metavar="T", help="only jobs of this tenant")
     parser.add_argument("--workflow", metavar="W", help="only jobs of this workflow")
     parser.add_argument("--limit", metavar="N", type=int, default=50, help="at most N jobs (default: 50)")
@@ -32,7 +33,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
-    query = JobQuery(states=frozenset(args.state) or None, tenant=args.tenant, workflow=args.workflow)
+    query = JobQuery(
+        states=frozenset(args.state) or None,
+        outcome=Outcome(args.outcome) if args.outcome else None,
+        tenant=args.tenant,
+        workflow=args.workflow,
+    )
     with wire.opened() as stack:
         found = rows(stack.table, query)
         jobs = found if args.all else islice(found, max(0, args.limit))

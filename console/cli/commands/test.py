@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     if args.junit is not None:
         args.junit.write_bytes(junit(workflow, runs, seconds))
     if args.update:
-        return _update(runs, out, asked=args.yes)
+        return _update(runs, out, is_sure=args.yes)
     if out.as_json:
         out.emit({"seconds": round(seconds, 3), "box": f"{box.driver}, {box.level}", "cases": _documents(runs)})
     else:
@@ -83,9 +83,9 @@ def _each(runner: CaseRunner, cases: Sequence[Case]) -> Iterator[CaseRun]:
         waiting = [pool.submit(runner.run, case) for case in cases]
         for n, one in enumerate(waiting):
             progress.show(f"{n} of {len(cases)} cases")
-            found = one.result()
+            texts = one.result()
             progress.clear()
-            yield from found
+            yield from texts
 
 
 def _totals(runs: Sequence[CaseRun]) -> str:
@@ -124,32 +124,32 @@ def _documents(runs: Sequence[CaseRun]) -> list[dict[str, object]]:
     ]
 
 
-def _update(runs: Sequence[CaseRun], out: Printer, *, asked: bool) -> int:
+def _update(runs: Sequence[CaseRun], out: Printer, *, is_sure: bool) -> int:
     """Show what would be expected, ask, and write it."""
-    changed = [one for one in runs if one.is_changed]
+    updates = [one for one in runs if one.is_changed]
     broken = [one for one in runs if one.verdict is CaseVerdict.BROKEN]
-    written: list[Path] = []
-    if changed and not asked:
-        _preview(changed, out)
-        asked = _confirmed(changed, out)
-    if changed and asked:
-        written = [path for one in changed for path in one.write()]
+    paths: list[Path] = []
+    if updates and not is_sure:
+        _preview(updates, out)
+        is_sure = _is_confirmed(updates, out)
+    if updates and is_sure:
+        paths = [path for one in updates for path in one.write()]
     if out.as_json:
-        names = [one.name for one in changed]
-        out.emit({"changed": names, "written": [str(path) for path in written], "cases": _documents(runs)})
+        names = [one.name for one in updates]
+        out.emit({"changed": names, "written": [str(path) for path in paths], "cases": _documents(runs)})
     else:
-        for path in written:
+        for path in paths:
             out.line(f"wrote {path}")
-        if not changed:
+        if not updates:
             out.line("nothing to update")
     if broken:
         return Exit.FAILED
-    return Exit.OK if asked or not changed else Exit.USAGE
+    return Exit.OK if is_sure or not updates else Exit.USAGE
 
 
-def _preview(changed: Sequence[CaseRun], out: Printer) -> None:
+def _preview(updates: Sequence[CaseRun], out: Printer) -> None:
     """Show new cases whole, as far as they are small; what differs in the others was printed with their verdicts."""
-    for one in changed:
+    for one in updates:
         if one.verdict is CaseVerdict.NEW and not out.as_json:
             out.heading(f"{one.name}: {one.status}")
             rows = one.expected_rows.decode().splitlines()
@@ -164,11 +164,11 @@ def _preview(changed: Sequence[CaseRun], out: Printer) -> None:
             out.line(f"{one.name}: {changes}")
 
 
-def _confirmed(changed: Sequence[CaseRun], out: Printer) -> bool:
+def _is_confirmed(updates: Sequence[CaseRun], out: Printer) -> bool:
     if not (out.terminal and sys.stdin.isatty()):
-        out.note(f"nothing was written; to expect this of {len(changed)} cases: ade test --update --yes")
+        out.note(f"nothing was written; to expect this of {len(updates)} cases: ade test --update --yes")
         return False
-    answer = input(f"Expect this of {len(changed)} {'case' if len(changed) == 1 else 'cases'} from now on? [y/N] ")
+    answer = input(f"Expect this of {len(updates)} {'case' if len(updates) == 1 else 'cases'} from now on? [y/N] ")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -189,9 +189,9 @@ def junit(workflow: str, runs: Sequence[CaseRun], seconds: float) -> bytes:
         case = ET.SubElement(suite, "testcase", classname=workflow, name=printable(one.name), time=f"{one.seconds:.3f}")
         if one.verdict is not CaseVerdict.PASSED:
             kind = "error" if one.verdict is CaseVerdict.BROKEN else "failure"
-            found = [printable(line) for line in _lines(one)]
-            part = ET.SubElement(case, kind, message=found[0] if found else str(one.verdict))
-            part.text = "\n".join(found)
+            texts = [printable(line) for line in _lines(one)]
+            part = ET.SubElement(case, kind, message=texts[0] if texts else str(one.verdict))
+            part.text = "\n".join(texts)
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)

@@ -17,7 +17,7 @@ from console.desk.trials import TENANT, Trial, TriedTable, desk_of, trials_of
 from core.jobs import Job, State
 from core.settings import Settings
 from core.verdicts import Verdict
-from runner.documents import outcome, result_body
+from runner.documents import final_state, result_body
 from runner.engine.contract import Event, OutputName, PassProgress
 
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         out.emit(
             [{"out": str(t.out), "result": json.loads(result_body(j))} for t, j in zip(trials, ended, strict=True)]
         )
-    return exit_of([replace(job, state=outcome(job)) for job in ended])
+    return exit_of([replace(job, state=final_state(job)) for job in ended])
 
 
 def _run(table: TriedTable, trial: Trial, signals: Signals) -> Job:
@@ -69,7 +69,7 @@ def _progress_words(job: Job, event: Event) -> str:
 
 
 def _print(trial: Trial, job: Job, out: Printer) -> None:
-    state = str(outcome(job))
+    state = str(final_state(job))
     out.heading(f"{trial.job.subject or trial.job.workflow}: {state}")
     if job.error is not None:
         out.line(f"  {job.error.message} ({job.error.verdict}; at fault: {job.error.fault})")

@@ -16,5 +16,6 @@ SELECT job_id, tenant, workflow, state,
   to_timestamp(created_at) AS created,
   to_timestamp(wake_at) AS wake_at,
   coalesce((doc ->> 'v')::integer, 1) AS v,
-  rev
-FROM (SELECT job_id, tenant, workflow, state, created_at, wake_at, rev, ade.record(doc) AS doc FROM ade.jobs) AS jobs;
+  rev,
+  CASE state WHEN 'SUCCEEDED' THEN coalesce(outcome, 'clean') END AS outcome
+FROM (SELECT job_id, tenant, workflow, state, created_at, wake_at, rev, outcome, ade.record(doc) AS doc FROM ade.jobs) AS jobs;

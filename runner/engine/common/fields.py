@@ -33,8 +33,9 @@ class Field:
 
     __slots__ = (
         "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "fill_down", "formats", "label",
-        "lookup", "max", "max_length", "merged", "min", "min_length", "name", "number_format", "optional", "pattern",
-        "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit", "value_map",
+        "lookup", "max", "max_blank_share", "max_length", "merged", "min", "min_length", "name", "number_format",
+        "optional", "pattern", "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit",
+        "value_map",
     )  # fmt: skip
 
     def __init__(self, spec: Mapping[str, Any], *, declared: bool = True) -> None:
@@ -44,6 +45,7 @@ class Field:
         self.type: str = spec.get("type") or "text"
         self.required: bool = bool(spec.get("required"))
         self.optional: bool = bool(spec.get("optional"))  # a file may lack its column
+        self.max_blank_share: float | None = spec.get("max_blank_share")
         self.unique: bool = bool(spec.get("unique"))
         self.synonyms: tuple[str, ...] = tuple(spec.get("synonyms") or ())
         pattern = spec.get("pattern")

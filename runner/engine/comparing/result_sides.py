@@ -150,6 +150,8 @@ class ResultSide:
     def rows(self) -> Iterator[SideRow]:
         """The rows of the output from top to bottom; none if the job ended without an output."""
         if self._files.rows is None:
+            if self._artifact is not None and self._artifact["output"]["rows"]:
+                raise BadOutput("the result has rows and no normalized.xlsx; add xlsx to output.formats to read them")
             return iter(())
         if self._artifact is None:
             return _expected_rows(self._files.rows, list(self.facts.columns))

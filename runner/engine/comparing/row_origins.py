@@ -33,6 +33,8 @@ def source_text(file: str, sheet: str, row: int) -> str:
 
 def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
     """The source of each row of the output, in its order; None if the books do not say it."""
+    if artifact["output"].get("sorted") or "rows_used" in artifact["summary"]:
+        return None  # in another order, or several of one row
     found = [(sheet, group) for sheet in artifact["sheets"] for group in _strands(sheet)]
     rows = sum(_data_rows(sheet, table) for sheet, group in found for table in group)
     if rows != artifact["output"]["rows"]:

@@ -268,9 +268,25 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     if options.splits and runs > MAX_RUNS:
         what = f"{counted}, in more than {MAX_RUNS:,} places; that is too many to split off"
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
-    most = options.max_error_rate
+    most, count = options.max_error_rate, options.max_rejected_rows
     if most is not None and share > most:
         return EngineStop(EndCode.ROWS_REJECTED, f"{counted}; max_error_rate is {most}", rule="max_error_rate", **where)
+    if count is not None and bad > count:
+        what = f"{counted}; max_rejected_rows is {count:,}"
+        return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_rejected_rows", **where)
+    return None
+
+
+def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> EngineStop | None:
+    """The end of a job with more blanks in a field than its manifest accepts; None where it accepts them."""
+    for field in fields:
+        blank, most = blanks.get(field.name, 0), field.max_blank_share
+        if most is not None and rows and blank / rows > most:
+            what = (
+                f"{field.name} is blank in {blank:,} of {rows:,} rows ({blank / rows:.2%}); max_blank_share is {most}"
+            )
+            remedy = "send the file with these values, or raise max_blank_share of the field"
+            return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_blank_share", field=field.name, remedy=remedy)
     return None
 
 

@@ -119,6 +119,10 @@ class TableStream:
         self.filled = table.is_mapped  # whether any field has got a value
         self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
+        self.records = 0  # rows that stay, with errors or without
+        mine = [(n, column.field) for n, column in enumerate(pipeline.columns) if column.field is not None]
+        self._valueless = [n for n, one in mine if one.declared]  # columns in which no row has a value so far
+        self._blanks = {n: 0 for n, one in mine if one.max_blank_share is not None}
         used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
@@ -233,6 +237,7 @@ class TableStream:
         if not count:
             return
         clock = perf_counter()
+        self._count_blanks(out, count)
         origin = self.origin(chunk.numbers, chunk.cells)
         origin.errors = chunk.errors
         for one in chunk.remarks:
@@ -277,6 +282,25 @@ class TableStream:
             if index is not None and index in filled and self._line.columns[n].field is not None:
                 first, count = self.filled_down.get(n, FilledDown(filled[index].first, 0))
                 self.filled_down[n] = FilledDown(first, count + filled[index].cells)
+
+    def _count_blanks(self, out: list[list[Any]], count: int) -> None:
+        """Note fields without any value, and count the blanks of those that may have few."""
+        self.records += count
+        if self._valueless:
+            self._valueless = [n for n in self._valueless if out[n].count(None) == count]
+        for n in self._blanks:
+            self._blanks[n] += out[n].count(None)
+
+    @property
+    def valueless(self) -> list[str]:
+        """Declared fields that have no value in any row."""
+        return [column.field.name for n in self._valueless if (column := self._line.columns[n]).field is not None]
+
+    @property
+    def blanks(self) -> dict[str, int]:
+        """How many blanks the fields have that may have few."""
+        columns = self._line.columns
+        return {field.name: n for at, n in self._blanks.items() if (field := columns[at].field) is not None}
 
     def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
         line = self._line

@@ -37,7 +37,7 @@ def said(**changes) -> list[tuple[str, str, str]]:
 def test_a_database_that_is_well_gets_one_line_with_its_facts():
     (check,) = check_health(WELL)
     assert check.message == (
-        "PostgreSQL 17.6, schema version 1, as fleet, who may run jobs; 30 of 197 connections; 2048 MB"
+        f"PostgreSQL 17.6, schema version {SCHEMA_VERSION}, as fleet, who may run jobs; 30 of 197 connections; 2048 MB"
     )
 
 

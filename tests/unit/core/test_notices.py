@@ -263,3 +263,14 @@ def test_a_notice_is_small():
 def test_the_address_of_a_receiver_is_shown_to_nobody():
     row = move(job(), State.FAILED, now=1.0)
     assert "hooks.example.com" not in json.dumps(job_dict(row))
+
+
+@pytest.mark.parametrize(("errors", "expected"), [(2, {HOOK: "succeeded", TOPIC: "errors"}), (0, {HOOK: "succeeded"})])
+def test_a_result_with_errors_is_reported_once_to_each_receiver(errors, expected):
+    rules = (NotifyRule(to=HOOK, on=("succeeded", "errors")), NotifyRule(to=TOPIC, on=("errors",)))
+    summary = {"rows_in": 9, "rows_with_errors": 2, "findings": {"error": errors, "warning": 0, "info": 0}}
+    done = move(job(State.PUBLISHING, notify=rules, summary=summary), State.SUCCEEDED, now=1.0)
+    assert {notice.to: notice.kind for notice in done.notices} == expected
+    sent = json.loads(body(done, done.notices[-1]))
+    assert sent["outcome"] == ("errors" if errors else "clean")
+    assert sent["result"].endswith("/result.json")

@@ -272,3 +272,46 @@ class TestColumnsWithoutValues:
     @pytest.mark.parametrize("rent", [{"optional": True}, {"default": 3}])
     def test_an_optional_one_and_one_with_a_default_are_not_reported(self, tmp_path, rent):
         assert told(self.ran(tmp_path, ["Flat", "Tenant", "Rent", "Rent 2025"], None, 750.5, **rent)) == []
+
+
+class TestThresholds:
+    FIELDS = (
+        {"name": "code", "required": True, "max_blank_share": 0.5},
+        {"name": "qty", "type": "integer"},
+        {"name": "note", "max_blank_share": 0.5, "optional": True},
+    )
+
+    def ran(self, tmp_path, rows, **manifest) -> Outcome:
+        return run_job(tmp_path, [["code", "qty", "note"], *rows], fields=list(self.FIELDS), **manifest)
+
+    def test_too_many_rows_with_errors_fail_with_the_numbers(self, tmp_path):
+        rows = [["a", 1, "x"], [None, "?", "x"], ["c", "?", "x"], ["d", "?", "x"]]
+        done = self.ran(tmp_path / "a", rows, max_rejected_rows=2)
+        assert done.error["code"] == "rows_rejected"
+        assert done.error["message"] == "3 of 4 rows have errors (75.00%); max_rejected_rows is 2"
+        assert done.error["where"]["rule"] == "max_rejected_rows"
+        assert self.ran(tmp_path / "b", rows, max_rejected_rows=3).end["ok"] is True
+
+    def test_too_many_blanks_of_a_field_fail_with_the_numbers(self, tmp_path):
+        rows = [["a", 1, None], ["b", 2, "  "], ["c", 3, "x"]]
+        done = self.ran(tmp_path / "a", rows)
+        assert done.error["message"] == "note is blank in 2 of 3 rows (66.67%); max_blank_share is 0.5"
+        assert done.error["where"] | {"rule": "max_blank_share", "field": "note"} == done.error["where"]
+        (one,) = [f for f in done.findings if f["code"] == "rows_rejected"]
+        assert (one["severity"], one["field"]) == ("error", "note")
+        assert self.ran(tmp_path / "b", [*rows, ["d", 4, "y"]]).end["ok"] is True
+
+    def test_a_field_without_a_column_is_all_blank(self, tmp_path):
+        done = run_job(tmp_path, ROWS, fields=[*FIELDS, {"name": "gone", "optional": True, "max_blank_share": 0.9}])
+        assert "gone is blank in 3 of 3 rows" in done.error["message"]
+
+    def test_the_summary_names_fields_without_a_value(self, tmp_path):
+        fields = [*FIELDS, {"name": "gone"}, {"name": "made"}, {"name": "fixed", "constant": "x"}]
+        rule = "def transform(*, value):\n    return None\n"
+        done = run_job(tmp_path, ROWS, fields=fields, rules={"columns/made.py": rule})
+        assert done.artifact["summary"]["empty_fields"] == ["gone", "made"]
+
+    def test_a_field_with_values_in_one_table_is_not_empty(self, tmp_path):
+        sheets = {"A": ROWS, "B": [["code", "note"], ["d", "x"], ["e", "y"]]}
+        done = run_job(tmp_path, sheets, fields=[*FIELDS, {"name": "note"}])
+        assert "empty_fields" not in done.artifact["summary"]

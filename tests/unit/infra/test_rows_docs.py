@@ -28,6 +28,7 @@ CASES = {
     "queued": a_job("b", reason="to be tried again", error=ERROR),
     "runs": a_job("c", state=State.RUNNING, lease=Lease(owner="runner-2", expires=NOW + 30)),
     "failed": a_job("d", state=State.FAILED, error=ERROR, attempts_total=3),
+    "with errors": a_job("f", state=State.SUCCEEDED, summary={"findings": {"error": 1}}),
     "no input": a_job("e", inputs=()),
     "all": SAMPLE,
 }
@@ -163,7 +164,7 @@ def test_the_view_says_what_the_item_says(shell):
 def test_the_queries_of_the_page_run(shell):
     (block,) = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
     found = [shell.execute(query).fetchall() for query in block.strip().split(";") if query.strip()]
-    assert len(found) == 3
+    assert len(found) == 4
     assert all(found), "each of them finds something among the cases"
 
 

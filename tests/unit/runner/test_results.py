@@ -38,6 +38,8 @@ def test_a_success_is_reported_in_full():
         "result": 1,
         "job_id": "acme-members-1",
         "status": "SUCCEEDED",
+        "outcome": None,
+        "quality": None,
         "reason": None,
         "error": None,
         "tenant": "acme",
@@ -104,3 +106,39 @@ def test_latest_names_the_job_its_result_and_its_place_in_the_order():
 def test_names_of_every_script_stay_readable():
     assert "Łódź" in result_body(replace(JOB, subject="Łódź.csv")).decode()
     assert "Łódź" in latest_body(replace(JOB, params={"city": "Łódź"})).decode()
+
+
+COUNTED = {
+    "rows_in": 12, "rows_out": 6, "rows_with_errors": 2, "left_out": {"total": 4, "rejected": 2}, "empty_fields": ["email"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("findings", "outcome"),
+    [
+        ({"error": 0, "warning": 0, "info": 7}, "clean"),
+        ({"error": 0, "warning": 1, "info": 0}, "warnings"),
+        ({"error": 3, "warning": 1, "info": 0}, "errors"),
+    ],
+)
+def test_a_result_says_how_good_it_is(findings, outcome):
+    body = json.loads(result_body(replace(JOB, summary={**COUNTED, "findings": findings})))
+    assert body["outcome"] == outcome
+    assert body["quality"] == {
+        "rows_in": 12,
+        "rows_out": 6,
+        "rows_rejected": 2,
+        "rows_with_errors": 2,
+        "error_rate": 0.25,
+        "left_out": {"total": 4, "rejected": 2},
+        "empty_fields": ["email"],
+    }
+
+
+def test_a_job_that_failed_has_no_outcome_but_what_it_counted():
+    failed = replace(
+        JOB, state=State.FAILED, summary={**COUNTED, "rows_out": 0, "left_out": {}, "findings": {"error": 2}}
+    )
+    body = json.loads(result_body(failed))
+    assert body["outcome"] is None
+    assert body["quality"]["error_rate"] == round(2 / 12, 4)

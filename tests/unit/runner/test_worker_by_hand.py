@@ -10,7 +10,7 @@ from core.jobs import JobError, Lease, OutputFile, State, move, start
 from core.ports import Caps, Message, Refused
 from core.verdicts import Verdict
 from runner import worker as workers
-from runner.attempt import Outcome
+from runner.attempt import AttemptEnd
 from runner.boxes import BoxReport
 from runner.engine.contract import LogLine, PassProgress
 from runner.worker import _forgiven, _note
@@ -394,7 +394,7 @@ class TestAttempts:
 
         def run(*_, **__):
             runner.beats.kill_all(Verdict.RELEASED)
-            return Outcome(verdict=Verdict.SIGNAL)
+            return AttemptEnd(verdict=Verdict.SIGNAL)
 
         runner.worker.attempts.run = run
         runner.worker.serve(received(world))
@@ -417,7 +417,7 @@ class TestAttempts:
     @pytest.mark.parametrize("suspicion", ["", "a signal that our own code gets"])
     def test_a_suspected_fault_of_the_engine_is_logged(self, world, suspicion):
         dropped(world)
-        self.attempt(world, world.runner(), Outcome(verdict=Verdict.RULE_ERROR, suspicion=suspicion))
+        self.attempt(world, world.runner(), AttemptEnd(verdict=Verdict.RULE_ERROR, suspicion=suspicion))
         assert ("engine_fault_suspected" in said(world)) == bool(suspicion)
 
     @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ class TestAttempts:
 
         def run(job, **_):
             runner.beats._held[job.job_id].missed = missed
-            return Outcome(verdict=verdict)
+            return AttemptEnd(verdict=verdict)
 
         runner.worker.attempts.run = run
         runner.worker.serve(received(world))
@@ -452,13 +452,13 @@ class TestAttempts:
         dropped(world)
         runner = world.runner()
         runner.worker.surroundings.to_blame = lambda **_: pytest.fail("asked")
-        assert self.attempt(world, runner, Outcome(verdict=Verdict.RULE_ERROR)).state is State.FAILED
+        assert self.attempt(world, runner, AttemptEnd(verdict=Verdict.RULE_ERROR)).state is State.FAILED
 
     def test_a_retry_waits_its_time_and_says_why(self, world):
         dropped(world)
         runner = world.runner()
         runner.worker.surroundings.to_blame = lambda **_: False
-        job = self.attempt(world, runner, Outcome(verdict=Verdict.BOX_FAILED, message="no box", summary={"rows": 1}))
+        job = self.attempt(world, runner, AttemptEnd(verdict=Verdict.BOX_FAILED, message="no box", summary={"rows": 1}))
         assert (job.state, job.reason) == (State.QUEUED, "to be tried again: no box")
         assert (job.due_at, job.enqueued_at) == (world.clock.now() + 3.0, world.clock.now())
         assert job.summary == {"rows": 1}
@@ -472,7 +472,7 @@ class TestAttempts:
         dropped(world)
         runner = world.runner()
         runner.worker.surroundings.to_blame = lambda **_: False
-        job = self.attempt(world, runner, Outcome(verdict=Verdict.BOX_FAILED))
+        job = self.attempt(world, runner, AttemptEnd(verdict=Verdict.BOX_FAILED))
         assert job.announced == announced
         assert any(key.endswith("/status.json") for key in world.store.keys("outputs/")) == announced
         assert job.error.message == "ended with verdict box_failed"
@@ -498,7 +498,7 @@ class TestAttempts:
         runner.worker.put_back = lambda *_: False
         sent = []
         world.queue.send = lambda message, **more: sent.append((message.job_id, more))
-        job = self.attempt(world, runner, Outcome(verdict=Verdict.BOX_FAILED))
+        job = self.attempt(world, runner, AttemptEnd(verdict=Verdict.BOX_FAILED))
         assert sent == [(job.job_id, {"delay": 3.0})]
 
     def test_the_progress_of_an_attempt_does_not_outlive_it(self, world):
@@ -512,7 +512,7 @@ class TestAttempts:
             runner.beats.round()
             (row,) = world.jobs()
             assert row.summary["progress"] == {"pass": "transform", "done": 1, "total": 2}
-            return Outcome(verdict=Verdict.RULE_ERROR, summary={"rows": 1})
+            return AttemptEnd(verdict=Verdict.RULE_ERROR, summary={"rows": 1})
 
         runner.worker.attempts.run = run
         runner.worker.serve(received(world))
@@ -528,14 +528,14 @@ class TestAttempts:
         files = tuple(OutputFile(name=name, size=1, sha256="0" * 64) for name in ("artifact.json", "logs.txt"))
         runner = world.runner()
         runner.publisher.finish = lambda job, **_: job
-        job = self.attempt(world, runner, Outcome(verdict=verdict, files=files, sandbox={"driver": "x"}))
+        job = self.attempt(world, runner, AttemptEnd(verdict=verdict, files=files, sandbox={"driver": "x"}))
         assert [file.name for file in job.files] == kept
         assert job.sandbox == {"driver": "x"}
         assert job.reason == ""
 
     def test_a_replaced_input_skips_the_job_and_says_so(self, world):
         dropped(world)
-        job = self.attempt(world, world.runner(), Outcome(verdict=Verdict.INPUT_GONE))
+        job = self.attempt(world, world.runner(), AttemptEnd(verdict=Verdict.INPUT_GONE))
         assert (job.state, job.reason) == (State.SKIPPED, "superseded: its input was replaced or removed")
         assert world.queue.stats().in_flight == 0
 
@@ -554,7 +554,7 @@ class TestAttempts:
         def run(job, **_):
             row = now(world, job)
             world.table.replace(row, replace(row, cancel_requested_at=world.clock.now()))
-            return Outcome(verdict=verdict)
+            return AttemptEnd(verdict=verdict)
 
         runner.worker.attempts.run = run
         runner.worker.serve(received(world))
@@ -567,7 +567,7 @@ class TestAttempts:
         def run(job, **_):
             row = now(world, job)
             world.table.replace(row, replace(row, fence=row.fence + 1))
-            return Outcome(verdict=Verdict.RULE_ERROR)
+            return AttemptEnd(verdict=Verdict.RULE_ERROR)
 
         runner.worker.attempts.run = run
         runner.worker.serve(received(world))
@@ -624,7 +624,7 @@ def test_a_letter_is_written_only_for_what_was_our_fault(world):
     """A rule that raises is its author's affair; a box that broke is the operator's."""
     dropped(world)
     runner = world.runner()
-    runner.worker.attempts.run = lambda *_, **__: Outcome(verdict=Verdict.RULE_ERROR)
+    runner.worker.attempts.run = lambda *_, **__: AttemptEnd(verdict=Verdict.RULE_ERROR)
     runner.worker.serve(received(world))
     assert world.queue.dead() == ()
 

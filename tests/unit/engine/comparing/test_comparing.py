@@ -259,3 +259,12 @@ class TestExplained:
 
 def test_a_side_without_rows_has_none(tmp_path):
     assert list(ResultSide(ResultFiles(status="REVIEW")).rows()) == []
+
+
+def test_sorted_and_unpivoted_rows_are_traced_by_provenance_only(tmp_path):
+    rows = [["code", "qty"], ["c", 3], ["a", 1], ["b", 2]]
+    plain = run_job(tmp_path / "a", rows, fields=FIELDS[:2], row_shape={"sort": ["code"]})
+    assert row_origins(plain.artifact) is None
+    assert [row.source for row in ResultSide(files(plain)).rows()] == ["", "", ""]
+    traced = run_job(tmp_path / "b", rows, fields=FIELDS[:2], row_shape={"sort": ["code"]}, output={"provenance": True})
+    assert [row.source for row in ResultSide(files(traced)).rows()] == ["Sheet1!3", "Sheet1!4", "Sheet1!2"]
