@@ -34,7 +34,7 @@ class FieldFacts:
 
     @property
     def label(self) -> str:
-        return self.headers[0] if self.columns else self.name
+        return self.declared.get("label") or (self.headers[0] if self.columns else self.name)
 
     @property
     def files(self) -> set[int]:
