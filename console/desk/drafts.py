@@ -193,12 +193,15 @@ def without_rules(fields: Sequence[Spec], broken: Iterable[tuple[str, str | None
 def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, drop_others: bool) -> Spec:
     """The manifest that a draft proposes."""
     extensions = sorted({f"*{path.suffix.lower()}" for path in samples if path.suffix} - set(_EXTENSIONS))
-    fields = [in_reading_order({**one.spec, "description": _description(one)}) for one in document.fields]
+    fields = [
+        in_reading_order({**one.spec, "description": _description(one)} if one.evidence else one.spec)
+        for one in document.fields
+    ]
     manifest: Spec = {
         "$schema": SCHEMA,
         "manifest": 1,
         "name": name,
-        "description": f"Drafted from {document.samples} samples with {document.rows:,} rows.",
+        "description": _origin(document),
     }
     if extensions:
         manifest["inputs"] = {"primary": [*_EXTENSIONS, *extensions]}
@@ -207,6 +210,13 @@ def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, 
     if drop_others:
         manifest["mapping"] = {"unmapped": "drop"}
     return {**manifest, "fields": fields}
+
+
+def _origin(document: DraftDocument) -> str:
+    if not document.samples:
+        return "Drafted without samples."
+    files = f"{document.samples} sample{'' if document.samples == 1 else 's'}"
+    return f"Drafted from {files} with {document.rows:,} rows."
 
 
 def _description(one: FieldEvidence) -> str:

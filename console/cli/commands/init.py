@@ -3,7 +3,6 @@
 import argparse
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from core.errors import UsageError
 
 if TYPE_CHECKING:
     from console.desk.drafts import DraftDocument, Drafting, OpenQuestion, Spec
+    from core.settings import Settings
 
 _SHOWN = 5  # examples of a question
 _CASE_BYTES = 1024 * 1024  # of the sample that becomes the first test
@@ -109,22 +109,23 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
             outcome = drafting.without_broken_rules(manifest, bound=args.contract is not None)
     validate(outcome.manifest)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(manifest_text(outcome.manifest), encoding="utf-8")
-    notes = [*document.notes, *outcome.notes, *_first_case(folder, samples)]
+    path = folder / "manifest.json"
+    path.write_text(manifest_text(outcome.manifest), encoding="utf-8")
+    notes = [*document.notes, *outcome.notes, *_first_case(path, samples, settings)]
     _report(folder, samples, decisions, notes, out, fields=len(document.fields))
     return Exit.OK
 
 
-def _first_case(folder: Path, samples: Sequence[Path]) -> list[str]:
-    """Make the smallest sample the input of the package's first test; what it should give is for a person to read."""
+def _first_case(manifest: Path, samples: Sequence[Path], settings: "Settings") -> list[str]:
+    """Make a test of the smallest sample, and expect what comes out now; notes for a person, who should read it."""
+    from console.desk.cases import write_case  # noqa: PLC0415  # the scaffold needs no sandbox
+
     fitting = [path for path in samples if path.stat().st_size <= _CASE_BYTES]
     if not fitting:
         return [f"no sample has at most {_CASE_BYTES // 1024} KiB, so there is no first test"] if samples else []
     sample = min(fitting, key=lambda path: path.stat().st_size)
-    place = folder / "tests" / _name(Path(sample.stem)) / f"input{sample.suffix.lower()}"
-    place.parent.mkdir(parents=True)
-    shutil.copyfile(sample, place)
-    return [f"{place}: the first test"]
+    files = write_case(manifest, sample, settings=settings, name=_name(Path(sample.stem)))
+    return [f"{files[0].parent}: the first test; read what it expects"]
 
 
 def _name(folder: Path) -> str:
@@ -175,7 +176,7 @@ def _draft_and_ask(
 def _without_samples(fields: "list[Spec]") -> "DraftDocument":
     from console.desk.drafts import DraftDocument, FieldEvidence  # noqa: PLC0415
 
-    drafts = tuple(FieldEvidence(spec=spec, evidence="no samples", personal=False) for spec in fields)
+    drafts = tuple(FieldEvidence(spec=spec, evidence="", personal=False) for spec in fields)
     return DraftDocument(draft=1, samples=0, rows=0, headless=False, fields=drafts, questions=(), notes=())
 
 
@@ -213,11 +214,12 @@ def _report(
         facts: dict[str, object] = {"dir": str(folder), "files": _files(folder), "fields": fields}
         out.emit({**facts, "decisions": [one.as_json() for one in decisions], "notes": notes, "try": command})
         return
-    out.line(f"{manifest}: {fields} fields; each has a description that says what it is based on")
+    based = "; each has a description that says what it is based on" if samples else ""
+    out.line(f"{manifest}: {fields} fields{based}")
     for one in decisions:
         if not one.by_person:
             out.line(f"  not assumed: {one.question.field}: {one.question.text}")
     for note in notes:
         out.line(f"  {note}")
     if command:
-        out.note(f"\nnow read it, then run: {command}")
+        out.note(f"\nnow read it, then run: {command}\nand after each change: ade test {quote(str(folder))}")

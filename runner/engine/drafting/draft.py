@@ -210,6 +210,8 @@ class _FieldJoiner:
                 )
             elif len(self.fields) < _MOST_FIELDS:
                 self.fields.append(FieldFacts(self._free_name(column), [column]))
+            else:
+                self._notes.append(f"column {column.letters} is beyond {_MOST_FIELDS} fields, so it was left out")
 
     def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
         """The columns that their headers tell apart."""
@@ -229,7 +231,7 @@ class _FieldJoiner:
             else:
                 seen.add(header)
                 if headless:
-                    column.header = column.letters
+                    column.header, column.has_header = column.letters, False
                 yield position, column
 
     def _choices(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
@@ -255,7 +257,7 @@ class _FieldJoiner:
         self.questions.append(DraftQuestion("same_column", facts.name, text, change, shown))
 
     def _free_name(self, column: ColumnFacts) -> str:
-        name = field_name(column.header, column.letters)
+        name = field_name(column.header, column.letters) if column.has_header else f"column_{column.letters.lower()}"
         names, free, n = {facts.name for facts in self.fields}, name, 1
         while free in names:
             n += 1

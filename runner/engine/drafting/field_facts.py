@@ -33,8 +33,15 @@ class FieldFacts:
         return [header for header, _ in Counter(column.header for column in self.columns).most_common()]
 
     @property
+    def _names(self) -> set[str]:
+        """The name and the headers that mean something."""
+        headers = {column.header for column in self.columns if column.has_header}
+        return {self.name, *headers} if headers or self.declared else set()
+
+    @property
     def label(self) -> str:
-        return self.declared.get("label") or (self.headers[0] if self.columns else self.name)
+        headers = [header for header in self.headers if header in self._names]
+        return self.declared.get("label") or (headers[0] if headers else self.name)
 
     @property
     def files(self) -> set[int]:
@@ -86,7 +93,7 @@ class FieldFacts:
     def meanings(self) -> dict[str, float]:
         """What the headers may mean, each with how plainly one of them says so."""
         scores: dict[str, float] = {}
-        for header in {self.name, *self.headers}:
+        for header in self._names:
             for name, score in concepts_of(header):
                 concept_name = name.partition(":")[0]
                 scores[concept_name] = max(score, scores.get(concept_name, 0.0))
@@ -106,7 +113,7 @@ class FieldFacts:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(word for header in {self.name, *self.headers} for word in understood(header).words)
+        return frozenset(word for header in self._names for word in understood(header).words)
 
     @property
     def is_identifier(self) -> bool:

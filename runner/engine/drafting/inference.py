@@ -35,7 +35,7 @@ _SHORT_NUMBER: Final = 3  # digits of a count or a position; numbers of document
 _MOST_SYNONYMS: Final = 50
 _NONNEGATIVE: Final = ("quantity", "small_number", "year", "latitude", "longitude")
 _SIGNED: Final = ("latitude", "longitude")
-_TEXTS: Final = frozenset({"text", "enum"})
+_NAMED_TYPES: Final = ("date", "time", "money", "email", "phone", "url", "boolean")  # that a header may name
 _FLAG_WORDS: Final = frozenset({"0", "1", "0.0", "1.0"})
 
 
@@ -78,7 +78,8 @@ class Inference:
             self.spec["type"] = facts.declared["type"]
             return
         if not facts.values:
-            self.evidence.append("no values: the type is a guess")
+            self.spec["type"] = next((kind for kind in _NAMED_TYPES if facts.is_about(kind)), "text")
+            self.evidence.append("no values, so the type is a guess by the header")
             return
         for kind, is_meant in _CANDIDATES:
             if not is_meant(facts) or (bad := facts.bad(kind)) == facts.values:
@@ -168,6 +169,8 @@ class Inference:
         counts, several = facts.counts, len(facts.files) > 1
         different = {value.casefold() for value in counts}
         if not 2 <= len(different) <= _MOST_ALLOWED or max(map(len, counts)) > _LONGEST_ALLOWED:
+            return
+        if facts.bad("decimal") * 2 < facts.values:  # numbers, but for some that are none
             return
         values = sorted(counts)
         if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
@@ -316,7 +319,7 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
-    if facts.is_about(*_SIGNED):
+    if kind == "decimal" and facts.is_about(*_SIGNED):
         most = 90 if facts.is_about("latitude") else 180
         return {"min": -most, "max": most} if -most <= low and high <= most else {}
     if kind == "percent":

@@ -67,6 +67,7 @@ class ColumnFacts:
 
     def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
         self.header = header
+        self.has_header = True  # false: it is called by its letters, which mean nothing
         self.letters = letters
         self.file = file  # which sample, by number
         self.sample = sample

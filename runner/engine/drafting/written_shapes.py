@@ -87,7 +87,8 @@ def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
         return f"{_CLASSES[kind]}+"
     (length,) = lengths
     grows = counted and kind == "digit" and not any(text[0] == "0" for text in texts)
-    return f"{_CLASSES[kind]}{{{length}{',' if grows else ''}}}"
+    times = "+" if grows and length == 1 else f"{{{length}{',' if grows else ''}}}" if length > 1 else ""
+    return f"{_CLASSES[kind]}{times}"
 
 
 def _escaped(text: str) -> str:
