@@ -10,7 +10,7 @@ from core.fields import FIELD_NAME, MAX_EXPRESSION, FieldSpec, FieldType, Lookup
 Spec = dict[str, Any]  # a field as a manifest writes it; validated with the manifest
 Foreign = dict[str, Any]  # a part of another tool's document
 MOST_EXAMPLES: Final = 20
-# Keys of a field that other tools have no word for: kept as an extension, so that nothing is lost on the way back.
+# Keys of a field that other tools have no word for: own as an extension, so that nothing is lost on the way back.
 OWN: Final = ("synonyms", "clean", "formats", "day_first", "decimal", "unit", "optional", "default", "number_format")
 # Keys that other tools would enforce: only a note where a finding is a warning.
 RULES: Final = ("required", "unique", "pattern", "min", "max", "min_length", "max_length", "allowed")
@@ -79,14 +79,14 @@ _LOST: Final = frozenset({FieldType.MONEY, FieldType.PERCENT, FieldType.PHONE}) 
 def extension(spec: FieldSpec, lost: frozenset[FieldType] = _LOST) -> Foreign:
     """What another tool has no word for; `lost`: types that it does not have."""
     raw = spec.model_dump(mode="json", exclude_defaults=True)
-    kept: Foreign = {key: value for key, value in raw.items() if key in OWN}
+    own: Foreign = {key: value for key, value in raw.items() if key in OWN}
     if spec.type in lost and is_hard(spec):
-        kept["type"] = str(spec.type)
+        own["type"] = str(spec.type)
     if spec.severity == "warning":
-        kept["warning"] = {key: raw[key] for key in (*RULES, "type") if key in raw}
+        own["warning"] = {key: raw[key] for key in (*RULES, "type") if key in raw}
     elif isinstance(spec.allowed, Lookup):
-        kept["allowed"] = raw["allowed"]
-    return kept
+        own["allowed"] = raw["allowed"]
+    return own
 
 
 def own_keys(extended: object) -> Spec:
@@ -94,10 +94,10 @@ def own_keys(extended: object) -> Spec:
     if not isinstance(extended, Mapping):
         return {}
     known = (*OWN, *RULES, "type")
-    kept: Spec = {key: extended[key] for key in known if key in extended}
+    own: Spec = {key: extended[key] for key in known if key in extended}
     if isinstance(warned := extended.get("warning"), Mapping):
-        kept |= {key: warned[key] for key in known if key in warned} | {"severity": "warning"}
-    return kept
+        own |= {key: warned[key] for key in known if key in warned} | {"severity": "warning"}
+    return own
 
 
 def is_hard(spec: FieldSpec) -> bool:

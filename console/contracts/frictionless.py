@@ -65,8 +65,8 @@ def _fields(document: Mapping[str, Any]) -> list[Any] | None:
 
 def fields_of(document: Mapping[str, Any]) -> list[Spec]:
     schema = document.get("schema", document)
-    given = schema.get("primaryKey") if isinstance(schema, Mapping) else None
-    key = [given] if isinstance(given, str) else listed(given)
+    key_names = schema.get("primaryKey") if isinstance(schema, Mapping) else None
+    key = [key_names] if isinstance(key_names, str) else listed(key_names)
     parts = [part for part in _fields(document) or () if isinstance(part, Mapping) and texts(part.get("name"))]
     return [_field(part, is_key=key == [part["name"]]) for part in parts]
 

@@ -77,15 +77,15 @@ def _parsed(body: bytes, text: str) -> Any:
 
 def _named(fields: list[Spec]) -> list[Spec]:
     """The fields with names that a manifest takes, each once."""
-    taken: set[str] = set()
+    names_so_far: set[str] = set()
     named = []
     for spec in fields:
         name, n = field_name(spec["name"]), 1
         free = name
-        while free.casefold() in taken:
+        while free.casefold() in names_so_far:
             n += 1
             free = f"{name}_{n}"
-        taken.add(free.casefold())
+        names_so_far.add(free.casefold())
         label = {} if free == spec["name"] or "label" in spec else {"label": spec["name"][:200]}
         named.append({**spec, "name": free, **label})
     return named

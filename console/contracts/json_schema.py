@@ -123,8 +123,8 @@ def _without_null(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _type(part: Mapping[str, Any]) -> FieldType:
-    given = part.get("type")
-    names = [one for one in (given if isinstance(given, list) else [given]) if one not in (None, "null")]
+    type_names = part.get("type")
+    names = [one for one in (type_names if isinstance(type_names, list) else [type_names]) if one not in (None, "null")]
     if len(names) == 1 and names[0] in _TYPES:
         return _TYPES[names[0]]
     return _FORMATS.get(str(part.get("format")), FieldType.TEXT)

@@ -110,7 +110,7 @@ class _Reader:
         self.at += 1
         return token
 
-    def takes(self, *words: str) -> bool:
+    def skip_words(self, *words: str) -> bool:
         """Whether these words come next; then they are read."""
         if all(self.peek(n).is_word(word) for n, word in enumerate(words)):
             self.at += len(words)
@@ -150,11 +150,11 @@ def fields_of(text: str) -> list[Spec]:
     tables: list[tuple[str, list[_Token]]] = []
     comments: dict[str, str] = {}
     while reader.peek() is not _END:
-        if reader.takes("create"):
+        if reader.skip_words("create"):
             _created(reader, tables, enums)
-        elif reader.takes("comment", "on", "column"):
+        elif reader.skip_words("comment", "on", "column"):
             name = reader.name()
-            if reader.takes("is") and reader.peek().kind == "text":
+            if reader.skip_words("is") and reader.peek().kind == "text":
                 comments[name.casefold()] = reader.next().text
         else:
             reader.next()
@@ -168,12 +168,12 @@ def _created(reader: _Reader, tables: list[tuple[str, list[_Token]]], enums: dic
     """Read what follows CREATE, and add the table or the enum that it makes."""
     while reader.peek().is_word("or", "replace", "temp", "temporary", "unlogged", "global", "local", "external"):
         reader.next()
-    if reader.takes("type"):
+    if reader.skip_words("type"):
         name = reader.name()
-        if reader.takes("as", "enum"):
+        if reader.skip_words("as", "enum"):
             enums[name.casefold()] = [token.text for token in reader.group() if token.kind == "text"]
-    elif reader.takes("table"):
-        reader.takes("if", "not", "exists")
+    elif reader.skip_words("table"):
+        reader.skip_words("if", "not", "exists")
         name = reader.name()
         tables.append((name, reader.group()))
 
@@ -212,15 +212,15 @@ def _column(name: str, reader: _Reader, enums: dict[str, list[str]]) -> Spec:
     """One column: its type and its rules."""
     spec = _typed(name, reader, enums)
     while (token := reader.peek()) is not _END:
-        if reader.takes("not", "null"):
+        if reader.skip_words("not", "null"):
             spec["required"] = True
-        elif reader.takes("primary", "key"):
+        elif reader.skip_words("primary", "key"):
             spec |= {"required": True, "unique": True}
-        elif reader.takes("unique"):
+        elif reader.skip_words("unique"):
             spec["unique"] = True
-        elif reader.takes("comment"):
+        elif reader.skip_words("comment"):
             spec["description"] = texts(reader.next().text)
-        elif reader.takes("check"):
+        elif reader.skip_words("check"):
             spec |= _checked(reader.group(), spec, name)
         elif token.is_sign("("):
             reader.group()
@@ -242,7 +242,7 @@ def _typed(name: str, reader: _Reader, enums: dict[str, list[str]]) -> Spec:
     if values:
         spec |= {"type": str(FieldType.ENUM), "allowed": values}
     if word == "character":
-        reader.takes("varying")
+        reader.skip_words("varying")
         arguments = arguments or reader.group()
     if word in _LENGTHS and arguments and arguments[0].kind == "number":
         spec["max_length"] = int(arguments[0].text)
@@ -251,10 +251,10 @@ def _typed(name: str, reader: _Reader, enums: dict[str, list[str]]) -> Spec:
 
 def _table_rule(reader: _Reader, fields: dict[str, Spec]) -> None:
     """PRIMARY KEY (a), UNIQUE (a) and CHECK of the table; a key of several columns makes none of them unique."""
-    if reader.takes("constraint"):
+    if reader.skip_words("constraint"):
         reader.name()
-    is_primary = reader.takes("primary", "key")
-    if is_primary or reader.takes("unique"):
+    is_primary = reader.skip_words("primary", "key")
+    if is_primary or reader.skip_words("unique"):
         while reader.peek() is not _END and not reader.peek().is_sign("("):
             reader.next()
         named = [token.text.casefold() for token in reader.group() if token.kind in ("word", "name")]
@@ -262,7 +262,7 @@ def _table_rule(reader: _Reader, fields: dict[str, Spec]) -> None:
         for name in known:
             fields[name] |= {"required": True} if is_primary else {}
             fields[name] |= {"unique": True} if len(named) == 1 else {}
-    elif reader.takes("check"):
+    elif reader.skip_words("check"):
         inside = reader.group()
         first = next((token.text for token in inside if token.text.casefold() in fields), None)
         if first is not None:
@@ -278,7 +278,7 @@ def _checked(inside: list[_Token], spec: Spec, name: str) -> Spec:
             return {}
         reader.next()
         one = _comparison(reader, FieldType(spec["type"]))
-        if one is None or not (reader.peek() is _END or reader.takes("and")):
+        if one is None or not (reader.peek() is _END or reader.skip_words("and")):
             return {}
         found |= one
     return found
@@ -286,12 +286,12 @@ def _checked(inside: list[_Token], spec: Spec, name: str) -> Spec:
 
 def _comparison(reader: _Reader, kind: FieldType) -> Spec | None:
     """What comes after a column's name in a check; None if no field can say it."""
-    if reader.takes("in"):
+    if reader.skip_words("in"):
         values = [_value(token) for token in reader.group() if token.kind in ("text", "number")]
         return {"allowed": values, **({"type": str(FieldType.ENUM)} if kind is FieldType.TEXT else {})}
-    if reader.takes("between"):
+    if reader.skip_words("between"):
         low = _operand(reader)
-        if not reader.takes("and"):
+        if not reader.skip_words("and"):
             return None
         return _bound("min", low, kind) | _bound("max", _operand(reader), kind)
     sign = reader.next().text

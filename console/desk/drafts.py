@@ -20,9 +20,10 @@ from core.budget import Budget, read
 from core.errors import AdeError, ManifestInvalid
 from core.fields import Strict
 from core.jobs import Job
-from core.manifests import Limits, Manifest, parse_manifest
+from core.manifests import Limits, Manifest
 from core.settings import Settings
 from core.verdicts import Verdict
+from infra.parsing import read_manifest
 from runner.attempt import Boxes, describe
 from runner.boxes import BoxOrder, Killed
 from runner.engine.contract import PRIMARY, DraftRequest, InputFile, JobFacts, Order, OutputName
@@ -34,7 +35,7 @@ ROUNDS: Final = 4  # trials after which a draft that still breaks its own sample
 _EXTENSIONS: Final = ("*.xlsx", "*.csv")
 _MAX_ARTIFACT: Final = 256 * 1024 * 1024
 # Which keys of a field a finding takes back.
-_TAKEN_BACK: Final[Mapping[str, tuple[str, ...]]] = {
+_RULES_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "required": ("required",),
     "missing_field": ("required",),
     "duplicate": ("unique",),
@@ -51,13 +52,13 @@ class DraftFailed(AdeError):
     """The samples could not be read, or no manifest fits them."""
 
 
-class DraftedField(Strict):
+class FieldEvidence(Strict):
     spec: Spec
     evidence: Annotated[str, Field(max_length=2000)]
     personal: bool
 
 
-class DraftQuestion(Strict):
+class OpenQuestion(Strict):
     """Something that a person knows better than the samples; without an answer nothing is changed."""
 
     kind: Literal["same_column", "type", "date_order", "unique", "allowed"]
@@ -74,8 +75,8 @@ class DraftDocument(Strict):
     samples: int
     rows: int
     headless: bool
-    fields: Annotated[tuple[DraftedField, ...], Field(min_length=1, max_length=2000)]
-    questions: Annotated[tuple[DraftQuestion, ...], Field(max_length=5000)]
+    fields: Annotated[tuple[FieldEvidence, ...], Field(min_length=1, max_length=2000)]
+    questions: Annotated[tuple[OpenQuestion, ...], Field(max_length=5000)]
     notes: Annotated[tuple[str, ...], Field(max_length=5000)]
 
 
@@ -89,7 +90,7 @@ class Drafting:
     samples: Sequence[Path]
     killed: Killed
 
-    def document(self, files: Sequence[Path], known: Iterable[Spec], request: DraftRequest) -> DraftDocument:
+    def document(self, files: Sequence[Path], fields: Iterable[Spec], request: DraftRequest) -> DraftDocument:
         """Have the box read samples; raises DraftFailed if it cannot."""
         folder = self.scratch / "draft"
         shutil.rmtree(folder, ignore_errors=True)
@@ -106,7 +107,7 @@ class Drafting:
             label="draft-1",
             tenant=TENANT,
             scratch=folder,
-            job=Order(job=job, manifest={"fields": list(known)}, inputs=tuple(inputs), draft=request),
+            job=Order(job=job, manifest={"fields": list(fields)}, inputs=tuple(inputs), draft=request),
             outputs=(OutputName.DRAFT,),
             limits=box_limits(Limits(), self.settings),
             trusted=True,
@@ -115,26 +116,24 @@ class Drafting:
         if report.verdict is not Verdict.OK or OutputName.DRAFT not in report.outputs:
             remedy = report.where.get("remedy")
             raise DraftFailed(f"{report.message or report.verdict}{f'; {remedy}' if remedy else ''}")
-        found = read(report.outputs[OutputName.DRAFT].read_bytes(), DraftDocument, BUDGET)
-        if isinstance(found, list):
-            raise DraftFailed(f"the draft is not valid: {found[0].path} {found[0].problem}")
-        return found
+        document = read(report.outputs[OutputName.DRAFT].read_bytes(), DraftDocument, BUDGET)
+        if isinstance(document, list):
+            raise DraftFailed(f"the draft is not valid: {document[0].path} {document[0].problem}")
+        return document
 
-    def settled(self, manifest: Spec) -> "Settled":
-        """Run a drafted manifest on its samples and take back the rules that they break."""
-        taken: list[str] = []
+    def without_broken_rules(self, manifest: Spec, *, bound: bool) -> "TriedManifest":
+        """Run a drafted manifest on its samples and drop the rules that they break; `bound`: by a contract, so none."""
+        notes: list[str] = []
         broken = self._broken(manifest)
-        for _ in range(ROUNDS):
+        for _ in range(0 if bound else ROUNDS):
             if not broken:
                 break
-            fields, what = loosened(manifest["fields"], broken)
-            taken += what
+            fields, what = without_rules(manifest["fields"], broken)
+            notes += what
             manifest = {**manifest, "fields": fields}
             broken = self._broken(manifest)
-        taken += [
-            f"{name or 'the file'}: still reports {code} on the samples" for code, name in sorted(broken, key=str)
-        ]
-        return Settled(manifest, tuple(taken))
+        notes += [f"{name or 'a sample'}: the samples break it ({code})" for code, name in sorted(broken, key=str)]
+        return TriedManifest(manifest, tuple(notes))
 
     def _broken(self, manifest: Spec) -> set[tuple[str, str | None]]:
         """The codes and fields of the errors that a manifest reports on the samples."""
@@ -143,7 +142,7 @@ class Drafting:
         place.mkdir()
         path = place / "manifest.json"
         path.write_text(json.dumps(manifest), encoding="utf-8")
-        found: set[tuple[str, str | None]] = set()
+        errors: set[tuple[str, str | None]] = set()
         for n, sample in enumerate(self.samples):
             desk, files = desk_of(path, [sample], inbox_folder(TENANT, ""), place)
             scratch = place / str(n)
@@ -151,16 +150,16 @@ class Drafting:
             table = TriedTable(self.settings, self.boxes, DeskSource({**desk.files, **files}), scratch)
             for trial in trials_of(desk, files, place / f"out-{n}"):
                 job = table.run(trial, stopped=self.killed)
-                found |= _errors(job, trial.out / OutputName.ARTIFACT, sample)
-        return found
+                errors |= _errors(job, trial.out / OutputName.ARTIFACT, sample)
+        return errors
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class TriedManifest:
     """A manifest that reports no error on its own samples if possible, and the rules that were taken back for it."""
 
     manifest: Spec
-    taken: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = field(default_factory=tuple)
 
 
 def _errors(job: Job, artifact: Path, sample: Path) -> set[tuple[str, str | None]]:
@@ -172,14 +171,14 @@ def _errors(job: Job, artifact: Path, sample: Path) -> set[tuple[str, str | None
     return {(one["code"], one["field"]) for one in totals if one["severity"] == "error"}
 
 
-def loosened(fields: Sequence[Spec], broken: Iterable[tuple[str, str | None]]) -> tuple[list[Spec], list[str]]:
+def without_rules(fields: Sequence[Spec], broken: Iterable[tuple[str, str | None]]) -> tuple[list[Spec], list[str]]:
     """Fields without the rules that findings name, and which rules those are."""
-    made, taken = {spec["name"]: dict(spec) for spec in fields}, []
+    by_name, notes = {spec["name"]: dict(spec) for spec in fields}, []
     for code, name in sorted(broken, key=str):
-        spec = made.get(name or "")
+        spec = by_name.get(name or "")
         if spec is None:
             continue
-        keys = [key for key in _TAKEN_BACK.get(code, ()) if key in spec]
+        keys = [key for key in _RULES_OF.get(code, ()) if key in spec]
         for key in keys:
             del spec[key]
         if "allowed" in keys:
@@ -187,56 +186,66 @@ def loosened(fields: Sequence[Spec], broken: Iterable[tuple[str, str | None]]) -
         if not keys:
             spec["severity"] = "warning"
         what = f"without {' and '.join(keys)}" if keys else "with warnings instead of errors"
-        taken.append(f"{name}: {what}, because of {code} in the samples")
-    return list(made.values()), taken
+        notes.append(f"{name}: {what}, because of {code} in the samples")
+    return list(by_name.values()), notes
 
 
 def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, drop_others: bool) -> Spec:
     """The manifest that a draft proposes."""
     extensions = sorted({f"*{path.suffix.lower()}" for path in samples if path.suffix} - set(_EXTENSIONS))
-    fields = [ordered({**one.spec, "description": _described(one)}) for one in document.fields]
-    made: Spec = {
+    fields = [
+        in_reading_order({**one.spec, "description": _description(one)} if one.evidence else one.spec)
+        for one in document.fields
+    ]
+    manifest: Spec = {
         "$schema": SCHEMA,
         "manifest": 1,
         "name": name,
-        "description": f"Drafted from {document.samples} samples with {document.rows:,} rows.",
+        "description": _origin(document),
     }
     if extensions:
-        made["inputs"] = {"primary": [*_EXTENSIONS, *extensions]}
+        manifest["inputs"] = {"primary": [*_EXTENSIONS, *extensions]}
     if document.headless:
-        made["reading"] = {"header": "none"}
+        manifest["reading"] = {"header": "none"}
     if drop_others:
-        made["mapping"] = {"unmapped": "drop"}
-    return {**made, "fields": fields}
+        manifest["mapping"] = {"unmapped": "drop"}
+    return {**manifest, "fields": fields}
 
 
-def _described(one: DraftedField) -> str:
-    known = one.spec.get("description")
-    return f"{known} ({one.evidence})"[:2000] if isinstance(known, str) and known else one.evidence
+def _origin(document: DraftDocument) -> str:
+    if not document.samples:
+        return "Drafted without samples."
+    files = f"{document.samples} sample{'' if document.samples == 1 else 's'}"
+    return f"Drafted from {files} with {document.rows:,} rows."
 
 
-def ordered(spec: Spec) -> Spec:
+def _description(one: FieldEvidence) -> str:
+    words = one.spec.get("description")
+    return f"{words} ({one.evidence})"[:2000] if isinstance(words, str) and words else one.evidence
+
+
+def in_reading_order(spec: Spec) -> Spec:
     """A field with its keys in the order in which people read them."""
     first = ("name", "label", "description", "type", "required", "optional", "unique", "synonyms", "clean", "formats")
     return {key: spec[key] for key in (*(k for k in first if k in spec), *(k for k in spec if k not in first))}
 
 
-def checked(manifest: Spec) -> Manifest:
+def validate(manifest: Spec) -> Manifest:
     """The manifest as others will read it; raises DraftFailed if it does not validate."""
     try:
-        return parse_manifest(json.dumps(manifest).encode())
+        return read_manifest(json.dumps(manifest).encode())
     except ManifestInvalid as error:
         raise DraftFailed(f"the draft does not validate: {error}") from None
 
 
-def written(manifest: Spec) -> str:
+def manifest_text(manifest: Spec) -> str:
     """A manifest as people read it: one line for each key, of a field too."""
     lines = [f"  {json.dumps(key)}: {_inline(value)}" for key, value in manifest.items() if key != "fields"]
-    fields = ",\n".join(_written_field(spec) for spec in manifest["fields"])
+    fields = ",\n".join(_field_text(spec) for spec in manifest["fields"])
     return "{\n" + ",\n".join([*lines, f'  "fields": [\n{fields}\n  ]']) + "\n}\n"
 
 
-def _written_field(spec: Spec) -> str:
+def _field_text(spec: Spec) -> str:
     lines = ",\n".join(f"      {json.dumps(key)}: {_inline(value)}" for key, value in spec.items())
     return f"    {{\n{lines}\n    }}"
 

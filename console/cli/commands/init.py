@@ -16,9 +16,11 @@ from console.cli.scaffold import FILES
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from console.desk.drafts import DraftDocument, Drafting, DraftQuestion, Spec
+    from console.desk.drafts import DraftDocument, Drafting, OpenQuestion, Spec
+    from core.settings import Settings
 
 _SHOWN = 5  # examples of a question
+_CASE_BYTES = 1024 * 1024  # of the sample that becomes the first test
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,21 +74,21 @@ def _try_command(folder: Path, sample: Path) -> str:
 class _Decision(NamedTuple):
     """A question of the draft, and what was decided."""
 
-    question: "DraftQuestion"
+    question: "OpenQuestion"
     yes: bool
-    asked: bool
+    by_person: bool
 
     def as_json(self) -> dict[str, object]:
         answer = "yes" if self.yes else "no"
         facts = {"kind": self.question.kind, "field": self.question.field, "question": self.question.text}
-        return {**facts, "answer": answer, "by": "a person" if self.asked else "the safe choice"}
+        return {**facts, "answer": answer, "by": "a person" if self.by_person else "the safe choice"}
 
 
 def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     """Draft a manifest from samples, a target or a contract."""
     from console.cli.service import Signals  # noqa: PLC0415  # the scaffold needs no sandbox
     from console.desk.boxes import boxes  # noqa: PLC0415
-    from console.desk.drafts import Drafting, checked, manifest_of, written  # noqa: PLC0415
+    from console.desk.drafts import Drafting, manifest_of, manifest_text, validate  # noqa: PLC0415
     from core.settings import Settings  # noqa: PLC0415
     from core.verdicts import Verdict  # noqa: PLC0415
 
@@ -99,18 +101,31 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
         place = Path(scratch)
         with boxes(settings, place / "run") as sandbox:
             drafting = Drafting(settings, sandbox, place, samples, lambda: Verdict.CANCELLED if signals.asked else None)
-            known = _known(args, drafting)
-            document, decisions = _decided(drafting, known, args, out)
+            fields = _fields_of(args, drafting)
+            document, decisions = _draft_and_ask(drafting, fields, args, out)
             manifest = manifest_of(_name(folder), document, samples, drop_others=args.target is not None)
-            manifest = {**manifest, "fields": [_answered(spec, decisions) for spec in manifest["fields"]]}
-            checked(manifest)
-            settled = drafting.settled(manifest)
-    checked(settled.manifest)
+            manifest = {**manifest, "fields": [_with_answers(spec, decisions) for spec in manifest["fields"]]}
+            validate(manifest)
+            outcome = drafting.without_broken_rules(manifest, bound=args.contract is not None)
+    validate(outcome.manifest)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(written(settled.manifest), encoding="utf-8")
-    notes = [*document.notes, *settled.taken]
+    path = folder / "manifest.json"
+    path.write_text(manifest_text(outcome.manifest), encoding="utf-8")
+    notes = [*document.notes, *outcome.notes, *_first_case(path, samples, settings)]
     _report(folder, samples, decisions, notes, out, fields=len(document.fields))
     return Exit.OK
+
+
+def _first_case(manifest: Path, samples: Sequence[Path], settings: "Settings") -> list[str]:
+    """Make a test of the smallest sample, and expect what comes out now; notes for a person, who should read it."""
+    from console.desk.cases import write_case  # noqa: PLC0415  # the scaffold needs no sandbox
+
+    fitting = [path for path in samples if path.stat().st_size <= _CASE_BYTES]
+    if not fitting:
+        return [f"no sample has at most {_CASE_BYTES // 1024} KiB, so there is no first test"] if samples else []
+    sample = min(fitting, key=lambda path: path.stat().st_size)
+    files = write_case(manifest, sample, settings=settings, name=_name(Path(sample.stem)))
+    return [f"{files[0].parent}: the first test; read what it expects"]
 
 
 def _name(folder: Path) -> str:
@@ -119,7 +134,7 @@ def _name(folder: Path) -> str:
     return name or "workflow"
 
 
-def _known(args: argparse.Namespace, drafting: "Drafting") -> "list[Spec]":
+def _fields_of(args: argparse.Namespace, drafting: "Drafting") -> "list[Spec]":
     """The fields that a target or a contract gives."""
     from runner.engine.contract import DraftRequest  # noqa: PLC0415
 
@@ -129,61 +144,65 @@ def _known(args: argparse.Namespace, drafting: "Drafting") -> "list[Spec]":
         return read_contract(args.contract)
     if args.target is None:
         return []
-    found = drafting.document([args.target], [], DraftRequest())
-    return [_of_target(one.spec, named=args.samples != []) for one in found.fields]
+    document = drafting.document([args.target], [], DraftRequest())
+    return [_of_target(one.spec, with_samples=args.samples != []) for one in document.fields]
 
 
-def _of_target(spec: "Spec", *, named: bool) -> "Spec":
+def _of_target(spec: "Spec", *, with_samples: bool) -> "Spec":
     """What a target says about a field; of one without values only its name, if samples say the rest."""
-    kept: Spec = {key: value for key, value in spec.items() if key in ("name", "label")}
+    names: Spec = {key: value for key, value in spec.items() if key in ("name", "label")}
     kind = spec.get("type", "text")
-    return kept if named and kind == "text" else {**kept, "type": "text" if kind == "enum" else kind}
+    return names if with_samples and kind == "text" else {**names, "type": "text" if kind == "enum" else kind}
 
 
-def _decided(
-    drafting: "Drafting", known: "list[Spec]", args: argparse.Namespace, out: Printer
+def _draft_and_ask(
+    drafting: "Drafting", fields: "list[Spec]", args: argparse.Namespace, out: Printer
 ) -> "tuple[DraftDocument, list[_Decision]]":
     """The draft, and what was decided about its questions; columns that a person joins are drafted again."""
     from runner.engine.contract import DraftRequest  # noqa: PLC0415
 
     if not drafting.samples:
-        return _without_samples(known), []
-    request = DraftRequest(known_only=bool(known), rules=args.contract is None)
-    document = drafting.document(drafting.samples, known, request)
+        return _without_samples(fields), []
+    request = DraftRequest(known_only=bool(fields), rules=args.contract is None)
+    document = drafting.document(drafting.samples, fields, request)
     joins = [_ask(q, out) for q in document.questions if q.kind == "same_column"]
     same = {header: label for one in joins if one.yes for header, label in one.question.change["same"].items()}
     if same:
-        request = DraftRequest(known_only=bool(known), rules=args.contract is None, same=same)
-        document = drafting.document(drafting.samples, known, request)
+        request = DraftRequest(known_only=bool(fields), rules=args.contract is None, same=same)
+        document = drafting.document(drafting.samples, fields, request)
     return document, [*joins, *(_ask(q, out) for q in document.questions if q.kind != "same_column")]
 
 
-def _without_samples(known: "list[Spec]") -> "DraftDocument":
-    from console.desk.drafts import DraftDocument, DraftedField  # noqa: PLC0415
+def _without_samples(fields: "list[Spec]") -> "DraftDocument":
+    from console.desk.drafts import DraftDocument, FieldEvidence  # noqa: PLC0415
 
-    fields = tuple(DraftedField(spec=spec, evidence="no samples", personal=False) for spec in known)
-    return DraftDocument(draft=1, samples=0, rows=0, headless=False, fields=fields, questions=(), notes=())
+    drafts = tuple(FieldEvidence(spec=spec, evidence="", personal=False) for spec in fields)
+    return DraftDocument(draft=1, samples=0, rows=0, headless=False, fields=drafts, questions=(), notes=())
 
 
-def _ask(question: "DraftQuestion", out: Printer) -> _Decision:
+def _ask(question: "OpenQuestion", out: Printer) -> _Decision:
     """Ask a person, if one is there; otherwise nothing is changed."""
     if not (out.terminal and sys.stdin.isatty()):
-        return _Decision(question, yes=False, asked=False)
-    shown = f"  (such as {', '.join(question.examples[:_SHOWN])})" if question.examples else ""
-    out.line(f"{question.field}: {question.text}{shown}")
+        return _Decision(question, yes=False, by_person=False)
+    examples = f"  (such as {', '.join(question.examples[:_SHOWN])})" if question.examples else ""
+    out.line(f"{question.field}: {question.text}{examples}")
     try:
         answer = input("  y/N: ").strip().casefold()
     except EOFError:
         answer = ""
-    return _Decision(question, yes=answer in ("y", "yes"), asked=True)
+    return _Decision(question, yes=answer in ("y", "yes"), by_person=True)
 
 
-def _answered(spec: "Spec", decisions: "Sequence[_Decision]") -> "Spec":
+def _with_answers(spec: "Spec", decisions: "Sequence[_Decision]") -> "Spec":
     """A field with what a person decided about it."""
     for one in decisions:
         if one.yes and one.question.field == spec["name"] and one.question.kind != "same_column":
             spec = {**spec, **one.question.change}
     return spec
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _report(
@@ -192,14 +211,15 @@ def _report(
     manifest = folder / "manifest.json"
     command = _try_command(folder, samples[0]) if samples else None
     if out.as_json:
-        made: dict[str, object] = {"dir": str(folder), "files": ["manifest.json"], "fields": fields}
-        out.emit({**made, "decisions": [one.as_json() for one in decisions], "notes": notes, "try": command})
+        facts: dict[str, object] = {"dir": str(folder), "files": _files(folder), "fields": fields}
+        out.emit({**facts, "decisions": [one.as_json() for one in decisions], "notes": notes, "try": command})
         return
-    out.line(f"{manifest}: {fields} fields; each has a description that says what it is based on")
+    based = "; each has a description that says what it is based on" if samples else ""
+    out.line(f"{manifest}: {fields} fields{based}")
     for one in decisions:
-        if not one.asked:
+        if not one.by_person:
             out.line(f"  not assumed: {one.question.field}: {one.question.text}")
     for note in notes:
         out.line(f"  {note}")
     if command:
-        out.note(f"\nnow read it, then run: {command}")
+        out.note(f"\nnow read it, then run: {command}\nand after each change: ade test {quote(str(folder))}")

@@ -31,13 +31,8 @@ _ROOM: Final = 400_000  # different values that are counted, over all columns
 _LEAST_ROOM: Final = 1000  # of one column
 _LONGEST_NAME: Final = 60
 _MOST_HEADER: Final = 200
-_OF_SAMPLES: Final = (
-    "synonyms",
-    "formats",
-    "day_first",
-    "clean",
-    "label",
-)  # what samples add to the rules of a contract
+# What samples add to the rules of a contract.
+_OF_SAMPLES: Final = ("synonyms", "formats", "day_first", "clean", "label")
 
 
 class SampleTable(NamedTuple):
@@ -51,42 +46,40 @@ class SampleTable(NamedTuple):
 def draft(order: Order, request: DraftRequest) -> Json:
     """Write the draft that an order asks for; returns the summary for the end event."""
     notes: list[str] = []
-    known = [FieldFacts(spec["name"], known=spec) for spec in _known(order)]
-    tables = _read(order, known, notes)
+    declared = [FieldFacts(spec["name"], declared=spec) for spec in _declared_fields(order)]
+    tables = _read(order, declared, notes)
     if not any(table.columns for table in tables):
         raise EngineStop(
             EndCode.EMPTY_INPUT, "no table was found in the samples", remedy="check that these are the right files"
         )
-    joined = _Joined(known, request, notes)
+    joiner = _FieldJoiner(declared, request, notes)
     for table in tables:
-        joined.add(table)
+        joiner.add(table)
     files = len({table.file for table in tables})
-    made = _with_one_key([(facts, _drafted(facts, files, request)) for facts in joined.fields])
+    drafts = _with_one_key([(facts, _draft_field(facts, files, request)) for facts in joiner.fields])
     document: Json = {
         "draft": 1,
         "samples": len(order.primary),
         "rows": sum(max((c.rows for c in table.columns.values()), default=0) for table in tables),
         "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
-        "fields": [
-            {"spec": one.spec, "evidence": _evidence(facts, one), "personal": facts.is_personal} for facts, one in made
-        ],
-        "questions": [_asked(q) for q in (*joined.questions, *(q for _, one in made for q in one.questions))],
+        "fields": [_field_part(facts, one) for facts, one in drafts],
+        "questions": [_question_part(q) for q in (*joiner.questions, *(q for _, one in drafts for q in one.questions))],
         "notes": notes,
     }
     target = open_output(order, OutputName.DRAFT)
     if target is not None:
         with target:
             target.write(json.dumps(document, ensure_ascii=True, allow_nan=False).encode())
-    return {"fields": len(made)}
+    return {"fields": len(drafts)}
 
 
-def _known(order: Order) -> list[Spec]:
+def _declared_fields(order: Order) -> list[Spec]:
     """The fields that a target or a contract gives, as the manifest of the order has them."""
     fields = order.manifest.get("fields")
     return [dict(spec) for spec in fields if isinstance(spec, Mapping)] if isinstance(fields, list | tuple) else []
 
 
-class Drafted(NamedTuple):
+class FieldDraft(NamedTuple):
     """A field of the draft, what it is based on, and what a person may be asked about it."""
 
     spec: Spec
@@ -94,45 +87,49 @@ class Drafted(NamedTuple):
     questions: list[DraftQuestion]
 
 
-def _drafted(facts: FieldFacts, files: int, request: DraftRequest) -> Drafted:
+def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldDraft:
     if not facts.columns:
-        optional = {} if facts.known.get("required") else {"optional": True}
-        return Drafted({**facts.known, **optional}, ["no sample has such a column"], [])
-    found = Inference(facts, files)
-    spec, questions = found.spec, found.questions
+        optional = {} if facts.declared.get("required") else {"optional": True}
+        return FieldDraft({**facts.declared, **optional}, ["no sample has such a column"], [])
+    inference = Inference(facts, files)
+    spec, questions = inference.spec, inference.questions
     if not request.rules:
         spec, questions = {key: value for key, value in spec.items() if key in _OF_SAMPLES}, []
-    return Drafted({**spec, **facts.known, **_synonyms(spec, facts.known)}, found.evidence, questions)
+    return FieldDraft({**spec, **facts.declared, **_synonyms(spec, facts.declared)}, inference.evidence, questions)
 
 
-def _with_one_key(made: Sequence[tuple[FieldFacts, Drafted]]) -> list[tuple[FieldFacts, Drafted]]:
+def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
     """The draft with the first unique field only: numbers of other things may repeat in a later file."""
-    unique = [facts.name for facts, one in made if one.spec.get("unique") and "unique" not in facts.known]
-    return [(facts, _without_key(one) if facts.name in unique[1:] else one) for facts, one in made]
+    unique = [facts.name for facts, one in drafts if one.spec.get("unique") and "unique" not in facts.declared]
+    return [(facts, _without_key(one) if facts.name in unique[1:] else one) for facts, one in drafts]
 
 
-def _without_key(one: Drafted) -> Drafted:
+def _without_key(one: FieldDraft) -> FieldDraft:
     spec = {key: value for key, value in one.spec.items() if key != "unique"}
     evidence = [words for words in one.evidence if words != NEVER_TWICE]
-    asked = DraftQuestion(
+    question = DraftQuestion(
         "unique", spec["name"], "no value occurs twice: is it unique in every file?", {"unique": True}
     )
-    return Drafted(spec, evidence, [*one.questions, asked])
+    return FieldDraft(spec, evidence, [*one.questions, question])
 
 
-def _synonyms(found: Spec, known: Spec) -> Spec:
-    both = list(dict.fromkeys([*known.get("synonyms", ()), *found.get("synonyms", ())]))
+def _synonyms(found: Spec, declared: Spec) -> Spec:
+    both = list(dict.fromkeys([*declared.get("synonyms", ()), *found.get("synonyms", ())]))
     return {"synonyms": both} if both else {}
 
 
-def _evidence(facts: FieldFacts, made: Drafted) -> str:
+def _evidence(facts: FieldFacts, drafts: FieldDraft) -> str:
     """What a field's rules are based on, in one sentence without a value."""
     samples = len(facts.files)
     seen = f"{samples} sample{'' if samples == 1 else 's'}, {facts.values:,} value{'' if facts.values == 1 else 's'}"
-    return "; ".join([f"{seen}: {made.evidence[0]}" if made.evidence else seen, *made.evidence[1:]])
+    return "; ".join([f"{seen}: {drafts.evidence[0]}" if drafts.evidence else seen, *drafts.evidence[1:]])
 
 
-def _asked(question: DraftQuestion) -> Json:
+def _field_part(facts: FieldFacts, one: FieldDraft) -> Json:
+    return {"spec": one.spec, "evidence": _evidence(facts, one), "personal": facts.is_personal}
+
+
+def _question_part(question: DraftQuestion) -> Json:
     return {
         "kind": question.kind,
         "field": question.field,
@@ -142,9 +139,9 @@ def _asked(question: DraftQuestion) -> Json:
     }
 
 
-def _read(order: Order, known: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
+def _read(order: Order, declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
     """Read all rows of all samples; what is not used is noted."""
-    fields = [Field(facts.known) for facts in known]
+    fields = [Field(facts.declared) for facts in declared]
     headings = partial(DeclaredNames, NamedHeadings(fields))
     reading, room, found = ReadingOptions(), Room(), []
     for number, file in enumerate(order.primary):
@@ -186,11 +183,11 @@ def _headers(table: SourceTable) -> set[str]:
     return {normalized(column.name) for column in table.columns if not column.generated}
 
 
-class _Joined:
+class _FieldJoiner:
     """The fields of the draft, sample by sample."""
 
-    def __init__(self, known: Sequence[FieldFacts], request: DraftRequest, notes: list[str]) -> None:
-        self.fields = list(known)
+    def __init__(self, declared: Sequence[FieldFacts], request: DraftRequest, notes: list[str]) -> None:
+        self.fields = list(declared)
         self.questions: list[DraftQuestion] = []
         self._request = request
         self._notes = notes
@@ -199,9 +196,9 @@ class _Joined:
     def add(self, table: SampleTable) -> None:
         """Add the columns of a table to the fields that they are, or as new ones."""
         columns = dict(self._usable(table))
-        chosen = self._chosen(columns)
+        choices = self._choices(columns)
         for position, column in columns.items():
-            choice = chosen.get(position)
+            choice = choices.get(position)
             if choice is not None and choice.field is not None and self._is_same(choice):
                 self._field(choice.field).columns.append(column)
                 continue
@@ -213,9 +210,11 @@ class _Joined:
                 )
             elif len(self.fields) < _MOST_FIELDS:
                 self.fields.append(FieldFacts(self._free_name(column), [column]))
+            else:
+                self._notes.append(f"column {column.letters} is beyond {_MOST_FIELDS} fields, so it was left out")
 
     def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
-        """The columns that can be told from others by their headers."""
+        """The columns that their headers tell apart."""
         seen: set[str] = set()
         headless = table.source.table.generated_header
         for position, column in table.columns.items():
@@ -232,18 +231,18 @@ class _Joined:
             else:
                 seen.add(header)
                 if headless:
-                    column.header = column.letters
+                    column.header, column.has_header = column.letters, False
                 yield position, column
 
-    def _chosen(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
+    def _choices(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
         """Which field each column is, as a job would map it."""
         if not self.fields:
             return {}
         fields = [Field(_as_field(facts)) for facts in self.fields]
-        told = {n: self._same.get(normalized(c.header), c.header) for n, c in columns.items()}
-        inside = [ColumnIn(n, (told[n],), column.sample, column.letters) for n, column in columns.items()]
-        found = choose(inside, fields, threshold=_ASKED, detected={}, allowed=lambda _: None)
-        return {choice.position: choice for choice in found}
+        headers = {n: self._same.get(normalized(c.header), c.header) for n, c in columns.items()}
+        inside = [ColumnIn(n, (headers[n],), column.sample, column.letters) for n, column in columns.items()]
+        choices = choose(inside, fields, threshold=_ASKED, detected={}, allowed=lambda _: None)
+        return {choice.position: choice for choice in choices}
 
     def _is_same(self, choice: MappingChoice) -> bool:
         return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE
@@ -258,9 +257,9 @@ class _Joined:
         self.questions.append(DraftQuestion("same_column", facts.name, text, change, shown))
 
     def _free_name(self, column: ColumnFacts) -> str:
-        name = field_name(column.header, column.letters)
-        taken, free, n = {facts.name for facts in self.fields}, name, 1
-        while free in taken:
+        name = field_name(column.header, column.letters) if column.has_header else f"column_{column.letters.lower()}"
+        names, free, n = {facts.name for facts in self.fields}, name, 1
+        while free in names:
             n += 1
             free = f"{name}_{n}"
         return free
@@ -268,10 +267,10 @@ class _Joined:
 
 def _as_field(facts: FieldFacts) -> Spec:
     if not facts.columns:
-        return facts.known
-    spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.known.get("synonyms", ())]}
+        return facts.declared
+    spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.declared.get("synonyms", ())]}
     so_far = FieldFacts(facts.name, facts.columns)  # what is worked out about it is of these columns only
-    kind = facts.known.get("type") or Inference(so_far, 1).spec["type"]
+    kind = facts.declared.get("type") or Inference(so_far, 1).spec["type"]
     return {**spec, "type": "text" if kind == "enum" else kind}
 
 

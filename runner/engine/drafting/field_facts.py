@@ -22,10 +22,10 @@ _ID_WORDS: Final = frozenset({"id", "number", "code", "key", "reference", "ident
 class FieldFacts:
     """Everything known about one field of the draft."""
 
-    def __init__(self, name: str, columns: Iterable[ColumnFacts] = (), known: dict[str, Any] | None = None) -> None:
+    def __init__(self, name: str, columns: Iterable[ColumnFacts] = (), declared: dict[str, Any] | None = None) -> None:
         self.name = name
         self.columns = list(columns)
-        self.known = known or {}  # what a target or a contract says about it
+        self.declared = declared or {}  # what a target or a contract says about it
 
     @property
     def headers(self) -> list[str]:
@@ -33,8 +33,15 @@ class FieldFacts:
         return [header for header, _ in Counter(column.header for column in self.columns).most_common()]
 
     @property
+    def _names(self) -> set[str]:
+        """The name and the headers that mean something."""
+        headers = {column.header for column in self.columns if column.has_header}
+        return {self.name, *headers} if headers or self.declared else set()
+
+    @property
     def label(self) -> str:
-        return self.headers[0] if self.columns else self.name
+        headers = [header for header in self.headers if header in self._names]
+        return self.declared.get("label") or (headers[0] if headers else self.name)
 
     @property
     def files(self) -> set[int]:
@@ -55,10 +62,10 @@ class FieldFacts:
     @cached_property
     def counts(self) -> Counter[str]:
         """The values as texts, each with how often it occurs."""
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         for column in self.columns:
-            found.update(column.counts)
-        return found
+            total.update(column.counts)
+        return total
 
     @property
     def overflow(self) -> bool:
@@ -69,10 +76,10 @@ class FieldFacts:
         return any(bool(vars(column)[name]) for column in self.columns)
 
     def kinds(self) -> Counter[str]:
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         for column in self.columns:
-            found.update(column.kinds)
-        return found
+            total.update(column.kinds)
+        return total
 
     def bad(self, kind: str) -> int:
         """How many values are not of a type."""
@@ -85,11 +92,12 @@ class FieldFacts:
     @cached_property
     def meanings(self) -> dict[str, float]:
         """What the headers may mean, each with how plainly one of them says so."""
-        found: dict[str, float] = {}
-        for header in {self.name, *self.headers}:
+        scores: dict[str, float] = {}
+        for header in self._names:
             for name, score in concepts_of(header):
-                found[name.partition(":")[0]] = max(score, found.get(name.partition(":")[0], 0.0))
-        return found
+                concept_name = name.partition(":")[0]
+                scores[concept_name] = max(score, scores.get(concept_name, 0.0))
+        return scores
 
     def is_about(self, *classes: str, least: float = PLAIN) -> bool:
         """Whether a header plainly means something whose values are of one of these classes."""
@@ -105,7 +113,7 @@ class FieldFacts:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(word for header in {self.name, *self.headers} for word in understood(header).words)
+        return frozenset(word for header in self._names for word in understood(header).words)
 
     @property
     def is_identifier(self) -> bool:
@@ -130,6 +138,6 @@ class FieldFacts:
 
     def _names_people(self, column: ColumnFacts) -> bool:
         """Whether the values themselves look like names of people or ways to reach them."""
-        looks = column.sample.shares()
-        people = (looks.get(f"vocabulary_{name}", 0.0) for name in ("first", "last"))
-        return looks.get("email", 0.0) > 0 or looks.get("vocabulary_street", 0.0) >= _NAMES or max(people) >= _NAMES
+        shares = column.sample.shares()
+        people = (shares.get(f"vocabulary_{name}", 0.0) for name in ("first", "last"))
+        return shares.get("email", 0.0) > 0 or shares.get("vocabulary_street", 0.0) >= _NAMES or max(people) >= _NAMES

@@ -35,7 +35,7 @@ _SHORT_NUMBER: Final = 3  # digits of a count or a position; numbers of document
 _MOST_SYNONYMS: Final = 50
 _NONNEGATIVE: Final = ("quantity", "small_number", "year", "latitude", "longitude")
 _SIGNED: Final = ("latitude", "longitude")
-_TEXTS: Final = frozenset({"text", "enum"})
+_NAMED_TYPES: Final = ("date", "time", "money", "email", "phone", "url", "boolean")  # that a header may name
 _FLAG_WORDS: Final = frozenset({"0", "1", "0.0", "1.0"})
 
 
@@ -74,25 +74,26 @@ class Inference:
 
     def _type(self) -> None:
         facts = self._facts
-        if facts.known.get("type"):
-            self.spec["type"] = facts.known["type"]
+        if facts.declared.get("type"):
+            self.spec["type"] = facts.declared["type"]
             return
         if not facts.values:
-            self.evidence.append("no values: the type is a guess")
+            self.spec["type"] = next((kind for kind in _NAMED_TYPES if facts.is_about(kind)), "text")
+            self.evidence.append("no values, so the type is a guess by the header")
             return
         for kind, is_meant in _CANDIDATES:
             if not is_meant(facts) or (bad := facts.bad(kind)) == facts.values:
                 continue
-            named = _named(kind, facts)
+            field_type = _field_type(kind, facts)
             if not bad:
-                self.spec["type"] = named
-                self.evidence.append(f"all {_A_VALID[named]}")
+                self.spec["type"] = field_type
+                self.evidence.append(f"all {_A_VALID[field_type]}")
                 return
             if bad <= _SLIPS * facts.values and facts.values >= _SLIPS_ROWS:
-                self.spec.update({"type": named, "severity": "warning"})
-                self.evidence.append(f"all but {bad:,} {_A_VALID[named]}, so this is a warning")
+                self.spec.update({"type": field_type, "severity": "warning"})
+                self.evidence.append(f"all but {bad:,} {_A_VALID[field_type]}, so this is a warning")
                 strict = {"severity": "error"}
-                text = f"{bad:,} of {facts.values:,} values are not {_A_VALID[named]}: are those errors?"
+                text = f"{bad:,} of {facts.values:,} values are not {_A_VALID[field_type]}: are those errors?"
                 self.questions.append(DraftQuestion("type", facts.name, text, strict))
                 return
         self.spec["type"] = "text"
@@ -107,14 +108,14 @@ class Inference:
         if facts.nothings and facts.values:
             steps.append("nullify")
             self.evidence.append(f"{facts.nothings:,} cells such as n/a are read as blank")
-        if len(steps) > 1 and "clean" not in facts.known:
+        if len(steps) > 1 and "clean" not in facts.declared:
             self.spec["clean"] = steps
 
     def _dates(self) -> None:
         """How dates are written: formats are tried first, and other ways of writing are still read."""
         facts = self._facts
         kind: str = self.spec["type"]
-        if kind not in TEMPORAL or facts.kinds()["date"] == facts.values or "formats" in facts.known:
+        if kind not in TEMPORAL or facts.kinds()["date"] == facts.values or "formats" in facts.declared:
             return
         texts = [text for text in facts.counts if not text.replace(".", "", 1).isdecimal() or len(text) == 8]
         formats = formats_of(texts, kind).formats
@@ -169,20 +170,22 @@ class Inference:
         different = {value.casefold() for value in counts}
         if not 2 <= len(different) <= _MOST_ALLOWED or max(map(len, counts)) > _LONGEST_ALLOWED:
             return
-        listed = sorted(counts)
+        if facts.bad("decimal") * 2 < facts.values:  # numbers, but for some that are none
+            return
+        values = sorted(counts)
         if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
-            self.spec.update({"type": "enum", "allowed": listed})
+            self.spec.update({"type": "enum", "allowed": values})
             where = "each in several samples" if several else "none of them only in the second half of the rows"
             self.evidence.append(f"{len(different)} different values, {where}")
         elif facts.values >= _OFTEN_EACH_FILE * len(different):
             text = f"are these {len(different)} values all that may occur?"
-            change = {"type": "enum", "allowed": listed}
-            self.questions.append(DraftQuestion("allowed", facts.name, text, change, tuple(listed[:10])))
+            change = {"type": "enum", "allowed": values}
+            self.questions.append(DraftQuestion("allowed", facts.name, text, change, tuple(values[:10])))
 
     def _pattern(self) -> None:
         facts = self._facts
         kind: str = self.spec["type"]
-        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.known or facts.values < _FEW_ROWS:
+        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _FEW_ROWS:
             return
         counts: Mapping[str, int] = facts.counts
         if kind == "phone" and not all(text.isdecimal() for text in counts):
@@ -222,11 +225,11 @@ class Inference:
             self.evidence.append("the bounds leave room")
 
 
-def _named(kind: str, facts: FieldFacts) -> str:
+def _field_type(kind: str, facts: FieldFacts) -> str:
     """The type that values of a tried type get: whole numbers may be amounts, dates may have a time."""
     if kind in ("integer", "decimal"):
-        meant = facts.is_about("money") and not facts.is_about("quantity")
-        if meant or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
+        is_amount = facts.is_about("money") and not facts.is_about("quantity")
+        if is_amount or facts.any_of("currencies") or any(_is_money(c.units) for c in facts.columns):
             return "money"
         whole = not any(fit.fractions for fit in facts.fit("decimal"))
         return "integer" if whole and kind == "integer" else "decimal"
@@ -316,7 +319,7 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
-    if facts.is_about(*_SIGNED):
+    if kind == "decimal" and facts.is_about(*_SIGNED):
         most = 90 if facts.is_about("latitude") else 180
         return {"min": -most, "max": most} if -most <= low and high <= most else {}
     if kind == "percent":

@@ -17,7 +17,7 @@ from runner.engine.values.words import NOTHING
 
 TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
 CLEANED: Final = ("strip", "nullify")
-_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be tried on all
+_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be types_by_column on all
 _LONG: Final = 200  # characters of a value that is counted by itself
 _MANY_DIGITS: Final = 16  # more than a number keeps
 _KINDS: Final[Mapping[type, str]] = {
@@ -67,6 +67,7 @@ class ColumnFacts:
 
     def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
         self.header = header
+        self.has_header = True  # false: it is called by its letters, which mean nothing
         self.letters = letters
         self.file = file  # which sample, by number
         self.sample = sample
@@ -108,13 +109,13 @@ class ColumnFacts:
         self.filled += 1
         self.kinds[_KINDS.get(type(value), "text")] += 1
         if type(value) is str or type(value) is Shown:
-            self._look(text, " ".join(value.split(" ")) if type(value) is str else text)
+            self._note_form(text, " ".join(value.split(" ")) if type(value) is str else text)
         if text.casefold() in NOTHING:
             self.nothings[text] += 1
             return None
         return text
 
-    def _look(self, text: str, raw: str) -> None:
+    def _note_form(self, text: str, raw: str) -> None:
         if text.isdecimal():
             self.zeros = self.zeros or (len(text) > 1 and text[0] == "0")
             self.digits = self.digits or len(text) >= _MANY_DIGITS
@@ -142,23 +143,24 @@ class ColumnFacts:
 
 
 def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFacts]:
-    """Facts of each named column of a table by its position, from two readings of all rows."""
+    """Facts of each column with a header of a table by its position, from two readings of all rows."""
     samples = [Sample(values) for values in table.samples()]
-    named = [n for n, column in enumerate(table.columns) if column.name.strip()]
+    positions = [n for n, column in enumerate(table.columns) if column.name.strip()]
     facts = {
         n: ColumnFacts(table.columns[n].name, a1.letters(table.columns[n].index), file, samples[n], room=room)
-        for n in named
+        for n in positions
     }
-    tried = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in named}
-    tallies = {(n, kind): tally for n in named for kind in tried[n] if (tally := fresh_tally(_field(kind))) is not None}
+    types_by_column = {n: [kind for kind in TRIED if _is_plausible(samples[n], kind)] for n in positions}
+    pairs = [(n, kind) for n in positions for kind in types_by_column[n]]
+    tallies = {pair: tally for pair in pairs if (tally := fresh_tally(_field(pair[1]))) is not None}
     for columns in _chunks(table):
-        for n in named:
+        for n in positions:
             facts[n].add(columns[n])
         for (n, _), tally in tallies.items():
             add_values(tally, columns[n])
-    _convert_all(table, facts, tried, tallies)
+    _convert_all(table, facts, types_by_column, tallies)
     marks = table.sheet.layout().units
-    for n in named:
+    for n in positions:
         facts[n].units = frozenset(marks.get(table.columns[n].index, ()))
         number = tallies.get((n, "decimal"))
         facts[n].currencies = frozenset(getattr(number, "currencies", ())) - {""}
@@ -168,12 +170,12 @@ def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFac
 def _convert_all(
     table: SourceTable,
     facts: Mapping[int, ColumnFacts],
-    tried: Mapping[int, Sequence[str]],
+    types_by_column: Mapping[int, Sequence[str]],
     tallies: Mapping[tuple[int, str], Tally],
 ) -> None:
-    """Fill in how well each tried type fits all values."""
+    """Fill in how well each types_by_column type fits all values."""
     converters: dict[tuple[int, str], Converter] = {}
-    for n, kinds in tried.items():
+    for n, kinds in types_by_column.items():
         for kind in kinds:
             field, tally = _field(kind), tallies.get((n, kind))
             convention = Convention() if tally is None else decide_convention(field, tally.count_pending())[0]

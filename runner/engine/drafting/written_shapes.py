@@ -51,28 +51,28 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
         if len(runs) > _MOST_RUNS or len(shapes) > _MOST_SHAPES + most_fillers:
             return None
         shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
-    rare = ("".join(run.text for run in runs) for found in shapes.values() if len(found) < _FEWEST for runs in found)
+    rare = ("".join(run.text for run in runs) for alike in shapes.values() if len(alike) < _FEWEST for runs in alike)
     fillers = list(islice(rare, most_fillers + 1))
-    usual = [found for found in shapes.values() if len(found) >= _FEWEST]
+    usual = [alike for alike in shapes.values() if len(alike) >= _FEWEST]
     if not 1 <= len(usual) <= _MOST_SHAPES or len(fillers) > most_fillers:
         return None
     if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
         return None
-    made = [_expression(found, counted=counted) for found in usual]
-    if None in made:
+    expressions = [_expression(alike, counted=counted) for alike in usual]
+    if None in expressions:
         return None
-    return "|".join([*sorted(one for one in made if one is not None), *map(_escaped, sorted(fillers))])
+    return "|".join([*sorted(one for one in expressions if one is not None), *map(_escaped, sorted(fillers))])
 
 
-def _expression(found: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
+def _expression(alike: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
     """The expression of texts with the same classes in the same order; None if they may be words."""
-    fixed = len({sum(len(run.text) for run in runs) for runs in found}) == 1
-    kinds = [run.kind for run in found[0]]
+    fixed = len({sum(len(run.text) for run in runs) for runs in alike}) == 1
+    kinds = [run.kind for run in alike[0]]
     if "digit" not in kinds and not (fixed and kinds == ["upper"]):
         return None
     if len(kinds) == 1 and kinds[0] == "digit" and not fixed:
         return None  # any number
-    return "".join(_part([runs[n].text for runs in found], kind, counted=counted) for n, kind in enumerate(kinds))
+    return "".join(_part([runs[n].text for runs in alike], kind, counted=counted) for n, kind in enumerate(kinds))
 
 
 def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
@@ -87,7 +87,8 @@ def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
         return f"{_CLASSES[kind]}+"
     (length,) = lengths
     grows = counted and kind == "digit" and not any(text[0] == "0" for text in texts)
-    return f"{_CLASSES[kind]}{{{length}{',' if grows else ''}}}"
+    times = "+" if grows and length == 1 else f"{{{length}{',' if grows else ''}}}" if length > 1 else ""
+    return f"{_CLASSES[kind]}{times}"
 
 
 def _escaped(text: str) -> str:
@@ -102,12 +103,12 @@ class WrittenDates(NamedTuple):
 
 def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
     """The formats that fit every text; empty if none of the usual ones does."""
-    known: Iterable[str] = _DAYS
+    formats: Iterable[str] = _DAYS
     if kind == "time":
-        known = _CLOCKS
+        formats = _CLOCKS
     elif kind == "datetime":
-        known = (f"{day}{between}{clock}" for day in _DAYS for between in (" ", "T") for clock in _CLOCKS)
-    fitting = [form for form in known if _fits_all(form, texts)]
+        formats = (f"{day}{between}{clock}" for day in _DAYS for between in (" ", "T") for clock in _CLOCKS)
+    fitting = [form for form in formats if _fits_all(form, texts)]
     if len(fitting) > 1 and any("%Y" in form for form in fitting):
         fitting = [form for form in fitting if "%y" not in form]
     return WrittenDates(tuple(fitting))

@@ -38,6 +38,8 @@ LISTED = {
     "console/api/submissions.py:Submissions._known": OURS + "an answer to a request",
     "console/web/forms.py:drop": OURS + "the answer of another operation",
     "console/web/pages.py:_job_query": "a query, a few KiB",
+    "console/contracts/importing.py:_parsed": "within its budget, without tags and aliases; a file of the person at the desk",
+    "console/desk/drafts.py:_errors": "the verified artifact of a trial at a desk",
     "console/cli/explain.py:explained": DESK,
     "console/cli/explain.py:accounted": DESK,
     "console/cli/commands/try_.py:run": OURS + "result.json",
