@@ -27,6 +27,7 @@ BY_HAND = {
     "exact": 7.0, "same_words": 5.5, "nearly_same": 2.5, "similar_words": 0.9, "generic_differs": 1.85, "inside": 2.0, "subject": 2.2, "replaced": -3.0,
     "pattern": 5.5, "pattern_against": -3.0, "allowed": 5.0, "allowed_against": -3.0, "type_rare": 2.5,
     "type_against": -2.5, "neighbour": 0.4, "confirmed_other": -0.2, "other_role": -2.5, "contrary": -12.0,
+    "described": 3.0,
 }  # fmt: skip
 
 # Log-odds that a pair gains by being chosen, since a field has one column: the pairs are trained one by one. Set on

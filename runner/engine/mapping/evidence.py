@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
-from math import log2
+from math import exp, log, log2
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,8 @@ from runner.engine.common.fields import Field
 from runner.engine.document_types import Contributor
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified
-from runner.engine.mapping.headers import UNLIKE, FieldNames
+from runner.engine.mapping.headers import PART, SAME_WORDS, UNLIKE, FieldNames
+from runner.engine.mapping.nearness import Near, Nearness, first_sentence
 from runner.engine.mapping.profile import LOOKS, TRUTHS, by_number, chances, looks_of
 from runner.engine.memory.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
@@ -32,6 +33,14 @@ FEWEST: Final = 3
 FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
 MOST_COMPARISONS: Final = 200_000
+# Log-odds of nearness. Words or values alone order the fields of a column, but for at most even odds; a little more
+# tells fields apart for which all else is the same, and words and values that agree are evidence.
+PER_NEAR: Final = 3.0
+MOST_BY_NEARNESS: Final = 0.0
+PER_NEAR_ALWAYS: Final = 0.3
+PER_AGREEMENT: Final = 3.0
+AGREES: Final = 0.3  # nearness of values that do not speak against a field, though they are not its allowed ones
+FEW_FIELDS: Final = 40  # which the weights were trained for
 PER_POINT: Final = 12.0  # log-odds of a point that a Python rule gives
 _MOST: Final = 3.0  # log-odds that letters or values alone may give
 _PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
@@ -58,7 +67,7 @@ NAMES: Final = (
     "foreign", "technical", "confirmed", "confirmed_often", "confirmed_other", "said", "said_other", "near",
     "near_squared", "near_other", "letters", "letters_lead", "values", "values_against", "type_rare", "type_strong",
     "type_weak", "type_against", "pattern", "pattern_against", "allowed", "allowed_against", "neighbour",
-    "other_role", "contrary",
+    "other_role", "contrary", "described",
 )  # fmt: skip
 # What the artifact calls a contribution, by the numbers that it is made of.
 _RULES: Final = {
@@ -73,7 +82,7 @@ _RULES: Final = {
     "type_strong": "type", "type_weak": "type", "type_against": "type", "pattern": "pattern",
     "pattern_against": "pattern", "allowed": "allowed", "allowed_learnt": "memory:spellings",
     "allowed_against": "allowed", "neighbour": "neighbours", "other_role": "other role",
-    "contrary": "contradiction",
+    "contrary": "contradiction", "described": "description", "nearness": "near", "many_fields": "many fields",
 }  # fmt: skip
 
 
@@ -181,6 +190,11 @@ class Evidence(NamedTuple):
         return bool(self.numbers.get("meaning_plain"))
 
     @property
+    def is_about(self) -> bool:
+        """Whether the header says something about the field, or is near to it."""
+        return "nothing_said" not in self.numbers or "nearness" in self.numbers
+
+    @property
     def values(self) -> float:
         """What the values say of it, in log-odds."""
         return weighed({name: x for name, x in self.numbers.items() if name in _OF_VALUES})
@@ -197,6 +211,7 @@ def model() -> dict[str, Any]:
     """The weights, from a file of our own."""
     loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
     loaded["pair"]["allowed_learnt"] = loaded["pair"]["allowed"]  # a confirmed spelling is as good as the value
+    loaded["pair"] |= {"nearness": 1.0, "many_fields": -1.0}  # in log-odds already
     loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
     return loaded
 
@@ -253,9 +268,10 @@ def _is_telling(folded: str) -> bool:
 
 
 _FAR: Final = (0.0, "")
+_NOWHERE: Final = Near()
 _NOTHING: Final = frozenset[str]()
 _NOBODY: Final = "\0"  # the name of no field
-_OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near"})
+_OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near", "described"})
 _OF_VALUES: Final = frozenset({
     "values", "values_against", "type_rare", "type_strong", "type_weak", "type_against", "pattern", "pattern_against",
     "allowed", "allowed_learnt", "allowed_against",
@@ -393,8 +409,7 @@ class _Target:
         self.concepts = field_concepts(fields)
         # What a field is in part: a `certification_begin_date` a start date.
         self.kin = [
-            frozenset(name for text, _ in field.names[:8] for name, _ in knowledge.concepts_of(text))
-            for field in fields
+            frozenset(name for text in texts_of(field) for name, _ in knowledge.concepts_of(text)) for field in fields
         ]
         self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
@@ -410,7 +425,16 @@ class _Target:
         self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
         self.distinct = tuple(dict.fromkeys(self.declared))
         self.names = FieldNames(fields, wide=wide)
+        # Of many fields each is less likely to be the one that a column is, as long as the header says nothing.
+        self.crowd = log(max(1.0, len(fields) / FEW_FIELDS)) / 2
+        self._nearness: Nearness | None = None
         self._said: dict[int, FieldStated] = {}
+
+    def near(self, column: ColumnIn) -> dict[int, Near]:
+        """The fields that a column is near to."""
+        if self._nearness is None:
+            self._nearness = Nearness(self.fields, self._allowed)
+        return self._nearness.of(column.headers, column.sample.texts)
 
     def statements_of(self, n: int) -> FieldStated:
         if n not in self._said:
@@ -465,10 +489,13 @@ class _Against:
         self.headers = target.names.like(column.headers)
         self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
         self._of_role = target.names.of_role(column.headers)
+        is_same = any(one.alike >= SAME_WORDS * PART for one in self.headers.values())
+        self._near_to = {} if is_same else target.near(column)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
         self._about = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
         self._about |= {target.called[name] for name in confirmed if name in target.called}
+        self._about |= self._near_to.keys()
 
     def sure(self) -> list[int]:
         """The fields that the column plainly is."""
@@ -486,8 +513,18 @@ class _Against:
     def numbers(self, n: int) -> Mapping[str, float]:
         """What speaks for a field, but for neighbours and rules."""
         if n not in self._found:
-            self._found[n] = self._all_numbers(n)
+            numbers = self._all_numbers(n)
+            if n in self._near_to and (raised := self._raised_by(n, model()["pair"]["prior"] + weighed(numbers))):
+                numbers["nearness"] = raised
+            self._found[n] = numbers
         return self._found[n]
+
+    def _raised_by(self, n: int, total: float) -> float:
+        """The log-odds that nearness adds to those of a pair."""
+        near = self._near_to[n]
+        much = near.words + near.values
+        softened = -log(exp(-total - PER_NEAR * much) + exp(-MOST_BY_NEARNESS))  # the lesser of the two, and below it
+        return max(0.0, softened - total) + PER_NEAR_ALWAYS * much + PER_AGREEMENT * near.words * near.values
 
     def _values(self, n: int) -> dict[str, float]:
         if not self._target.tested[n]:
@@ -509,13 +546,19 @@ class _Against:
             | self._near(self._target.fields[n].name)
             | values
         )
+        if n in self._near_to and (described := self._near_to[n].described):
+            told["described"] = described
         if meant.get("meaning_plain") and "similar_words" in told:  # the same knowledge twice
             told = {name: x for name, x in told.items() if name not in _OF_SIMILAR}
         if _OF_HEADERS.isdisjoint(told):
             told["nothing_said"] = 1.0
+            if self._target.crowd and n not in self._near_to:
+                told["many_fields"] = self._target.crowd
         if self._is_anothers(n, meant):
             told["other_role"] = 1.0
             told.pop("covers", None)  # of a header that has all words of the field, and this one
+        if self._near_to.get(n, _NOWHERE).values >= AGREES:
+            told.pop("allowed_against", None)
         if n in self._about and self.column.headers:
             self._contradict(n, told)
         return told
@@ -558,7 +601,7 @@ class _Against:
             if self._learnt:
                 letters, lead, near, other = self._letters(name)
             if near or others or told[declared] or n in kept:
-                spoken = (of_near + of_square * near) * near if near else of_nothing
+                spoken = (of_near + of_square * near) * near if near else of_nothing - target.crowd
                 out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
         return out
 
@@ -628,6 +671,12 @@ class _Against:
         letters, lead, near, other = self._letters(field)
         found = {"letters": letters, "letters_lead": lead, "near_other": other}
         return found | {"near": near, "near_squared": near * near} if near else found
+
+
+def texts_of(field: Field) -> list[str]:
+    """What a field is called, and what it is described as."""
+    names = [text for text, _ in field.names[:8]]
+    return [*names, first_sentence(field.description)] if field.description else names
 
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:

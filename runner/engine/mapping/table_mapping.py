@@ -17,7 +17,7 @@ from runner.engine.contract import EndCode, Json
 from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
-from runner.engine.mapping.score import Doubt, MappingChoice, choose
+from runner.engine.mapping.score import IN_SHORT, Doubt, MappingChoice, Shown, choose
 from runner.engine.memory.recall import Recall
 from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
@@ -432,6 +432,7 @@ def map_table(
     supplied: Mapping[str, str] | None = None,
     samples: list[list[Any]] | None = None,
     evidence: list[list[Any]] | None = None,
+    shown: Shown = IN_SHORT,
 ) -> MappedTable:
     """`supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: those that decide, of all tables with this header."""
@@ -448,8 +449,15 @@ def map_table(
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
     _without_hash(columns)
-    as_sent = [f.as_sent for f in fields]
-    choices = choose(columns, as_sent, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
+    choices = choose(
+        columns,
+        [f.as_sent for f in fields],
+        threshold=threshold,
+        detected=detected,
+        allowed=lookups.allowed,
+        recall=recall,
+        shown=shown,
+    )
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
     table = MappedTable(source, choices, samples, supplied)
