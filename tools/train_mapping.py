@@ -14,8 +14,8 @@ from math import exp, log
 from pathlib import Path
 
 from runner.engine.mapping import evidence
-from runner.engine.mapping.evidence import NAMES, Weigher
-from runner.engine.mapping.profile import LOOKS, looks_of
+from runner.engine.mapping.evidence import NAMES, MatcherModel, Weigher
+from runner.engine.mapping.looks import LOOKS, class_log_odds, class_weights, looks_of
 from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
@@ -43,7 +43,7 @@ def columns(seed, count):
         for _ in range(count):
             made = values(kind, rng)
             texts = [str(v) for v in made if v is not None]
-            if len(texts) >= 3 and (vector := looks_of(texts, 1 - len(texts) / len(made))) is not None:
+            if len(texts) >= 3 and (vector := looks_of(texts)) is not None:
                 out.append((kind, vector))
     rng.shuffle(out)
     return kinds, out
@@ -131,13 +131,12 @@ def main():
     parser.add_argument("--tables", type=int, default=TABLES)
     parser.add_argument("--keep-values", action="store_true", help="train only the pairs' weights")
     options = parser.parse_args()
-    old = evidence.model() if TARGET.exists() else {}
-    seen = old["values"] if options.keep_values else fit_values()
-    evidence.model = lambda: {"values": seen, "pair": dict.fromkeys(NAMES, 0.0)}
+    seen = json.loads(TARGET.read_bytes())["values"] if options.keep_values else fit_values()
+    classes = class_weights(seen["classes"])
+    nothing = dict.fromkeys((*NAMES, "allowed_learnt", "nearness", "many_fields"), 0.0)
+    evidence.model = lambda: MatcherModel(nothing, classes)
     _, fresh = columns(99, 40)
-    from runner.engine.mapping.profile import chances  # noqa: PLC0415
-
-    hits = sum(max(c := chances(v, seen), key=c.get) == kind for kind, v in fresh)
+    hits = sum(max(c := class_log_odds(v, classes), key=c.get) == kind for kind, v in fresh)
     print(f"classes of values: {hits / len(fresh):.3f} of {len(fresh)} columns not trained on")
     rows = prepared(cases(7, options.tables))
     print(f"{len(rows)} columns")

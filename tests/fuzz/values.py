@@ -320,7 +320,7 @@ def same(one: Any, other: Any) -> bool:
 def other_parsers(texts: Sequence[str]) -> None:
     """Parsers without a convention to agree on: mapping's samples, number formats, folding."""
     sample = Sample(texts)
-    sample.chances()
+    sample.class_log_odds()
     for text in texts:
         fold(text_of(text))
         code = text[:255]

@@ -21,8 +21,8 @@ from runner.engine.document_types import Contributor
 from runner.engine.mapping import knowledge, odd_values
 from runner.engine.mapping.contrasts import FieldStated, is_qualified
 from runner.engine.mapping.headers import PART, SAME_WORDS, UNLIKE, FieldNames
+from runner.engine.mapping.looks import LOOKS, TRUTHS, ClassWeights, class_log_odds, class_weights, looks_of
 from runner.engine.mapping.nearness import Near, Nearness, first_sentence
-from runner.engine.mapping.profile import LOOKS, TRUTHS, by_number, chances, looks_of
 from runner.engine.memory.recall import Likely, Recall
 from runner.engine.values.convert import Converter, fold, text_of
 
@@ -92,10 +92,9 @@ class Sample:
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = [v for v in values if v is not None]
         self.texts = [t for t in map(text_of, self.values) if t.strip()]
-        self.blank = 1 - len(self.texts) / len(values) if values else 1.0
         self._fits: dict[Any, float | None] = {}
-        self._chances: dict[str, float] | None = None
-        self._profile: list[float] | None = None
+        self._class_log_odds: dict[str, float] | None = None
+        self._looks: list[float] | None = None
         self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
@@ -105,23 +104,23 @@ class Sample:
             self._fits[key] = self._fit(field)
         return self._fits[key]
 
-    def chances(self) -> Mapping[str, float]:
+    def class_log_odds(self) -> Mapping[str, float]:
         """How likely each class of values is, as log-odds against the average column."""
-        if self._chances is None:
+        if self._class_log_odds is None:
             size = len(self.texts)
-            seen = {} if size < FEWEST else chances(self._profiled(), model()["values"])
-            self._chances = {name: odds * size / (size + FEW) for name, odds in seen.items()}
-        return self._chances
+            found = {} if size < FEWEST else class_log_odds(self._all_looks(), model().classes)
+            self._class_log_odds = {name: odds * size / (size + FEW) for name, odds in found.items()}
+        return self._class_log_odds
 
     def shares(self) -> Mapping[str, float]:
         """The shares of values by their looks; empty where there are too few."""
-        seen = self._profiled() if len(self.texts) >= odd_values.FEWEST else None
-        return dict(zip(LOOKS, seen, strict=True)) if seen else {}
+        looks = self._all_looks() if len(self.texts) >= odd_values.FEWEST else None
+        return dict(zip(LOOKS, looks, strict=True)) if looks else {}
 
-    def _profiled(self) -> list[float] | None:
-        if self._profile is None:
-            self._profile = looks_of(self.texts, self.blank)
-        return self._profile
+    def _all_looks(self) -> list[float] | None:
+        if self._looks is None:
+            self._looks = looks_of(self.texts)
+        return self._looks
 
     def _fit(self, field: Field) -> float | None:
         values = self.values[:TESTED]
@@ -206,14 +205,21 @@ NO_RULES: Final[Detected] = {}
 EMPTY: Final = Recall()
 
 
+class MatcherModel(NamedTuple):
+    """The trained weights of mapping."""
+
+    pair: Mapping[str, float]  # of the numbers of a pair of column and field, in log-odds
+    classes: ClassWeights  # of the looks of a column's values
+
+
 @cache
-def model() -> dict[str, Any]:
+def model() -> MatcherModel:
     """The weights, from a file of our own."""
-    loaded: dict[str, Any] = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
-    loaded["pair"]["allowed_learnt"] = loaded["pair"]["allowed"]  # a confirmed spelling is as good as the value
-    loaded["pair"] |= {"nearness": 1.0, "many_fields": -1.0}  # in log-odds already
-    loaded["values"]["by_number"] = by_number(loaded["values"]["classes"])
-    return loaded
+    loaded = json.loads((Path(__file__).parent / "matcher.json").read_bytes())
+    pair: dict[str, float] = loaded["pair"]
+    same = {"allowed_learnt": pair["allowed"]}  # a confirmed spelling is as good as the value
+    in_log_odds = {"nearness": 1.0, "many_fields": -1.0}  # already
+    return MatcherModel(pair | same | in_log_odds, class_weights(loaded["values"]["classes"]))
 
 
 def type_fit(sample: Sample, field: Field) -> str | None:
@@ -281,7 +287,7 @@ _SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "noth
 
 
 def weighed(numbers: Mapping[str, float]) -> float:
-    weights = model()["pair"]
+    weights = model().pair
     return float(sum([weights[name] * x for name, x in numbers.items()]))
 
 
@@ -315,7 +321,7 @@ class Weigher:
     def totals(self) -> dict[int, dict[int, float]]:
         """Column -> field -> the log-odds against "no field", of every pair that anything is known about."""
         out: dict[int, dict[int, float]] = {}
-        weights = model()["pair"]
+        weights = model().pair
         for at, column in self._columns.items():
             beside = self._neighbours[at]
             points = {n: PER_POINT * self._points(at, n) for n in self._ruled(at)}
@@ -455,7 +461,7 @@ class _Target:
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
         found = self._fits(n, sample) if self.tested[n] else {}
-        if self.classes[n] and (seen := sample.chances()):
+        if self.classes[n] and (seen := sample.class_log_odds()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
             if best > 0 or self._is_known(n):
                 found["values" if best > 0 else "values_against"] = min(_MOST, best)
@@ -514,7 +520,7 @@ class _Against:
         """What speaks for a field, but for neighbours and rules."""
         if n not in self._found:
             numbers = self._all_numbers(n)
-            if n in self._near_to and (raised := self._raised_by(n, model()["pair"]["prior"] + weighed(numbers))):
+            if n in self._near_to and (raised := self._raised_by(n, model().pair["prior"] + weighed(numbers))):
                 numbers["nearness"] = raised
             self._found[n] = numbers
         return self._found[n]
@@ -582,7 +588,7 @@ class _Against:
 
         Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
         """
-        target, weights = self._target, model()["pair"]
+        target, weights = self._target, model().pair
         told = {n: self._values(n) for n in target.distinct}
         values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in told.items()}
         meant = self._meant(None)
@@ -713,7 +719,7 @@ def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contr
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
     """What the artifact says about a pair: each source once, with its log-odds."""
-    weights = model()["pair"]
+    weights = model().pair
     sums: dict[str, float] = {"prior": weights["prior"]}
     for name, number in pair.numbers.items():
         rule = _RULES[name]

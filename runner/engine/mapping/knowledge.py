@@ -208,7 +208,7 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
         _akin(raw["similar"]),
-        {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
+        {name: frozenset(text.casefold().split()) for name, text in raw["vocabulary"].items()},
         _partners(raw["partners"]),
     )
 

@@ -458,7 +458,7 @@ class _Chooser:
     def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
         """Why a column does not get a field that no other column has, and that it would have got but for what its
         header says."""
-        against = -model()["pair"]["contrary"]
+        against = -model().pair["contrary"]
         least = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
             least = log(self._threshold / (1 - self._threshold))

@@ -249,7 +249,7 @@ def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
         for at, totals in weigher.totals().items():
             for n, total in totals.items():
                 one = weigher.evidence(at, n)
-                assert total == pytest.approx(model()["pair"]["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
+                assert total == pytest.approx(model().pair["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
                 compared += 1
     assert compared > 1000
 

@@ -40,7 +40,7 @@ def test_what_words_stand_for_is_itself_not_spelled_otherwise():
 
 
 def test_every_concept_that_is_named_exists_and_has_values_that_the_model_knows():
-    concepts, classes = RAW["concepts"], {*model()["values"]["classes"], "any"}
+    concepts, classes = RAW["concepts"], {*model().classes.classes, "any"}
     named = [n for names in RAW["ambiguous"].values() for n in names.replace(";", ",").split(", ")]
     named += [n for pair in RAW["partners"] for n in pair] + RAW["technical"].split()
     named += [n for c in concepts.values() for n in c.get("is", "").split()]

@@ -158,4 +158,4 @@ def test_log_odds_are_the_sum_of_what_is_reported_whatever_the_size_of_the_targe
     for at, mine in weigher.totals().items():
         for n, total in mine.items():
             numbers = weigher.evidence(at, n).numbers
-            assert total == pytest.approx(model()["pair"]["prior"] + weighed(numbers)), (at, n, dict(numbers))
+            assert total == pytest.approx(model().pair["prior"] + weighed(numbers)), (at, n, dict(numbers))
