@@ -13,13 +13,14 @@ import random
 from math import exp, log
 from pathlib import Path
 
-from runner.engine.mapping import evidence
-from runner.engine.mapping.evidence import NAMES, MatcherModel, Weigher
+from runner.engine.mapping import matcher
+from runner.engine.mapping.evidence import Weigher
 from runner.engine.mapping.looks import LOOKS, class_log_odds, class_weights, looks_of
+from runner.engine.mapping.matcher import NAMES, MatcherModel
 from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
-TARGET = Path(evidence.__file__).parent / "matcher.json"
+TARGET = Path(matcher.__file__).parent / "matcher.json"
 COLUMNS = 260  # of each class of values
 TABLES = 1800
 # Set by hand and left alone: the made-up tables have none or too few of these.
@@ -69,6 +70,11 @@ def fit_values(seed=1, rounds=25, rate=0.4, decay=2e-5):
     return {"classes": {k: [round(x, 2) for x in w] for k, w in weights.items()}}
 
 
+def weighted(numbers):
+    """The numbers that have a weight; nearness depends on the others, and comes on top of them."""
+    return {name: x for name, x in numbers.items() if name in NAMES}
+
+
 def prepared(made):
     """Each column's pairs as numbers, and which of them is right (None: no field)."""
     rows = []
@@ -77,7 +83,7 @@ def prepared(made):
         totals = weigher.totals()
         for column in case.columns:
             mine = [n for n in range(len(case.fields)) if n in totals[column.position]]
-            known = {case.fields[n].name: weigher.evidence(column.position, n).numbers for n in mine}
+            known = {case.fields[n].name: weighted(weigher.evidence(column.position, n).numbers) for n in mine}
             right = case.truth.get(column.position)
             if known:
                 rows.append((list(known.values()), list(known).index(right) if right in known else None))
@@ -134,7 +140,7 @@ def main():
     seen = json.loads(TARGET.read_bytes())["values"] if options.keep_values else fit_values()
     classes = class_weights(seen["classes"])
     nothing = dict.fromkeys((*NAMES, "allowed_learnt", "nearness", "many_fields"), 0.0)
-    evidence.model = lambda: MatcherModel(nothing, classes)
+    matcher.read_model = lambda: MatcherModel(nothing, classes)
     _, fresh = columns(99, 40)
     hits = sum(max(c := class_log_odds(v, classes), key=c.get) == kind for kind, v in fresh)
     print(f"classes of values: {hits / len(fresh):.3f} of {len(fresh)} columns not trained on")

@@ -24,7 +24,8 @@ from typing import Any, Final, NamedTuple
 from core.manifests import parse_manifest
 from runner.engine import job
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import ColumnIn, Sample
+from runner.engine.mapping.column_evidence import ColumnIn
+from runner.engine.mapping.sample import Sample
 from runner.engine.mapping.score import IN_SHORT, choose
 from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall

@@ -33,7 +33,7 @@ from core.fields import Clean, FieldType
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
-from runner.engine.mapping.evidence import Sample
+from runner.engine.mapping.sample import Sample
 from runner.engine.reading.number_formats import format_of, shower_of
 from runner.engine.values import numbers, words
 from runner.engine.values.convert import REMARKS, Converter, fold, text_of

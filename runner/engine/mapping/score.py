@@ -16,18 +16,9 @@ from typing import Final, NamedTuple
 from runner.engine.common.fields import Field
 from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
+from runner.engine.mapping.column_evidence import ColumnIn
 from runner.engine.mapping.contrasts import CONTRARY
-from runner.engine.mapping.evidence import (
-    EMPTY,
-    PER_POINT,
-    Allowed,
-    ColumnIn,
-    Contribution,
-    Detected,
-    Sample,
-    Weigher,
-    model,
-)
+from runner.engine.mapping.evidence import EMPTY, PER_POINT, Contribution, Detected, Weigher
 from runner.engine.mapping.headers import (
     FUZZY,
     PART,
@@ -41,6 +32,9 @@ from runner.engine.mapping.headers import (
     words,
 )
 from runner.engine.mapping.knowledge import are_opposite
+from runner.engine.mapping.matcher import model
+from runner.engine.mapping.sample import Sample
+from runner.engine.mapping.target import Allowed
 from runner.engine.memory.recall import Recall
 from runner.engine.options import THRESHOLD
 

@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher, model, weighed
+from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher
+from runner.engine.mapping.matcher import model, weighed
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
 from runner.engine.memory.recall import Recall
 from tests.support.engine_jobs import run_job

@@ -8,7 +8,7 @@ import pytest
 from runner.engine.common.fields import Field
 from runner.engine.common.spelling import normalized
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.evidence import model
+from runner.engine.mapping.matcher import model
 from runner.engine.mapping.score import ColumnIn, Sample, choose
 
 RAW = json.loads((Path(knowledge.__file__).parent / "knowledge.json").read_text())

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runner.engine.mapping.evidence import model
 from runner.engine.mapping.knowledge import vocabulary
 from runner.engine.mapping.looks import LOOKS, VOCABULARIES, looks_of
+from runner.engine.mapping.matcher import model
 
 
 def look(values, name):

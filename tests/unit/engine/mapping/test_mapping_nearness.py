@@ -3,7 +3,8 @@
 import pytest
 
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import Weigher, model, weighed
+from runner.engine.mapping.evidence import Weigher
+from runner.engine.mapping.matcher import model, weighed
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, THRESHOLD, ColumnIn, Sample, choose
 from runner.engine.values.convert import fold
 
