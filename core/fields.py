@@ -211,7 +211,7 @@ class FieldSpec(Strict):
     severity: Literal["error", "warning"] = "error"
     number_format: Annotated[str, Field(max_length=100)] | None = None
     scale: Annotated[int, Field(ge=0, le=9)] | None = None  # digits behind the point in csv, jsonl and parquet
-    description: Annotated[str, Field(max_length=2000)] | None = None  # for people; the engine uses neither
+    description: Annotated[str, Field(max_length=2000)] | None = None  # for people, and evidence for mapping
     examples: Annotated[tuple[str | int | float | bool, ...], Field(max_length=20)] = ()
 
     @field_validator("pattern")

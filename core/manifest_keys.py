@@ -70,7 +70,7 @@ _FIELD: Final[Words] = {
     "merged": "fill: the value of a merged cell counts for every row that it covers.",
     "severity": "How bad a finding on this field is: error or warning.",
     "number_format": "A spreadsheet number format instead of the type's own.",
-    "description": "What the field means, or what its rules are based on; for people.",
+    "description": "What the field means; its first sentence is evidence for mapping columns to it.",
     "examples": "Values as they should look; for people.",
 }
 _COMPARISON: Final[Words] = {

@@ -9,7 +9,8 @@ import random
 from pathlib import Path
 
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import ColumnIn, Sample
+from runner.engine.mapping.column_evidence import ColumnIn
+from runner.engine.mapping.sample import Sample
 
 KNOWLEDGE = json.loads((Path(__file__).parents[1] / "runner/engine/mapping/knowledge.json").read_text())
 CONCEPTS = {

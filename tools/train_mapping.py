@@ -13,13 +13,14 @@ import random
 from math import exp, log
 from pathlib import Path
 
-from runner.engine.mapping import evidence
-from runner.engine.mapping.evidence import NAMES, Weigher
-from runner.engine.mapping.profile import LOOKS, looks_of
+from runner.engine.mapping import matcher
+from runner.engine.mapping.evidence import Weigher
+from runner.engine.mapping.looks import LOOKS, class_log_odds, class_weights, looks_of
+from runner.engine.mapping.matcher import NAMES, MatcherModel
 from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
-TARGET = Path(evidence.__file__).parent / "matcher.json"
+TARGET = Path(matcher.__file__).parent / "matcher.json"
 COLUMNS = 260  # of each class of values
 TABLES = 1800
 # Set by hand and left alone: the made-up tables have none or too few of these.
@@ -27,6 +28,7 @@ BY_HAND = {
     "exact": 7.0, "same_words": 5.5, "nearly_same": 2.5, "similar_words": 0.9, "generic_differs": 1.85, "inside": 2.0, "subject": 2.2, "replaced": -3.0,
     "pattern": 5.5, "pattern_against": -3.0, "allowed": 5.0, "allowed_against": -3.0, "type_rare": 2.5,
     "type_against": -2.5, "neighbour": 0.4, "confirmed_other": -0.2, "other_role": -2.5, "contrary": -12.0,
+    "described": 3.0,
 }  # fmt: skip
 
 # Log-odds that a pair gains by being chosen, since a field has one column: the pairs are trained one by one. Set on
@@ -42,7 +44,7 @@ def columns(seed, count):
         for _ in range(count):
             made = values(kind, rng)
             texts = [str(v) for v in made if v is not None]
-            if len(texts) >= 3 and (vector := looks_of(texts, 1 - len(texts) / len(made))) is not None:
+            if len(texts) >= 3 and (vector := looks_of(texts)) is not None:
                 out.append((kind, vector))
     rng.shuffle(out)
     return kinds, out
@@ -68,6 +70,11 @@ def fit_values(seed=1, rounds=25, rate=0.4, decay=2e-5):
     return {"classes": {k: [round(x, 2) for x in w] for k, w in weights.items()}}
 
 
+def weighted(numbers):
+    """The numbers that have a weight; nearness depends on the others, and comes on top of them."""
+    return {name: x for name, x in numbers.items() if name in NAMES}
+
+
 def prepared(made):
     """Each column's pairs as numbers, and which of them is right (None: no field)."""
     rows = []
@@ -76,7 +83,7 @@ def prepared(made):
         totals = weigher.totals()
         for column in case.columns:
             mine = [n for n in range(len(case.fields)) if n in totals[column.position]]
-            known = {case.fields[n].name: weigher.evidence(column.position, n).numbers for n in mine}
+            known = {case.fields[n].name: weighted(weigher.evidence(column.position, n).numbers) for n in mine}
             right = case.truth.get(column.position)
             if known:
                 rows.append((list(known.values()), list(known).index(right) if right in known else None))
@@ -130,13 +137,12 @@ def main():
     parser.add_argument("--tables", type=int, default=TABLES)
     parser.add_argument("--keep-values", action="store_true", help="train only the pairs' weights")
     options = parser.parse_args()
-    old = evidence.model() if TARGET.exists() else {}
-    seen = old["values"] if options.keep_values else fit_values()
-    evidence.model = lambda: {"values": seen, "pair": dict.fromkeys(NAMES, 0.0)}
+    seen = json.loads(TARGET.read_bytes())["values"] if options.keep_values else fit_values()
+    classes = class_weights(seen["classes"])
+    nothing = dict.fromkeys((*NAMES, "allowed_learnt", "nearness", "many_fields"), 0.0)
+    matcher.read_model = lambda: MatcherModel(nothing, classes)
     _, fresh = columns(99, 40)
-    from runner.engine.mapping.profile import chances  # noqa: PLC0415
-
-    hits = sum(max(c := chances(v, seen), key=c.get) == kind for kind, v in fresh)
+    hits = sum(max(c := class_log_odds(v, classes), key=c.get) == kind for kind, v in fresh)
     print(f"classes of values: {hits / len(fresh):.3f} of {len(fresh)} columns not trained on")
     rows = prepared(cases(7, options.tables))
     print(f"{len(rows)} columns")

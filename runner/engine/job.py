@@ -31,6 +31,7 @@ from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
+from runner.engine.mapping.score import IN_FULL, IN_SHORT, Shown
 from runner.engine.mapping.supplying import report_spread, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -204,12 +205,12 @@ class EngineJob:
         finally:
             package.log_failures()
 
-    def map_only(self) -> list[MappedTable]:
+    def map_only(self, shown: Shown = IN_FULL) -> list[MappedTable]:
         """Run structure and mapping without the config's Python; returns every table with data, mapped or not."""
         package = load(None)
         fields = self._fields(package)
         hooks = Hooks(package, self.findings, {}, strict=self.options.stops_on_rule_error)
-        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks)
+        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks, shown=shown)
 
     def _run(self, package: RulePackage) -> Json:
         fields = self._fields(package)
@@ -344,7 +345,13 @@ class EngineJob:
         return wanted
 
     def _mapped(
-        self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
+        self,
+        sources: list[SurveyedInput],
+        fields: list[Field],
+        package: RulePackage,
+        hooks: Hooks,
+        *,
+        shown: Shown = IN_SHORT,
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))
@@ -368,6 +375,7 @@ class EngineJob:
                         supplied=self.supplied.fields,
                         samples=samples[table.id],
                         evidence=evidence.get(table.id),
+                        shown=shown,
                     )
                     for table in tables
                 ]

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import EMPTY, ColumnIn, Sample
+from runner.engine.mapping.column_evidence import ColumnIn
+from runner.engine.mapping.evidence import EMPTY
+from runner.engine.mapping.sample import Sample
 from runner.engine.mapping.score import choose
 from runner.engine.memory.recall import Recall
 

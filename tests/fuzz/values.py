@@ -33,7 +33,7 @@ from core.fields import Clean, FieldType
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.job import run as run_engine
-from runner.engine.mapping.evidence import Sample
+from runner.engine.mapping.sample import Sample
 from runner.engine.reading.number_formats import format_of, shower_of
 from runner.engine.values import numbers, words
 from runner.engine.values.convert import REMARKS, Converter, fold, text_of
@@ -320,7 +320,7 @@ def same(one: Any, other: Any) -> bool:
 def other_parsers(texts: Sequence[str]) -> None:
     """Parsers without a convention to agree on: mapping's samples, number formats, folding."""
     sample = Sample(texts)
-    sample.chances()
+    sample.class_log_odds()
     for text in texts:
         fold(text_of(text))
         code = text[:255]

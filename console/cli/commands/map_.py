@@ -2,8 +2,9 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from console.cli.commands.scan import MappedColumn, ScannedFile, scanned, show_each
 from console.cli.output import Printer
@@ -57,9 +58,12 @@ def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, object]:
     return {"manifest": manifest.model_dump(mode="json"), "inputs": lookups, "memories": learnt}
 
 
-def _why(column: MappedColumn) -> str:
-    """The reasons for a column's field, or for the nearest one."""
-    near = column["runners_up"][0]["reasons"] if column["runners_up"] else []
+_NEXT: Final = 3  # runners-up that the table has room for; `--json` lists ten
+
+
+def _why(column: MappedColumn, taken: Collection[str | None]) -> str:
+    """The reasons for a column's field, or for the nearest one that is not `taken`."""
+    near = next((r["reasons"] for r in column["runners_up"] if r["field"] not in taken), [])
     reasons = column["reasons"] if column["field"] is not None else near
     parts = ", ".join(f"{r['rule']} {r['weight']:+.1f}" for r in reasons)
     return ": ".join(part for part in (column["note"], parts) if part)
@@ -68,14 +72,15 @@ def _why(column: MappedColumn) -> str:
 def _show(found: ScannedFile, out: Printer) -> None:
     for table in found["tables"]:
         out.heading(f"{found['file']}: {table['sheet']} {table['range']}")
+        taken = {column["field"] for column in table["columns"]}
         rows = [
             (
                 column["column"],
                 column["header"] or "",
                 column["field"] or "-",
                 f"{column['probability']:.2f}",
-                ", ".join(f"{r['field']} {r['probability']:.2f}" for r in column["runners_up"]),
-                _why(column),
+                ", ".join(f"{r['field']} {r['probability']:.2f}" for r in column["runners_up"][:_NEXT]),
+                _why(column, taken),
             )
             for column in table["columns"]
         ]

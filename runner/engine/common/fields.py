@@ -32,8 +32,9 @@ class Field:
     """One column of the normalized table."""
 
     __slots__ = (
-        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "fill_down", "formats", "label",
-        "lookup", "max", "max_blank_share", "max_length", "merged", "min", "min_length", "name", "number_format",
+        "allowed", "clean", "constant", "day_first", "decimal", "declared", "default", "description", "fill_down",
+        "formats", "label", "lookup", "max", "max_blank_share", "max_length", "merged", "min", "min_length", "name",
+        "number_format",
         "optional", "pattern", "required", "scale", "severity", "source", "synonyms", "type", "unique", "unit",
         "value_map",
     )  # fmt: skip
@@ -42,6 +43,7 @@ class Field:
         self.name: str = spec["name"]
         self.declared = declared
         self.label: str | None = spec.get("label")
+        self.description: str | None = spec.get("description")  # what it is, in a sentence; evidence for mapping
         self.type: str = spec.get("type") or "text"
         self.required: bool = bool(spec.get("required"))
         self.optional: bool = bool(spec.get("optional"))  # a file may lack its column
@@ -98,8 +100,8 @@ class Field:
         """The field as its column looks before `map`: with the values that are mapped, if no others are taken."""
         if self.value_map is None or self.value_map.otherwise == "keep":
             return self
-        spec = {"name": self.name, "label": self.label, "synonyms": self.synonyms, "type": "enum"}
-        sent = Field(spec | {"allowed": tuple(self.value_map.values)})
+        names = {"name": self.name, "label": self.label, "synonyms": self.synonyms, "description": self.description}
+        sent = Field(names | {"type": "enum", "allowed": tuple(self.value_map.values)})
         sent.source = self.source
         return sent
 

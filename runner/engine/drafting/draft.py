@@ -14,7 +14,7 @@ from runner.engine.deciding.review import Answers
 from runner.engine.drafting.field_facts import FieldFacts
 from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
 from runner.engine.drafting.sample_columns import ColumnFacts, facts_of
-from runner.engine.mapping.evidence import ColumnIn
+from runner.engine.mapping.column_evidence import ColumnIn
 from runner.engine.mapping.knowledge import concepts_of
 from runner.engine.mapping.score import MappingChoice, choose
 from runner.engine.options import ReadingOptions

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import Sample
+from runner.engine.mapping.sample import Sample
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.tables.sources import SourceTable, chunks
 from runner.engine.values.checking import SeenValues

@@ -39,32 +39,37 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
 
 def _matched(options: Mapping[int, list[int]]) -> dict[int, int]:
     """As many columns as possible, each with one of its fields; earlier columns never lose theirs to later ones."""
-    owner: dict[int, int] = {}
-    mine: dict[int, int] = {}
+    held: dict[int, int] = {}  # column -> its field
+    owners: dict[int, int] = {}  # field -> its column
     for column in options:
-        came: dict[int, int] = {}  # field -> the column that could move to it
-        todo = [column]
-        for current in todo:
-            free = None
-            for field in options[current]:
-                if field in came:
-                    continue
-                came[field] = current
-                if field not in owner:
-                    free = field
-                    break
-                todo.append(owner[field])
-            if free is not None:
-                _move(free, column, came, owner, mine)
-                break
-    return mine
+        moves = _moves(column, options, held, owners)
+        held |= moves
+        owners |= {field: mover for mover, field in moves.items()}
+    return held
 
 
-def _move(free: int, start: int, came: Mapping[int, int], owner: dict[int, int], mine: dict[int, int]) -> None:
-    """Let each column on the way move to the field that was found for it."""
-    field: int | None = free
-    while field is not None:
-        column = came[field]
-        left = mine.get(column)
-        owner[field], mine[column] = column, field
-        field = None if column == start else left
+def _moves(
+    start: int, options: Mapping[int, list[int]], held: Mapping[int, int], owners: Mapping[int, int]
+) -> dict[int, int]:
+    """The fields that a column and some owners get, if each of them moves on until one is free; none if none is."""
+    taker: dict[int, int] = {}  # field -> the column that could move to it
+    todo = [start]
+    for column in todo:
+        for field in options[column]:
+            if field in taker:
+                continue
+            taker[field] = column
+            if field not in owners:
+                return _way_back(field, start, taker, held)
+            todo.append(owners[field])
+    return {}
+
+
+def _way_back(free: int, start: int, taker: Mapping[int, int], held: Mapping[int, int]) -> dict[int, int]:
+    """The columns between a free field and the column that needs one, each with the field that it moves to."""
+    found: dict[int, int] = {}
+    field = free
+    while (column := taker[field]) != start:
+        found[column] = field
+        field = held[column]
+    return {**found, start: field}

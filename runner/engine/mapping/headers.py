@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.common.fields import Field
-from runner.engine.common.spelling import distance, joined, normalized, without_asides
+from runner.engine.common.spelling import LETTERS_OR_DIGITS, distance, joined, normalized, without_asides
 from runner.engine.mapping.knowledge import (
     concepts_of,
     essence,
@@ -15,6 +15,7 @@ from runner.engine.mapping.knowledge import (
     similar_to,
     understood,
     unqualified,
+    usual_spelling,
 )
 
 _PAIRS: Final = {
@@ -72,6 +73,14 @@ def words(text: str) -> frozenset[str]:
     return frozenset(w for w in out if w not in _FILLERS)
 
 
+@lru_cache(maxsize=8192)
+def spelled_out(text: str) -> tuple[str, ...]:
+    """The words of a header one by one in their usual spelling, whatever they mean together: `Chk Date`, `Loc`."""
+    return tuple(
+        _singular(word) for part in LETTERS_OR_DIGITS.findall(normalized(text)) for word in usual_spelling(part)
+    )
+
+
 def bare_words(header: str) -> frozenset[str]:
     """The words of a header without what is in brackets, if anything is left then and it does not qualify them."""
     bare = essence(header)
@@ -97,6 +106,8 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
         return 0.0
     if ours == theirs:
         return SAME_WORDS
+    if spelled_out(header) == spelled_out(name):
+        return FUZZY
     return round(FUZZY * overlap(ours, theirs, stems), 4)
 
 
@@ -253,10 +264,10 @@ class FieldNames:
         self._index = _index(fields)
         self._wide = wide
         self._having: dict[str, list[int]] = {}  # word -> fields of which a name has it
-        self._spelled: dict[str, list[int]] = {}
+        self._spelled: dict[tuple[str, ...], list[int]] = {}  # a name's words -> fields
         for n, field in enumerate(fields):
             for name, _ in field.names:
-                self._spelled.setdefault(normalized(name), []).append(n)
+                self._spelled.setdefault(spelled_out(name), []).append(n)
                 for word in words(name):
                     self._having.setdefault(word, []).append(n)
         self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
@@ -316,14 +327,14 @@ class FieldNames:
         for word in right:
             mine = self._stems.get(word, _NOWHERE)
             bound = len(mine) > 1 and mine in owners
-            if not bound and (len(mine) < SUBJECT or roles_of(frozenset((word,)))):
+            if not bound and (len(mine) < max(SUBJECT, len(self._fields) // 20) or roles_of(frozenset((word,)))):
                 return False
         rivals = owners[0].intersection(*owners[1:])
         fewest = min(len(words(self._fields[n].name) - said) for n in rivals) if rivals else 0
         return len(rivals) == 1 or fewest == len(right) == 1
 
     def _near(self, header: str) -> Iterator[int]:
-        yield from self._spelled.get(normalized(header), ())
+        yield from self._spelled.get(spelled_out(header), ())
         for word in bare_words(header):
             if word not in self._close:
                 slips = [other for other in self._starting.get(word[0], ()) if is_slip(word, other)]

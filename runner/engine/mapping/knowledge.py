@@ -32,6 +32,8 @@ _KIND: Final = 0.7  # a special meaning as the general one: a net amount as an a
 _OF_HEADS: Final = frozenset(
     {"date", "email", "phone", "url", "time", "place", "region", "postcode", "country", "money"}
 )
+_BOUNDS: Final = frozenset({"start", "end"})  # where a range begins and ends: also `from` and `to`
+_PREPOSITIONS: Final = frozenset({"of", "at", "in", "for", "by", "on", "per", "with"})
 _USUAL: Final = frozenset({"to", "new", "current", "primary"})  # opposites that say little by themselves
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
@@ -206,7 +208,7 @@ def _knowledge() -> _Knowledge:
         frozenset(raw["roles"].split()),
         frozenset(raw["technical"].split()),
         _akin(raw["similar"]),
-        {name: frozenset(text.split()) for name, text in raw["vocabulary"].items()},
+        {name: frozenset(text.casefold().split()) for name, text in raw["vocabulary"].items()},
         _partners(raw["partners"]),
     )
 
@@ -323,6 +325,11 @@ def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
     return (found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
 
 
+def usual_spelling(part: str) -> tuple[str, ...]:
+    """A run of letters or digits in its usual spelling, or the words that it is made of."""
+    return (part,) if part.isdecimal() or len(part) < 2 else taken_apart(part)[0]
+
+
 def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
     """`Ausleihnummer` and `Polisnr` are a number of something, whatever that is."""
     tails = _knowledge().tails
@@ -420,12 +427,27 @@ def _partly(header: str) -> dict[str, float]:
     return found
 
 
+def _head(name: str) -> str:
+    """What a name is about, without what is said of it: the country of `country_of_residence_at_enrollment`."""
+    words = normalized(name).split()
+    cut = next((n for n, word in enumerate(words) if n and word in _PREPOSITIONS), len(words))
+    return name if cut == len(words) else " ".join(words[:cut])
+
+
 @lru_cache(maxsize=1024)
 def head_classes(name: str) -> frozenset[str]:
     """The classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is."""
-    words = tuple(w for w in understood(name).words if not w.isdecimal())
-    if len(words) < 2:
+    head = _head(name)
+    words = tuple(w for w in understood(head).words if not w.isdecimal())
+    if len(words) < 2 and head == name:
         return frozenset()
+    if len(words) > 2 and words[-1] in _BOUNDS and (before := _classes_of(words[:-1])):
+        return before  # a `wage_rate_from` is a wage
+    return _classes_of(words)
+
+
+def _classes_of(words: tuple[str, ...]) -> frozenset[str]:
+    """The classes of values that the last two words tell, or the last one."""
     phrases = _knowledge().phrases
     found = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
     classes = frozenset(concept(one).values for one in found)

@@ -16,18 +16,9 @@ from typing import Final, NamedTuple
 from runner.engine.common.fields import Field
 from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
+from runner.engine.mapping.column_evidence import ColumnIn
 from runner.engine.mapping.contrasts import CONTRARY
-from runner.engine.mapping.evidence import (
-    EMPTY,
-    PER_POINT,
-    Allowed,
-    ColumnIn,
-    Contribution,
-    Detected,
-    Sample,
-    Weigher,
-    model,
-)
+from runner.engine.mapping.evidence import EMPTY, PER_POINT, Contribution, Detected, Weigher
 from runner.engine.mapping.headers import (
     FUZZY,
     PART,
@@ -41,13 +32,16 @@ from runner.engine.mapping.headers import (
     words,
 )
 from runner.engine.mapping.knowledge import are_opposite
+from runner.engine.mapping.matcher import model
+from runner.engine.mapping.sample import Sample
+from runner.engine.mapping.target import Allowed
 from runner.engine.memory.recall import Recall
 from runner.engine.options import THRESHOLD
 
 __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "RunnerUp", "Sample", "choose"]
 
-RUNNERS_UP: Final = 3
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
+LEAST_LIKELY: Final = 0.1  # probability of a nearest field that the header is not like
 SURE: Final = 0.95  # a guess that is as likely as this is not told
 TIE: Final = 0.1  # log-odds
 CONTRAST: Final = 2.5  # log-odds
@@ -69,6 +63,17 @@ class Doubt(NamedTuple):
     field: str
     evidence: Mapping[str, int]
     settle: str
+
+
+class Shown(NamedTuple):
+    """How many of the other fields that a column could be are listed, and how likely they have to be."""
+
+    most: int
+    least_likely: float
+
+
+IN_SHORT: Final = Shown(3, LEAST_SHOWN)
+IN_FULL: Final = Shown(10, 0.0001)  # for `ade map`
 
 
 class RunnerUp(NamedTuple):
@@ -113,21 +118,23 @@ def choose(
     detected: Detected,
     allowed: Allowed,
     recall: Recall = EMPTY,
+    shown: Shown = IN_SHORT,
 ) -> list[MappingChoice]:
     """Decide every column's field."""
-    return _Chooser(columns, fields, threshold, Weigher(columns, fields, allowed, recall, detected)).choices()
+    return _Chooser(columns, fields, threshold, Weigher(columns, fields, allowed, recall, detected), shown).choices()
 
 
 class _Chooser:
     """One table's columns against the fields."""
 
     def __init__(
-        self, columns: Sequence[ColumnIn], fields: Sequence[Field], threshold: float, weigher: Weigher
+        self, columns: Sequence[ColumnIn], fields: Sequence[Field], threshold: float, weigher: Weigher, shown: Shown
     ) -> None:
         self._columns = {c.position: c for c in columns}
         self._fields = fields
         self._threshold = threshold
         self._weigher = weigher
+        self._shown = shown
         self._evidence = weigher.evidence
         self._totals = weigher.totals()
         self._odds = {
@@ -177,7 +184,11 @@ class _Chooser:
             return None
         if one.confirmed:
             return Rank((_CONFIRMED,), total)
-        return Rank((_SAME,), total) if one.header >= SAME_WORDS * PART else Rank((_REST, -total), total)
+        if one.header >= SAME_WORDS * PART:
+            return Rank((_SAME,), total)
+        # Values that such a field never has: numbers are no `experiment_name`, however alike the header is.
+        odd = not one.rules and self._weigher.odd_kind(self._columns[column].sample, field)
+        return None if odd else Rank((_REST, -total), total)
 
     def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Whether a pair is still good evidence now that better ones are settled."""
@@ -263,13 +274,13 @@ class _Chooser:
     def _choice(self, column: ColumnIn) -> MappingChoice:
         at, mine = column.position, self._chosen.get(column.position)
         ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[at].items()])]
-        likely = [(n, round(self._chance(at, n), 4)) for n in ranked[: RUNNERS_UP + 1]]
-        shown = [(n, p) for n, p in likely if n != mine and p >= LEAST_SHOWN][:RUNNERS_UP]
+        likely = [(n, round(self._chance(at, n), 4)) for n in ranked[: self._shown.most + 1]]
+        shown = [(n, p) for n, p in likely if n != mine and p >= self._shown.least_likely][: self._shown.most]
         others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
         if mine is None:
-            best = likely[0] if likely and likely[0][1] >= LEAST_SHOWN else None
-            note, doubt = self._why_not(column, best)
-            return MappingChoice(at, None, best[1] if best else 0.0, (), others, note, doubt)
+            note, doubt = self._why_not(column, likely)
+            nearest = self._nearest(at, likely) or (likely[0] if likely else None)
+            return MappingChoice(at, None, nearest[1] if nearest else 0.0, (), others, note, doubt)
         probability = round(self._chances.get((at, mine), self._alone(at, mine)), 4)
         rivals = self._rivals(at, mine)
         note = None
@@ -287,6 +298,17 @@ class _Chooser:
             self._doubt(column, mine, rivals, probability),
             self._tier(at, mine),
         )
+
+    def _nearest(self, column: int, likely: Sequence[tuple[int, float]]) -> tuple[int, float] | None:
+        """The likeliest field that is free, and how likely it is; None if it is hardly likely and the header is not
+        like it.
+        """
+        for n, chance in likely:
+            if n in self._owner or n in self._given or chance < LEAST_SHOWN:
+                continue
+            if chance >= LEAST_LIKELY or self._evidence(column, n).is_about:
+                return n, chance
+        return None
 
     def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
         """What speaks against the field that a column was mapped to; `rivals`: columns that fit it as well."""
@@ -395,7 +417,8 @@ class _Chooser:
             f'{{"name": "{mine.name}", "type": "text"}}, or a synonym for the right column',
         )
 
-    def _why_not(self, column: ColumnIn, best: tuple[int, float] | None) -> tuple[str | None, Doubt | None]:
+    def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
+        """Why a column has no field, of those that are `likely`."""
         at = column.position
         if at in self._torn:
             names = [self._fields[n].name for n in self._torn[at]]
@@ -415,20 +438,21 @@ class _Chooser:
                 return self._named_in_vain(column, n)
         if (contrary := self._contrary(column)) is not None:
             return contrary
-        if best is None:
-            return "no field is like it", None
-        n, chance = best
-        name = self._fields[n].name
+        n, chance = likely[0] if likely else (-1, 0.0)
         if chance >= self._threshold and (n in self._owner or n in self._given):
             if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
                 return self._named_in_vain(column, n)
-            return f"{name} went to a column that fits better", None
-        return f"nearest is {name} with {chance:.2f}, below the threshold {self._threshold:.2f}", None
+            return f"{self._fields[n].name} went to a column that fits better", None
+        nearest = self._nearest(at, likely)
+        if nearest is None:
+            return "no field is like it", None
+        name = self._fields[nearest[0]].name
+        return f"nearest is {name} with {nearest[1]:.2f}, below the threshold {self._threshold:.2f}", None
 
     def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
         """Why a column does not get a field that no other column has, and that it would have got but for what its
         header says."""
-        against = -model()["pair"]["contrary"]
+        against = -model().pair["contrary"]
         least = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
             least = log(self._threshold / (1 - self._threshold))

@@ -5,7 +5,7 @@ Also reports jobs that found none of their fields, or no column for a file of ru
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -14,10 +14,12 @@ from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.spelling import joined, normalized
 from runner.engine.contract import EndCode, Json
-from runner.engine.mapping.evidence import EMPTY, ColumnIn, Contribution, Sample, listed
+from runner.engine.mapping.column_evidence import ColumnIn
+from runner.engine.mapping.evidence import EMPTY, Contribution, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
-from runner.engine.mapping.score import Doubt, MappingChoice, choose
+from runner.engine.mapping.sample import Sample
+from runner.engine.mapping.score import IN_SHORT, Doubt, MappingChoice, Shown, choose
 from runner.engine.memory.recall import Recall
 from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
@@ -69,11 +71,11 @@ def lay_out(
     to the header it is to have and its index in each table.
     """
     names = [(f.label or f.name) if use_labels else f.name for f in fields]
-    used = {n.casefold() for n in names} | {f.name.casefold() for f in fields}
-    extras: _Extras = {}
-    unmapped = [_add_extras(columns if policy != "drop" else (), policy, extras, used) for _, columns in tables]
-    out = _in_order(list(zip(fields, names, strict=True)), extras, at_end=policy == "prefix")
-    last = [(OutColumn(_free(name, used), None, added=what), places) for what, (name, places) in (added or {}).items()]
+    headers = _Headers([*names, *(f.name for f in fields)])
+    extras = _UnmappedColumns(policy, headers)
+    unmapped = [extras.add(columns) for _, columns in tables]
+    out = extras.among(list(zip(fields, names, strict=True)))
+    last = [(OutColumn(headers.take(name), None, added=what), places) for what, (name, places) in (added or {}).items()]
     plans = [
         TablePlan(
             tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
@@ -86,50 +88,65 @@ def lay_out(
 
 # An unmapped column: its header in lower case, and its place among those of its table that share the header.
 _Key = tuple[str, int]
-# The output columns of unmapped columns, each with the field that it follows.
-_Extras = dict[_Key, tuple[OutColumn, str | None]]
 
 
-def _add_extras(columns: Sequence[Kept], policy: str, extras: _Extras, used: set[str]) -> dict[_Key, int]:
-    """Add the unmapped columns of one table to the output; returns where each is in the table."""
-    places: dict[_Key, int] = {}
-    for column in columns:
-        wanted = f"raw_{column.header}" if policy == "prefix" else column.header
-        nth = 0
-        while (wanted.casefold(), nth) in places:
-            nth += 1
-        key = (wanted.casefold(), nth)
-        places[key] = column.position
-        if key not in extras:
-            header = _free(wanted, used)
-            extras[key] = (OutColumn(header, None, header != wanted, column.certain), column.after)
-        elif column.certain:
-            extras[key] = (extras[key][0]._replace(certain=True), extras[key][1])
-    return places
+class _Headers:
+    """Hands out the headers of the output: none twice, whatever their case."""
+
+    def __init__(self, used: Iterable[str]) -> None:
+        self._used = {header.casefold() for header in used}
+
+    def take(self, wanted: str) -> str:
+        """`wanted`, or the first of `wanted_2`, `wanted_3` … that nothing else is called."""
+        free, n = wanted, 1
+        while free.casefold() in self._used:
+            n += 1
+            free = f"{wanted}_{n}"
+        self._used.add(free.casefold())
+        return free
 
 
-def _in_order(
-    fields: Sequence[tuple[Field, str]], extras: _Extras, *, at_end: bool
-) -> list[tuple[OutColumn, str | _Key]]:
-    """The columns of the fields and the unmapped ones, each after its field or all `at_end`, with their keys."""
-    following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
-    for key, (column, after) in extras.items():
-        following.setdefault(after, []).append((column, key))
-    out = [] if at_end else following.get(None, [])
-    for field, header in fields:
-        out.append((OutColumn(header, field), field.name))
-        out += [] if at_end else following.get(field.name, [])
-    return [*out, *((column, key) for key, (column, _) in extras.items())] if at_end else out
+class _UnmappedColumns:
+    """The output columns of unmapped columns, over all tables."""
 
+    def __init__(self, policy: str, headers: _Headers) -> None:
+        self._policy = policy
+        self._headers = headers
+        self.columns: dict[_Key, OutColumn] = {}
+        self._after: dict[_Key, str | None] = {}  # the field that each follows
 
-def _free(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or the first of `wanted_2`, `wanted_3` … that nothing else is called."""
-    free, n = wanted, 1
-    while free.casefold() in taken:
-        n += 1
-        free = f"{wanted}_{n}"
-    taken.add(free.casefold())
-    return free
+    def add(self, columns: Sequence[Kept]) -> dict[_Key, int]:
+        """Add those of one table; returns where each is in the table."""
+        places: dict[_Key, int] = {}
+        for column in columns if self._policy != "drop" else ():
+            wanted = f"raw_{column.header}" if self._policy == "prefix" else column.header
+            nth = 0
+            while (wanted.casefold(), nth) in places:
+                nth += 1
+            key = (wanted.casefold(), nth)
+            places[key] = column.position
+            if key not in self.columns:
+                header = self._headers.take(wanted)
+                self.columns[key] = OutColumn(header, None, header != wanted, column.certain)
+                self._after[key] = column.after
+            elif column.certain:
+                self.columns[key] = self.columns[key]._replace(certain=True)
+        return places
+
+    def among(self, fields: Sequence[tuple[Field, str]]) -> list[tuple[OutColumn, str | _Key]]:
+        """The columns of fields, which have these headers, and the unmapped ones, each after its field or all at the
+        end; with their keys.
+        """
+        following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
+        for key, column in self.columns.items():
+            following.setdefault(self._after[key], []).append((column, key))
+        if self._policy == "prefix":
+            own: list[tuple[OutColumn, str | _Key]] = [(OutColumn(h, field), field.name) for field, h in fields]
+            return [*own, *((column, key) for key, column in self.columns.items())]
+        out = following.get(None, [])
+        for field, header in fields:
+            out += [(OutColumn(header, field), field.name), *following.get(field.name, [])]
+        return out
 
 
 _SHOWN: Final = 50  # values that detect_* functions are shown
@@ -432,6 +449,7 @@ def map_table(
     supplied: Mapping[str, str] | None = None,
     samples: list[list[Any]] | None = None,
     evidence: list[list[Any]] | None = None,
+    shown: Shown = IN_SHORT,
 ) -> MappedTable:
     """`supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: those that decide, of all tables with this header."""
@@ -447,9 +465,16 @@ def map_table(
     ]
     names = {f.name for f in fields}
     detected = _detect(source, columns, detectors, hooks, names)
-    _without_hash(columns)
-    as_sent = [f.as_sent for f in fields]
-    choices = choose(columns, as_sent, threshold=threshold, detected=detected, allowed=lookups.allowed, recall=recall)
+    columns = _without_hash(columns)
+    choices = choose(
+        columns,
+        [f.as_sent for f in fields],
+        threshold=threshold,
+        detected=detected,
+        allowed=lookups.allowed,
+        recall=recall,
+        shown=shown,
+    )
     if hooks.has("after_mapping"):
         choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
     table = MappedTable(source, choices, samples, supplied)
@@ -457,15 +482,16 @@ def map_table(
     return table
 
 
-def _without_hash(columns: list[ColumnIn]) -> None:
-    """Take the # from the first header that programs put before a header row; `# orders` and `#1`, `#2` have their own.
+def _without_hash(columns: Sequence[ColumnIn]) -> list[ColumnIn]:
+    """The columns without the # that programs put before a header row; `# orders` and `#1`, `#2` have their own.
 
-    The header as it is stays the second choice: an `#Invoice` may be an invoice's number.
+    The first header as it is stays the second choice: an `#Invoice` may be an invoice's number.
     """
     marked = [c.position for c in columns if c.headers and c.headers[0].startswith("#")]
-    if marked == [0] and columns[0].headers[0][1:2].isalpha():
-        headers = columns[0].headers
-        columns[0] = columns[0]._replace(headers=(headers[0][1:], *headers))
+    if marked != [0] or not columns[0].headers[0][1:2].isalpha():
+        return list(columns)
+    first, *others = columns
+    return [first._replace(headers=(first.headers[0][1:], *first.headers)), *others]
 
 
 def _letters_named(fields: Sequence[Field]) -> frozenset[str]:

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.common.findings import Findings
-from runner.engine.mapping.evidence import field_classes, field_concepts
 from runner.engine.mapping.measures import NOTHING, Measure, measure, measure_of
 from runner.engine.mapping.table_mapping import MappedTable
+from runner.engine.mapping.target import field_classes, field_concepts
 from runner.engine.structure import Column
 from runner.engine.tables.sources import SourceTable
 

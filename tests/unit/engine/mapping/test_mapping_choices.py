@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.engine.common.fields import Field
-from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher, model, weighed
+from runner.engine.mapping.evidence import PER_POINT, Contribution, Weigher
+from runner.engine.mapping.matcher import model, weighed
 from runner.engine.mapping.score import THRESHOLD, ColumnIn, Sample, choose
 from runner.engine.memory.recall import Recall
 from tests.support.engine_jobs import run_job
@@ -249,7 +250,7 @@ def test_a_pair_has_the_sum_of_what_it_is_said_to_be_made_of():
         for at, totals in weigher.totals().items():
             for n, total in totals.items():
                 one = weigher.evidence(at, n)
-                assert total == pytest.approx(model()["pair"]["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
+                assert total == pytest.approx(model().pair["prior"] + weighed(one.numbers) + PER_POINT * one.rules)
                 compared += 1
     assert compared > 1000
 

@@ -8,7 +8,7 @@ import pytest
 from runner.engine.common.fields import Field
 from runner.engine.common.spelling import normalized
 from runner.engine.mapping import knowledge
-from runner.engine.mapping.evidence import model
+from runner.engine.mapping.matcher import model
 from runner.engine.mapping.score import ColumnIn, Sample, choose
 
 RAW = json.loads((Path(knowledge.__file__).parent / "knowledge.json").read_text())
@@ -40,7 +40,7 @@ def test_what_words_stand_for_is_itself_not_spelled_otherwise():
 
 
 def test_every_concept_that_is_named_exists_and_has_values_that_the_model_knows():
-    concepts, classes = RAW["concepts"], {*model()["values"]["classes"], "any"}
+    concepts, classes = RAW["concepts"], {*model().classes.classes, "any"}
     named = [n for names in RAW["ambiguous"].values() for n in names.replace(";", ",").split(", ")]
     named += [n for pair in RAW["partners"] for n in pair] + RAW["technical"].split()
     named += [n for c in concepts.values() for n in c.get("is", "").split()]

@@ -1,0 +1,248 @@
+"""What speaks for each field of one column, in numbers: its header's words, their meaning, what was learnt, its values.
+
+`evidence.Weigher` has one of these per column. Every field gets its log-odds (`totals`); the numbers that they are made
+of are put together only for fields that the header is about in particular, and for those that are asked for.
+"""
+
+from collections.abc import Container, Mapping
+from math import exp, log, log2
+from typing import Final, NamedTuple
+
+from runner.engine.mapping import knowledge
+from runner.engine.mapping.headers import PART, SAME_WORDS
+from runner.engine.mapping.matcher import model, weighed
+from runner.engine.mapping.nearness import Near
+from runner.engine.mapping.sample import Sample
+from runner.engine.mapping.target import Target
+from runner.engine.memory.recall import Likely, Recall
+
+PLAIN: Final = 0.85  # what a header plainly means
+# Log-odds of nearness. Words or values alone order the fields of a column, but for at most even odds; a little more
+# tells fields apart for which all else is the same, and words and values that agree are evidence.
+PER_NEAR: Final = 3.0
+MOST_BY_NEARNESS: Final = 0.0
+PER_NEAR_ALWAYS: Final = 0.3
+PER_AGREEMENT: Final = 3.0
+AGREES: Final = 0.3  # nearness of values that do not speak against a field, though they are not its allowed ones
+_MOST: Final = 3.0  # log-odds that letters alone may give
+_FAR: Final = (0.0, "")
+_NOWHERE: Final = Near()
+_NOTHING: Final = frozenset[str]()
+_NOBODY: Final = "\0"  # the name of no field
+_OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near", "described"})
+_OF_SIMILAR: Final = frozenset({"similar_words", "alike", "alike_squared"})
+_SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
+
+
+class ColumnIn(NamedTuple):
+    """A column of a source table as mapping sees it."""
+
+    position: int  # 0-based within the table
+    headers: tuple[str, ...]  # the whole name, then its last part where headers are stacked; none if generated
+    sample: Sample
+    letters: str = ""
+
+
+def is_confirmed(numbers: Mapping[str, float]) -> bool:
+    return numbers.get("confirmed", 0.0) > 0.5 or "said" in numbers
+
+
+class ColumnEvidence:
+    """One column against all fields: its header's words, what they mean in general, what was learnt, its values."""
+
+    def __init__(self, target: Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
+        self._target = target
+        self.column = column
+        self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
+        self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
+        self._likely = likely
+        self._learnt = len(recall) > 0
+        self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
+        self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
+        self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
+        self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
+        self.headers = target.names.like(column.headers)
+        self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
+        self._of_role = target.names.of_role(column.headers)
+        is_same = any(one.alike >= SAME_WORDS * PART for one in self.headers.values())
+        self._near_to = {} if is_same else target.near(column.headers, column.sample.texts)
+        confirmed = () if self._exact is None else self._exact.labels()
+        # Fields that the header says something about, be it its words, what they mean or what was confirmed.
+        self._about = self.headers.keys() | {n for name in self._meaning for n in target.akin.get(name, ())}
+        self._about |= {target.called[name] for name in confirmed if name in target.called}
+        self._about |= self._near_to.keys()
+
+    def sure(self) -> list[int]:
+        """The fields that the column plainly is."""
+        found = []
+        for n in self._about:
+            meant = self._meant(n)
+            if (
+                n in self.named
+                or meant.get("meaning_plain")
+                or is_confirmed(self._confirmed(self._target.fields[n].name, meant))
+            ):
+                found.append(n)
+        return found
+
+    def numbers(self, n: int) -> Mapping[str, float]:
+        """What speaks for a field, but for neighbours and rules."""
+        if n not in self._found:
+            numbers = self._all_numbers(n)
+            if n in self._near_to and (raised := self._raised_by(n, model().pair["prior"] + weighed(numbers))):
+                numbers["nearness"] = raised
+            self._found[n] = numbers
+        return self._found[n]
+
+    def _raised_by(self, n: int, total: float) -> float:
+        """The log-odds that nearness adds to those of a pair."""
+        near = self._near_to[n]
+        much = near.words + near.values
+        softened = -log(exp(-total - PER_NEAR * much) + exp(-MOST_BY_NEARNESS))  # the lesser of the two, and below it
+        return max(0.0, softened - total) + PER_NEAR_ALWAYS * much + PER_AGREEMENT * near.words * near.values
+
+    def _values(self, n: int) -> dict[str, float]:
+        if not self._target.tested[n]:
+            return self._target.values(n, self.column.sample)
+        if n not in self._of_values:
+            self._of_values[n] = self._target.values(n, self.column.sample)
+        return self._of_values[n]
+
+    def _all_numbers(self, n: int) -> dict[str, float]:
+        header = self.headers.get(n)
+        told = {} if header is None else self._target.names.numbers(self.column.headers, header)
+        values = self._values(self._target.declared[n])
+        if n in self.named:
+            return told | values
+        meant = self._meant(n)
+        told |= (
+            meant
+            | self._confirmed(self._target.fields[n].name, meant)
+            | self._near(self._target.fields[n].name)
+            | values
+        )
+        if n in self._near_to and (described := self._near_to[n].described):
+            told["described"] = described
+        if meant.get("meaning_plain") and "similar_words" in told:  # the same knowledge twice
+            told = {name: x for name, x in told.items() if name not in _OF_SIMILAR}
+        if _OF_HEADERS.isdisjoint(told):
+            told["nothing_said"] = 1.0
+            if self._target.crowd and n not in self._near_to:
+                told["many_fields"] = self._target.crowd
+        if self._is_anothers(n, meant):
+            told["other_role"] = 1.0
+            told.pop("covers", None)  # of a header that has all words of the field, and this one
+        if self._near_to.get(n, _NOWHERE).values >= AGREES:
+            told.pop("allowed_against", None)
+        if how := self._contradiction(n, told):
+            told["contrary"] = 1.0
+            self.contrary[n] = how
+        return told
+
+    def _contradiction(self, n: int, numbers: Mapping[str, float]) -> str:
+        """In what the header contradicts the field; empty if in nothing, or if the header was confirmed for it."""
+        if n not in self._about or not self.column.headers or is_confirmed(numbers):
+            return ""
+        return self._target.statements_of(n).contradiction(self.column.headers[0])
+
+    def _is_anothers(self, n: int, meant: Mapping[str, float]) -> bool:
+        """Whether the header is like the field but for somebody's role, and neither plain nor confirmed as it is."""
+        if self._of_role is None or n in self._of_role or self._exact is not None:
+            return False
+        meaning = meant.get("meaning", 0.0)
+        return meaning < PLAIN and (meaning > 0 or n in self.headers)
+
+    def totals(self, kept: Container[int]) -> dict[int, float]:
+        """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
+
+        Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
+        """
+        target, weights = self._target, model().pair
+        told = {n: self._values(n) for n in target.distinct}
+        values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in told.items()}
+        meant = self._meant(None)
+        others = meant | self._confirmed(_NOBODY, meant)
+        least = weights["prior"] + weighed(others)
+        of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
+        of_near, of_square, of_nothing = weights["near"], weights["near_squared"], weights["nothing_said"]
+        letters = lead = near = other = 0.0
+        out: dict[int, float] = {}
+        for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
+            if n in self._about:
+                numbers = self.numbers(n)
+                if n in kept or not numbers.keys() <= _SAYS_NOTHING:
+                    out[n] = weights["prior"] + weighed(numbers)
+                continue
+            if self._learnt:
+                letters, lead, near, other = self._letters(name)
+            if near or others or told[declared] or n in kept:
+                spoken = (of_near + of_square * near) * near if near else of_nothing - target.crowd
+                out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
+        return out
+
+    def like(self, n: int) -> str:
+        """The confirmed header of a field that is most like this one."""
+        return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
+
+    def _meant(self, n: int | None) -> dict[str, float]:
+        """What the header means in general, against what a field is."""
+        concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
+        known = self._of_meaning.get((concepts, kin))
+        if known is not None:
+            return known
+        found = self._of_meaning[concepts, kin] = {}
+        mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
+        other = max(
+            ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
+            default=(0.0, ""),
+        )
+        if mine:
+            found["meaning"] = mine
+            found["meaning_plain"] = float(mine >= PLAIN)
+        if other[0] > mine:
+            found["other_meaning"] = other[0] - mine
+            if other[1] not in self._target.being:
+                found["foreign"] = other[0] - mine
+            if knowledge.is_technical(other[1]):
+                found["technical"] = 1.0
+        return found
+
+    def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
+        """What was said about this very header."""
+        exact = self._exact
+        if exact is None:
+            return {}
+        if exact.person_field is not None:
+            return {"said" if exact.person_field == field else "said_other": 1.0}
+        if "technical" in meant:  # counts alone do not make a row number an identifier
+            return {}
+        found: dict[str, float] = {}
+        if share := exact.share(field):
+            found["confirmed"] = share
+            found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
+        if share < 1:
+            found["confirmed_other"] = 1 - share
+        return found
+
+    def _letters(self, field: str) -> tuple[float, float, float, float]:
+        """What headers of other spelling say: how likely the field is, how far ahead of the next, how alike its most
+        similar header is, and that of the others.
+        """
+        likely = self._likely
+        mine = likely.chances.get(field, -_MOST)
+        best, chance, second = likely.best
+        lead = mine - (second if best == field else chance)
+        closest, alike, next_alike = likely.closest
+        return (
+            -_MOST if mine < -_MOST else min(_MOST, mine),
+            -_MOST if lead < -_MOST else min(_MOST, lead),
+            likely.nearest.get(field, _FAR)[0],
+            next_alike if closest == field else alike,
+        )
+
+    def _near(self, field: str) -> dict[str, float]:
+        if not self._learnt:
+            return {}
+        letters, lead, near, other = self._letters(field)
+        found = {"letters": letters, "letters_lead": lead, "near_other": other}
+        return found | {"near": near, "near_squared": near * near} if near else found

@@ -1,0 +1,252 @@
+"""What a column's values look like, as numbers: kinds of signs, lengths, ranges, repetition, vocabulary.
+
+`looks_of` classifies each value and returns one number per look of LOOKS. `class_log_odds` turns them into how likely
+each class of values is (a street, a place, a postcode, a date …) with a small linear model, trained by
+tools/train_mapping.py on columns that it makes up, from `matcher.json`. `evidence.Sample` asks for both, once a column.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain, pairwise
+from math import exp, log
+from operator import add
+from typing import Any, Final, NamedTuple
+
+from runner.engine.mapping.knowledge import folded_words, vocabulary
+from runner.engine.values.convert import text_of
+
+_CLASSIFIED: Final = 40  # values of a column
+_MOST_DIGITS: Final = 18  # of an integer
+_OF_DIGITS: Final = {4: ("postcode",), 5: ("five_digits", "postcode"), 6: ("postcode",)}  # length -> what they may be
+VOCABULARIES: Final = (
+    "street", "region", "unit", "direction", "district", "company", "status", "country", "first", "last"
+)  # fmt: skip
+_DIGIT = re.compile(r"\d")
+_DECIMAL = re.compile(r"[+-]?\d{1,3}(?:[ ,.']?\d{3})*[.,]\d+|[+-]?\d+[.,]\d+")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
+    r"|\d{1,2}[ -]?[A-Za-z]{3,9}[ -,]+\d{2,4}"
+)
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+_URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
+_PHONE = re.compile(r"\+?[\d(][\d ()./-]{5,18}\d(?: ?(?:x|ext).*)?")
+_HEX = re.compile(r"\{?[0-9A-Fa-f]{8}[0-9A-Fa-f-]{8,30}\}?")
+_MONEY = re.compile(r"[-(]?[$€£¥] ?[\d.,' ]+\)?|[\d.,' ]+ ?(?:[$€£¥]|EUR|USD|CHF)")
+_NUMBER_LETTER = re.compile(r"\d{1,5} ?[-/]? ?[A-Za-z]{1,3}|\d{1,5}[-/]\d{1,4}")
+_CODE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9._/-]{2,30}")
+_POSTCODE = re.compile(
+    r"\d{5}(?:-\d{4})?|\d{3} ?\d{2}|\d{4}|\d{6}|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|[A-Z]\d[A-Z] ?\d[A-Z]\d"
+    r"|\d{4} ?[A-Z]{2}|\d{5}-\d{3}|\d{2}-\d{3}|\d{4}-\d{3}|\d{3}-\d{4}"
+)
+# The forms that a text with digits may have, by what it starts with: a letter, a + or bracket, a digit.
+_AFTER_LETTER: Final = (("code", _CODE.fullmatch), ("postcode", _POSTCODE.fullmatch))
+_AFTER_SIGN: Final = (*_AFTER_LETTER, ("phone", _PHONE.fullmatch))
+_AFTER_DIGIT: Final = (
+    ("date", _DATE.fullmatch), ("clock", _CLOCK.fullmatch), ("number_letter", _NUMBER_LETTER.fullmatch), *_AFTER_SIGN
+)  # fmt: skip
+TRUTHS: Final = frozenset(
+    {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
+)
+LOOKS: Final = (
+    "integer", "decimal", "date", "clock", "email", "url", "phone", "hex", "money", "number_letter", "code", "postcode",
+    "truth", "words_only", "signs", "one_word", "two_words", "many_words", "upper", "title", "short", "middle", "long",
+    "same_length", "few", "distinct", "all_distinct", "five_digits", "up_to_20", "up_to_200", "up_to_9999", "large",
+    "year", "counts_up", "one_up", "in_90", "in_180", "over_90", "fine", "leading_number", "negative",
+    *(f"vocabulary_{name}" for name in VOCABULARIES),
+)  # fmt: skip
+_STREET_ENDINGS: Final = (  # of casefolded words
+    "strasse", "str", "weg", "gasse", "platz", "straat", "laan", "gatan", "vägen", "veien", "gata", "vej", "gade",
+    "utca", "katu", "tie", "allee",
+)  # fmt: skip
+_LEAST_LOG_ODDS: Final = -3.0  # values may always be of a class that nobody thought of
+
+Looks = list[str]  # names of LOOKS that one text has
+
+
+def looks_of(values: Sequence[Any]) -> list[float] | None:
+    """How much a column looks like each of LOOKS, from 0 to 1; None if all values are blank.
+
+    Of many values some are classified, evenly spaced.
+    """
+    stride = max(1, len(values) // _CLASSIFIED)
+    texts = [t for v in values[::stride][:_CLASSIFIED] if v is not None and (t := text_of(v).strip())]
+    if not texts:
+        return None
+    classified = {text: _classify(text) for text in dict.fromkeys(texts)}
+    counts = Counter(chain.from_iterable([classified[text][0] for text in texts]))
+    numbers = [number for text in texts if (number := classified[text][1]) is not None]
+    shares = {look: count / len(texts) for look, count in counts.items()}
+    found = dict.fromkeys(LOOKS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
+    return list(map(found.__getitem__, LOOKS))
+
+
+def _repetition(texts: Sequence[str]) -> dict[str, float]:
+    """How often a column's values are the same, and are of the same length."""
+    size, different = len(texts), len(set(texts))
+    return {
+        "same_length": float(len({len(text) for text in texts}) == 1),
+        "few": float(different <= max(2, size // 3)),
+        "distinct": different / size,
+        "all_distinct": float(different == size and size > 3),
+    }
+
+
+def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, float]:
+    """Whether most of `size` values are whole numbers that go up, and by one each; every `stride`-th value is there."""
+    whole = [number for number in numbers if number == int(number)] if len(numbers) * 2 > size else []
+    if len(whole) <= 2:
+        return {}
+    steps = {after - before for before, after in pairwise(whole)}
+    return {"counts_up": float(min(steps) > 0), "one_up": float(steps == {float(stride)})}
+
+
+def _classify(text: str) -> tuple[Looks, float | None]:
+    """The looks of one text, and its number if it is one."""
+    size, first = len(text), text[0]
+    length = "short" if size <= 4 else "middle" if size <= 15 else "long"
+    if text.isdecimal() and size <= _MOST_DIGITS:
+        number = float(text)
+        return [length, "integer", *_OF_DIGITS.get(size, ()), *_size_looks(number)], number
+    has_digits = _DIGIT.search(text) is not None
+    if has_digits and (first in "+-" or first.isdecimal()):
+        if first in "+-" and text[1:].isdecimal() and size <= _MOST_DIGITS + 1:
+            number = float(text)
+            return [length, "integer", *(("five_digits",) if size == 5 else ()), *_size_looks(number)], number
+        if _DECIMAL.fullmatch(text):
+            return _classify_decimal(text, length)
+    return [length, *_text_looks(text, has_digits=has_digits)], None
+
+
+def _classify_decimal(text: str, length: str) -> tuple[Looks, float | None]:
+    """The looks of a decimal number, and the number unless its thousands are grouped."""
+    plain = text.replace(",", ".")
+    try:
+        number = float(plain)
+    except ValueError:
+        return [length, "decimal"], None
+    found = [length, "decimal", *_size_looks(number)]
+    if 90 < abs(number) <= 180:
+        found.append("over_90")
+    if len(plain.rpartition(".")[2]) >= 4:
+        found.append("fine")
+    return found, number
+
+
+def _size_looks(number: float) -> Looks:
+    """How large a number is, and whether it may be a year or an angle."""
+    size = abs(number)
+    found = ["up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large"]
+    if 1900 <= number <= 2100:
+        found.append("year")
+    if number < 0:
+        found.append("negative")
+    if size <= 180:
+        found += ("in_90", "in_180") if size <= 90 else ("in_180",)
+    return found
+
+
+def _text_looks(text: str, *, has_digits: bool) -> Looks:
+    """The looks of a text that is no plain number: an address, a date, an amount, words."""
+    if text[0] in "hHwW" and _URL.fullmatch(text):
+        return ["url"]
+    if "@" in text and _EMAIL.fullmatch(text):
+        return ["email"]
+    folded = text.casefold()
+    words = folded.replace(",", " ").replace(".", " ").split() if text.isascii() else folded_words(text)
+    return [
+        *(_digit_looks(text) if has_digits else ()),
+        *_form_looks(text, folded),
+        *_letter_looks(text, has_digits=has_digits),
+        "one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words",
+        *_vocabulary_looks(folded, words),
+    ]
+
+
+def _digit_looks(text: str) -> Looks:
+    """The forms that a text with digits has as a whole."""
+    first = text[0]
+    forms = _AFTER_DIGIT if first.isdecimal() else _AFTER_SIGN if first in "+(" else _AFTER_LETTER
+    return [name for name, matches in forms if matches(text)]
+
+
+def _form_looks(text: str, folded: str) -> Looks:
+    """The other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in front."""
+    first = text[0]
+    found: Looks = []
+    if len(text) >= 16 and _HEX.fullmatch(text):
+        found.append("hex")
+    if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
+        found.append("money")
+    if len(text) < 6 and folded in TRUTHS:
+        found.append("truth")
+    if first.isdigit() and sum(map(str.isalpha, text)) > 1:
+        found.append("leading_number")
+    return found
+
+
+def _letter_looks(text: str, *, has_digits: bool) -> Looks:
+    """Whether a text has letters or only signs, and how it is capitalised."""
+    found: Looks = []
+    has_letters = text.isalpha() or any(map(str.isalpha, text))
+    if has_letters and not has_digits and (text.isascii() or not any(map(str.isdigit, text))):
+        found.append("words_only")
+    elif not has_letters and not text.isalnum():
+        found.append("signs")
+    if text.isupper():
+        found.append("upper")
+    if text.istitle():
+        found.append("title")
+    return found
+
+
+def _vocabulary_looks(folded: str, words: Sequence[str]) -> set[str]:
+    """The vocabularies that a casefolded text or one of its words is in."""
+    known = _vocabularies_by_word()
+    found = {name for word in words if word in known for name in known[word]}
+    if folded in vocabulary("region"):
+        found.add("vocabulary_region")
+    if words and words[-1].endswith(_STREET_ENDINGS):
+        found.add("vocabulary_street")
+    return found
+
+
+@cache
+def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
+    """Word -> the looks of the vocabularies that have it; regions are known by their whole names only."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in VOCABULARIES:
+        for word in vocabulary(name) if name != "region" else ():
+            found[word] = (*found.get(word, ()), f"vocabulary_{name}")
+    return found
+
+
+class ClassWeights(NamedTuple):
+    """The linear model from looks to classes of values, laid out to be added up look by look."""
+
+    classes: tuple[str, ...]
+    starts: tuple[float, ...]  # what each class starts with
+    by_look: tuple[tuple[float, ...], ...]  # for each of LOOKS: the weight of each class
+
+
+def class_weights(classes: Mapping[str, Sequence[float]]) -> ClassWeights:
+    """`classes`: for each class what it starts with, then the weights of LOOKS, as `matcher.json` has them."""
+    starts, *by_look = zip(*classes.values(), strict=True)
+    return ClassWeights(tuple(classes), starts, tuple(by_look))
+
+
+def class_log_odds(looks: Sequence[float] | None, weights: ClassWeights) -> dict[str, float]:
+    """Class of values -> log of how much more likely it is than it was before looking. Empty: nothing to say."""
+    if looks is None:
+        return {}
+    sums = list(weights.starts)
+    for x, of_classes in zip(looks, weights.by_look, strict=True):
+        if x == 1.0:
+            sums = list(map(add, sums, of_classes))
+        elif x:
+            sums = [s + w * x for s, w in zip(sums, of_classes, strict=True)]
+    top = max(sums)
+    average = top + log(sum([exp(s - top) for s in sums]) / len(sums))
+    return {name: max(_LEAST_LOG_ODDS, s - average) for name, s in zip(weights.classes, sums, strict=True)}

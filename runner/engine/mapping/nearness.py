@@ -1,0 +1,279 @@
+"""How near a column is to each field where nothing is plain: rare words in common, abbreviations, allowed values.
+
+Fields are looked up as a search engine looks up pages. A word that few fields have counts more than one that many have
+(`laterality` more than `tumor`), words match when one is the other cut off, abbreviated or inflected (`Loc`, `Chk`,
+`pathological`), and a value counts as far as its words are those of a field's allowed values. `evidence` turns nearness
+into log-odds that order the runners-up, but are never enough to map a column.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import log, sqrt
+from typing import Any, Final, NamedTuple
+
+from runner.engine.common.fields import Field
+from runner.engine.common.spelling import LETTERS_OR_DIGITS, normalized
+from runner.engine.mapping.knowledge import is_word, similar_to, usual_spelling
+
+LEAST: Final = 0.2  # nearness that counts
+_NAMES: Final = 8  # of a field that are compared
+_ALLOWED: Final = 1000  # values of a field: of more, the words say little
+_ALL_ALLOWED: Final = 50_000  # values of all fields that are compared
+_VALUES: Final = 40  # values of a column that are compared
+_LONGEST: Final = 200  # letters of a value
+_WORDS: Final = 10  # of a header, a name or a value
+_COMMON: Final = (40, 0.1, 100)  # a word that more fields have, or a greater share of them, leads to none of them
+_LITTLE_WORDS: Final = frozenset(
+    {"the", "of", "a", "an", "and", "or", "for", "in", "on", "to", "at", "by", "is", "with", "as", "per", "from"}
+    | {"was", "are", "be", "which", "that", "this", "it", "its", "his", "her", "their", "when", "whether", "if"}
+)
+_LITTLE: Final = 0.3  # what such a word counts
+_UNSEEN: Final = 0.7  # fields that have a word which none has: it is rarer than what one has
+_MISSED: Final = 0.5  # what a word counts that only one side has
+_UNTOLD: Final = 0.25  # what a word of a description counts that the header lacks
+# How much a word counts that is not the same.
+_SAME_MEANING: Final = 0.95
+_CUT: Final = 0.85
+_SHORT_CUT: Final = 0.7
+_SIMILAR: Final = 0.7
+_ABBREVIATED: Final = 0.6
+_INITIALS: Final = 0.95
+_STEM: Final = 4  # letters that inflected words share
+_ENDING: Final = 4  # letters of an ending
+_VOWELS: Final = frozenset("aeiou")
+
+
+class Near(NamedTuple):
+    """How near a field is, by what: each from 0 to 1."""
+
+    words: float = 0.0
+    values: float = 0.0
+    described: float = 0.0
+
+
+class Nearness:
+    """The fields of a manifest, to find those that a column is near to."""
+
+    def __init__(self, fields: Sequence[Field], allowed: Sequence[Collection[Any] | None]) -> None:
+        names = [(n, tokens(name)) for n, field in enumerate(fields) for name, _ in field.names[:_NAMES]]
+        self._names = _Texts(names, len(fields), _MISSED)
+        told = [(n, _content(field.description)) for n, field in enumerate(fields) if field.description]
+        self._descriptions = _Texts(told, len(fields), _UNTOLD) if told else None
+        self._values = _Values(allowed) if any(allowed) else None
+
+    def of(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
+        """The fields that a column with such headers and values is near to."""
+        words: dict[int, float] = {}
+        for header in headers:
+            for n, x in self._names.like(header).items():
+                words[n] = max(words.get(n, 0.0), x)
+        described = self._descriptions.like(headers[0]) if self._descriptions and headers else {}
+        values = self._values.like(texts) if self._values else {}
+        found = {
+            n: Near(words.get(n, 0.0), values.get(n, 0.0), described.get(n, 0.0))
+            for n in words.keys() | values.keys() | described.keys()
+        }
+        return {n: near for n, near in found.items() if max(near) >= LEAST}
+
+
+class _Texts:
+    """Short texts of fields (their names, or their descriptions), found by the words of a header."""
+
+    def __init__(self, texts: Sequence[tuple[int, tuple[str, ...]]], fields: int, missed: float) -> None:
+        """`texts`: the words of each, with its field; `fields`: how many there are; `missed`: what a word counts that
+        a header lacks.
+        """
+        self._owners = [n for n, _ in texts]
+        self._words = [words for _, words in texts]
+        self._missed = missed
+        self._having: dict[str, list[int]] = {}  # word -> texts
+        self._initials: dict[str, list[int]] = {}  # first letters of all words -> texts
+        for at, words in enumerate(self._words):
+            for word in words:
+                self._having.setdefault(word, []).append(at)
+            if len(words) > 1:
+                self._initials.setdefault(_initials(words), []).append(at)
+        owners = {word: {self._owners[at] for at in having} for word, having in self._having.items()}
+        self._rarity = {word: rarity(word, len(mine), fields) for word, mine in owners.items()}
+        self._leading = frozenset(word for word, mine in owners.items() if len(mine) <= _most(fields))
+        self._rarest = rarity("", _UNSEEN, fields)
+        self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]
+        self._spellings = _Spellings(self._having)
+
+    def like(self, header: str) -> dict[int, float]:
+        """Field -> the weight of the words in common over the weight of all words."""
+        asked = tokens(header)
+        matched = {word: self._spellings.of(word) for word in asked}
+        found = {at: self._overlap(at, matched) for at in self._reached(matched)}
+        found |= {at: max(x, found.get(at, 0.0)) for at, x in self._by_initials(asked)}
+        out: dict[int, float] = {}
+        for at, x in found.items():
+            out[self._owners[at]] = max(x, out.get(self._owners[at], 0.0))
+        return out
+
+    def _reached(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
+        """Texts that have one of the words, but for words that many fields have, unless there is no other."""
+        words = {other for others in matched.values() for other in others}
+        return {at for word in (words & self._leading or words) for at in self._having[word]}
+
+    def _by_initials(self, asked: tuple[str, ...]) -> Iterator[tuple[int, float]]:
+        """Texts that a header has the initials of (`LVI`), or that have the header's (`Body Mass Index`)."""
+        if len(asked) == 1 and len(asked[0]) > 1:
+            yield from ((at, _INITIALS) for at in self._initials.get(asked[0], ()))
+        if len(asked) > 2 and (short := _initials(asked)) in self._having:
+            yield from ((at, _INITIALS * self._rarity[short] / self._weights[at]) for at in self._having[short])
+
+    def _overlap(self, at: int, matched: Mapping[str, Mapping[str, float]]) -> float:
+        """`matched`: the header's words, each with the words of fields that may be the same."""
+        shared: dict[str, float] = {}
+        lacking = 0.0
+        for word, others in matched.items():
+            much, twin = max([(others[own], own) for own in self._words[at] if own in others], default=(0.0, ""))
+            if much > shared.get(twin, 0.0):
+                shared[twin] = much
+            lacking += (1 - much) * self._rarity.get(word, _LITTLE if word in _LITTLE_WORDS else self._rarest)
+        common = sum([self._rarity[word] * much for word, much in shared.items()])
+        return common / (common + self._missed * (self._weights[at] - common) + _MISSED * lacking) if common else 0.0
+
+
+class _Spellings:
+    """Words of fields, found by other spellings of them."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._starting: dict[str, list[str]] = {}  # first letter -> words
+        self._meaning: dict[str, list[str]] = {}  # a word in its usual spelling -> words
+        for word in words:
+            self._starting.setdefault(word[0], []).append(word)
+            for meant in usual_spelling(word):
+                self._meaning.setdefault(meant, []).append(word)
+        self._known: dict[str, dict[str, float]] = {}
+
+    def of(self, word: str) -> Mapping[str, float]:
+        """The words that may be the same, each with how much it counts then."""
+        if word not in self._known:
+            self._known[word] = self._find(word)
+        return self._known[word]
+
+    def _find(self, word: str) -> dict[str, float]:
+        if word in _LITTLE_WORDS:
+            return {word: 1.0} if word in self._starting.get(word[0], ()) else {}
+        found: dict[str, float] = {}
+        for other in self._starting.get(word[0], ()):
+            if much := _alike(word, other):
+                found[other] = much
+        usual = usual_spelling(word)
+        for meant in usual:
+            for other in self._meaning.get(meant, ()):
+                found[other] = max(found.get(other, 0.0), _SAME_MEANING if len(usual) == 1 else _CUT)
+            for akin in similar_to(meant):
+                for other in self._meaning.get(akin, ()):
+                    found.setdefault(other, _SIMILAR)
+        return found
+
+
+@lru_cache(maxsize=32768)
+def _alike(a: str, b: str) -> float:
+    """How much a word counts for another that starts with the same letter: cut off, inflected or without its vowels."""
+    if a == b:
+        return 1.0
+    if not _LITTLE_WORDS.isdisjoint((a, b)) or a.isdecimal() or b.isdecimal():
+        return 0.0
+    if _stands_alone(a) and _stands_alone(b):
+        return 0.0  # two words of their own are the same only by their meaning
+    short, long = sorted((a, b), key=len)
+    same = next((n for n, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
+    if same == len(short) >= 3:
+        return _CUT if same >= _STEM or len(long) <= 8 else _SHORT_CUT
+    if same >= _STEM and len(long) - same <= _ENDING:
+        return _CUT
+    return _ABBREVIATED if len(short) + 2 <= len(long) <= 3 * len(short) <= 15 and _is_skeleton(short, long) else 0.0
+
+
+def _stands_alone(word: str) -> bool:
+    """Whether a word is known, so that it is neither cut off nor abbreviated."""
+    return is_word(word) or (word.endswith("s") and is_word(word[:-1]))
+
+
+def _is_skeleton(short: str, long: str) -> bool:
+    """Whether a word is another one without its vowels and perhaps some letters more: `chk` and `check`."""
+    letters = iter(long)
+    return _VOWELS.isdisjoint(short[1:]) and all(letter in letters for letter in short)
+
+
+class _Values:
+    """The allowed values of fields, found by the words of a column's values."""
+
+    def __init__(self, allowed: Sequence[Collection[Any] | None]) -> None:
+        having: dict[str, list[int]] = {}  # word of a value -> fields
+        left = _ALL_ALLOWED
+        count = 0
+        for n, values in enumerate(allowed):
+            if not values or len(values) > min(_ALLOWED, left):
+                continue
+            left -= len(values)
+            count += 1
+            for word in {word for value in values for word in _value_words(str(value))}:
+                having.setdefault(word, []).append(n)
+        self._rarity = {word: rarity(word, len(fields), count) for word, fields in having.items()}
+        self._rarest = rarity("", _UNSEEN, count)
+        self._having = {word: fields for word, fields in having.items() if len(fields) <= _most(count)}
+
+    def like(self, texts: Sequence[str]) -> dict[int, float]:
+        """Field -> how far the values are made of rare words that its allowed values have."""
+        counts = Counter(texts[:_VALUES])
+        sums: dict[int, float] = {}
+        for text, count in counts.items():
+            for n, x in self._like(text).items():
+                sums[n] = sums.get(n, 0.0) + sqrt(count) * x
+        whole = sum(map(sqrt, counts.values()))
+        return {n: x / whole for n, x in sums.items()}
+
+    def _like(self, text: str) -> dict[int, float]:
+        words = _value_words(text)
+        whole = sum([self._rarity.get(word, self._rarest) for word in words])
+        hits: dict[int, float] = {}
+        for word in words:
+            for n in self._having.get(word, ()):
+                hits[n] = hits.get(n, 0.0) + self._rarity[word]
+        return {n: min(1.0, hit) * sqrt(min(1.0, hit / whole)) for n, hit in hits.items()}
+
+
+@lru_cache(maxsize=8192)
+def _value_words(text: str) -> tuple[str, ...]:
+    """The words of a value; bare numbers and single letters are none."""
+    words = normalized(text[:_LONGEST]).split()[:_WORDS]
+    return tuple(dict.fromkeys(word for word in words if len(word) > 1 and not word.isdecimal()))
+
+
+@lru_cache(maxsize=16384)
+def tokens(text: str) -> tuple[str, ...]:
+    """The different words of a header or name as they are written, numbers apart."""
+    return tuple(dict.fromkeys(LETTERS_OR_DIGITS.findall(normalized(text))))[:_WORDS]
+
+
+def _initials(words: Iterable[str]) -> str:
+    return "".join([word[0] for word in words])
+
+
+def _most(fields: int) -> int:
+    """The fields that may share a word which leads to them: that bounds what a column costs."""
+    least, share, most = _COMMON
+    return min(most, max(least, round(share * fields)))
+
+
+def rarity(word: str, having: float, fields: int) -> float:
+    """1 for a word that no field has, less the more of them have it."""
+    much = log(1 + fields / having) / log(1 + fields / _UNSEEN) if fields else 0.0
+    return _LITTLE * much if word in _LITTLE_WORDS else much
+
+
+def _content(description: str) -> tuple[str, ...]:
+    """The different words of a description that say something."""
+    words = LETTERS_OR_DIGITS.findall(normalized(first_sentence(description)))
+    return tuple(dict.fromkeys(word for word in words if word not in _LITTLE_WORDS))[: 2 * _WORDS]
+
+
+def first_sentence(text: str) -> str:
+    """Of a description, which may go on about exceptions and sources."""
+    return text.partition(". ")[0].partition(";")[0]

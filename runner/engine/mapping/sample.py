@@ -1,0 +1,138 @@
+"""The first values of a column, and how they fit what a field declares: its type, its pattern, its allowed values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from runner.engine.common.fields import Field
+from runner.engine.mapping import odd_values
+from runner.engine.mapping.looks import LOOKS, TRUTHS, class_log_odds, looks_of
+from runner.engine.mapping.matcher import model
+from runner.engine.values.convert import Converter, fold, text_of
+
+GOOD: Final = 0.8
+POOR: Final = 0.3
+FEWEST: Final = 3
+FEW: Final = 6  # values that show half of what many would
+TESTED: Final = 60  # values that a type is tried on
+UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
+_PROBES: Final = ("x", "Abc def", "17", "2026-01-31", "a.b@c.de", "M-1")
+_STRIPPED: Final = ("strip",)
+_OF_DIGITS: Final = frozenset({"integer", "decimal", "money", "percent", "date", "datetime", "time", "phone"})
+_DIGIT: Final = re.compile("[0-9]")
+_COMMON: Final = 0.2  # what an allowed value counts that many columns hold
+_RARE: Final = frozenset({"email", "url", "phone"})
+_STRONG: Final = frozenset({"date", "datetime", "time", "boolean"})
+
+
+class Sample:
+    """The first values of a column, and what each type makes of them, worked out once."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = [v for v in values if v is not None]
+        self.texts = [t for t in map(text_of, self.values) if t.strip()]
+        self._fits: dict[Any, float | None] = {}
+        self._class_log_odds: dict[str, float] | None = None
+        self._looks: list[float] | None = None
+        self._text: str | None = None  # all tested values, if they are texts
+
+    def fit(self, field: Field) -> float | None:
+        """The share of values that are of the field's type; None where there is no evidence."""
+        key = (field.type, field.formats, field.decimal, field.day_first, field.clean)
+        if key not in self._fits:
+            self._fits[key] = self._fit(field)
+        return self._fits[key]
+
+    def class_log_odds(self) -> Mapping[str, float]:
+        """How likely each class of values is, as log-odds against the average column."""
+        if self._class_log_odds is None:
+            size = len(self.texts)
+            found = {} if size < FEWEST else class_log_odds(self._all_looks(), model().classes)
+            self._class_log_odds = {name: odds * size / (size + FEW) for name, odds in found.items()}
+        return self._class_log_odds
+
+    def shares(self) -> Mapping[str, float]:
+        """The shares of values by their looks; empty where there are too few."""
+        looks = self._all_looks() if len(self.texts) >= odd_values.FEWEST else None
+        return dict(zip(LOOKS, looks, strict=True)) if looks else {}
+
+    def _all_looks(self) -> list[float] | None:
+        if self._looks is None:
+            self._looks = looks_of(self.texts)
+        return self._looks
+
+    def _fit(self, field: Field) -> float | None:
+        values = self.values[:TESTED]
+        if not values:
+            return None
+        if field.clean == _STRIPPED and not field.formats and self._rules_out(field.type):
+            return 0.0
+        out, bad = Converter(field, values).convert(values)
+        present = sum(v is not None for v in out)
+        return (present - len(bad)) / present if present else None
+
+    def _rules_out(self, kind: str) -> bool:
+        """Whether all values are texts without the signs that every value of a type has, however it is written."""
+        if self._text is None:
+            values = self.values[:TESTED]
+            self._text = "".join(values) if set(map(type, values)) == {str} else ""
+        text = self._text
+        if not text.strip():
+            return False
+        if kind in _OF_DIGITS:
+            return text.isascii() and _DIGIT.search(text) is None
+        if kind == "email":
+            return "@" not in text
+        return kind == "url" and "://" not in text and "www." not in text.casefold()
+
+
+def type_fit(sample: Sample, field: Field) -> str | None:
+    """Whether values speak for a field's type or plainly against it."""
+    if field.type in UNTESTED or len(sample.values) < FEWEST:
+        return None
+    fit = sample.fit(field)
+    if fit is None:
+        return None
+    if fit >= GOOD:
+        return "type_rare" if field.type in _RARE else "type_strong" if field.type in _STRONG else "type_weak"
+    return "type_against" if fit < POOR else None
+
+
+def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
+    """A pattern that fits speaks for a field as far as it does not fit just anything."""
+    if field.pattern is None or len(sample.texts) < FEWEST:
+        return None
+    texts = [text_of(v) for v in Converter(field).convert(list(sample.texts[:TESTED]))[0] if v is not None]
+    fit = sum(field.pattern.fullmatch(t) is not None for t in texts) / max(1, len(texts))
+    if fit >= GOOD:
+        loose = sum(field.pattern.fullmatch(p) is not None for p in _PROBES)
+        return "pattern", fit * max(0.0, 1 - loose / 3)
+    return ("pattern_against", 1.0) if fit < POOR / 2 else None
+
+
+def allowed_fit(
+    sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, float]:
+    """Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and
+    no, bare numbers and single letters: many columns hold those.
+
+    `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
+    """
+    if not allowed or len(sample.texts) < FEWEST:
+        return {}
+    found = [fold(t) for t in sample.texts[:TESTED]]
+    own = [f for f in found if f in allowed]
+    learnt = [f for f in found if f in spelled] if spelled else []
+    fit = (len(own) + len(learnt)) / len(found)
+    if fit >= GOOD:
+        strength = (1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6) / len(found)
+        telling = sum(map(_is_telling, own))
+        much = {"allowed": telling + _COMMON * (len(own) - telling), "allowed_learnt": sum(map(_is_telling, learnt))}
+        return {name: strength * x for name, x in much.items() if x}
+    return {"allowed_against": 1.0} if fit < POOR / 2 else {}
+
+
+def _is_telling(folded: str) -> bool:
+    """Whether a value is one that few columns hold."""
+    return len(folded) > 1 and not folded.isdecimal() and folded not in TRUTHS

@@ -1,0 +1,146 @@
+"""The fields that columns are compared with: what each is in general, what its values look like, what it is called."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log
+from typing import Any, Final
+
+from runner.engine.common.fields import Field
+from runner.engine.mapping import knowledge, odd_values
+from runner.engine.mapping.contrasts import FieldStated
+from runner.engine.mapping.headers import FieldNames
+from runner.engine.mapping.nearness import Near, Nearness, first_sentence
+from runner.engine.mapping.sample import UNTESTED, Sample, allowed_fit, pattern_fit, type_fit
+from runner.engine.memory.recall import Recall
+
+FEW_FIELDS: Final = 40  # which the weights were trained for
+MOST_BY_VALUES: Final = 3.0  # log-odds that the class of values alone may give
+_CLASSES: Final[Mapping[str, frozenset[str]]] = {  # what values of a declared type look like
+    "email": frozenset({"email"}),
+    "url": frozenset({"url"}),
+    "phone": frozenset({"phone"}),
+    "date": frozenset({"date"}),
+    "datetime": frozenset({"date"}),
+    "time": frozenset({"time"}),
+}
+_DISTINCT: Final = frozenset().union(*_CLASSES.values())  # classes that values plainly are of or not
+_NOTHING: Final = frozenset[str]()
+
+Allowed = Callable[[Field], frozenset[Any] | None]
+
+
+class Target:
+    """The fields that columns are compared with."""
+
+    def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
+        self.fields = fields
+        self.called = {field.name: n for n, field in enumerate(fields)}
+        self._allowed = [allowed(f) for f in fields]
+        self._spellings = [recall.spelled(f.name) for f in fields]
+        self.tested = [
+            bool(f.type not in UNTESTED or f.pattern is not None or allowed)
+            for f, allowed in zip(fields, self._allowed, strict=True)
+        ]
+        self.concepts = field_concepts(fields)
+        # What a field is in part: a `certification_begin_date` a start date.
+        self.kin = [
+            frozenset(name for text in texts_of(field) for name, _ in knowledge.concepts_of(text)) for field in fields
+        ]
+        self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
+        self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
+        for n, mine in enumerate(self.concepts):
+            for name in mine:
+                self.being.setdefault(name, []).append(n)
+        self.akin: dict[str, list[int]] = {}  # concept -> the fields that are it in part
+        for n, some in enumerate(self.kin):
+            for name in some:
+                self.akin.setdefault(name, []).append(n)
+        first: dict[object, int] = {}
+        # Of fields that are declared alike the first stands for all.
+        self.declared = [first.setdefault(self._declaration(n), n) for n in range(len(fields))]
+        self.distinct = tuple(dict.fromkeys(self.declared))
+        self.names = FieldNames(fields, wide=wide)
+        # Of many fields each is less likely to be the one that a column is, as long as the header says nothing.
+        self.crowd = log(max(1.0, len(fields) / FEW_FIELDS)) / 2
+        self._nearness: Nearness | None = None
+        self._said: dict[int, FieldStated] = {}
+
+    def near(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
+        """The fields that a column with such headers and values is near to."""
+        if self._nearness is None:
+            self._nearness = Nearness(self.fields, self._allowed)
+        return self._nearness.of(headers, texts)
+
+    def statements_of(self, n: int) -> FieldStated:
+        if n not in self._said:
+            self._said[n] = FieldStated(self.fields[n])
+        return self._said[n]
+
+    def _declaration(self, n: int) -> object:
+        """What its values are compared with; the same for fields that are declared alike."""
+        field = self.fields[n]
+        kind = (field.type, field.formats, field.decimal, field.day_first, field.clean)
+        allowed = (id(self._allowed[n]), id(self._spellings[n])) if self._allowed[n] else None
+        return kind, field.pattern, allowed, self.classes[n], self._is_known(n)
+
+    def _is_known(self, n: int) -> bool:
+        """Whether it is certain enough what a field's values look like that others speak against it."""
+        return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
+
+    def values(self, n: int, sample: Sample) -> dict[str, float]:
+        """What a column's values say about a field."""
+        found = self._fits(n, sample) if self.tested[n] else {}
+        if self.classes[n] and (seen := sample.class_log_odds()):
+            best = max([seen.get(name, 0.0) for name in self.classes[n]])
+            if best > 0 or self._is_known(n):
+                found["values" if best > 0 else "values_against"] = min(MOST_BY_VALUES, best)
+        return found
+
+    def odd_kind(self, n: int, sample: Sample) -> str:
+        """What a column's values plainly are, if a text field never has such values."""
+        field = self.fields[n]
+        free = field.type in UNTESTED and not (field.allowed or field.lookup or field.pattern)
+        if not free or not (seen := sample.shares()):
+            return ""
+        return odd_values.odd_kind(field, self.classes[n], seen, is_known=bool(self.concepts[n]))
+
+    def _fits(self, n: int, sample: Sample) -> dict[str, float]:
+        """Whether a column's values are of the type, the pattern and the allowed values that a field declares."""
+        field = self.fields[n]
+        found = allowed_fit(sample, self._allowed[n], self._spellings[n])
+        if kind := type_fit(sample, field):
+            found[kind] = 1.0
+        if fits := pattern_fit(sample, field):
+            found[fits[0]] = fits[1]
+        return found
+
+
+def texts_of(field: Field) -> list[str]:
+    """What a field is called, and what it is described as."""
+    names = [text for text, _ in field.names[:8]]
+    return [*names, first_sentence(field.description)] if field.description else names
+
+
+def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
+    """What each field is, by its names; where a name may mean two things, that of the other fields' domain."""
+    found: list[dict[str, float]] = []
+    for field in fields:
+        mine: dict[str, float] = {}
+        for text, _ in field.names[:8]:
+            for name, score in knowledge.concepts_of(text):
+                if knowledge.concept(name).values in _CLASSES.get(field.type, (knowledge.concept(name).values,)):
+                    mine[name] = max(mine.get(name, 0.0), score)
+        top = max(mine.values(), default=0.0)
+        found.append({name: score for name, score in mine.items() if score >= max(0.5, top - 0.05)})
+    domains = Counter(d for mine in found for d in {knowledge.concept(name).domain for name in mine})
+    out = []
+    for mine in found:
+        best = max((domains[knowledge.concept(name).domain] for name in mine), default=0)
+        out.append(tuple(sorted(n for n in mine if domains[knowledge.concept(n).domain] == best)))
+    return out
+
+
+def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:
+    """The classes of values that a field may have; if it is nothing that is known, those of its last word."""
+    known = frozenset(knowledge.concept(name).values for name in concepts) or _CLASSES.get(field.type, _NOTHING)
+    return known or (knowledge.head_classes(field.name) if field.type in UNTESTED else _NOTHING)
