@@ -57,7 +57,9 @@ class NamedHeadings:
         self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
         self.spellings = _spellings(names)
         labels = {str(source.options["label"]) for source in labelled.values()}
-        self.labels = {f"{name}{end}" for name in _spellings(labels) for end in (":", " :")} if labels else set[str]()
+        self.labels = (
+            {f"{name}{end}" for name in _spellings(labels) for end in ("", ":", " :")} if labels else set[str]()
+        )
 
 
 class DeclaredNames:
@@ -67,20 +69,19 @@ class DeclaredNames:
     """
 
     def __init__(self, headings: NamedHeadings) -> None:
-        self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
-        self._labels = headings.labels
+        self._keys, self._names, self._labels = headings.keys, headings.names, headings.labels
+        self._spellings = headings.spellings | headings.labels if headings.labels else headings.spellings
         self._enough = min(2, len(self._names))
         self._last = -1
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
-        if self._labels and not self._labels.isdisjoint(values):
-            return LABELLED
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
+        is_labelled = not self._labels.isdisjoint(values)
         texts = [v for v in values if isinstance(v, str)]
         declared = {name for name in map(normalized, texts) if name in self._names}
         if not declared or len(declared) < self._enough or len(declared) * 3 < len(texts):
-            return NOTHING
+            return LABELLED if is_labelled else NOTHING
         self._last = number
         return SPELLED
 
@@ -94,7 +95,7 @@ class DeclaredNames:
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can hold declared names."""
-        return all(map(self._spellings.isdisjoint, columns)) and not any(map(self._labels.intersection, columns))
+        return all(map(self._spellings.isdisjoint, columns))
 
 
 def _spellings(names: set[str]) -> set[str]:
