@@ -110,8 +110,12 @@ class SpellingEntry(Learnt):
         return (self.field, self.value.strip().casefold(), self.means)  # as the engine compares cells
 
 
+SheetCut = Literal["one", "columns", "rows", "both"]
+
+
 class ShapeEntry(Learnt):
-    """How a table of a sender looked when a person confirmed it; without headers: a sheet that a person left out."""
+    """How a table of a sender looked when a person confirmed it; without headers: a sheet that a person left out, or of
+    which a person said how it is cut into tables."""
 
     sender: Sender
     sheet: Annotated[str, Field(max_length=200)]  # empty: the only sheet of its file
@@ -123,6 +127,7 @@ class ShapeEntry(Learnt):
     fields: Annotated[tuple[FieldName | None, ...], Field(max_length=2000)] = ()
     named: bool = False  # a person named its header rows, so everything below them is the table
     left_out: bool = False
+    cut: SheetCut | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -204,6 +209,7 @@ class ShapeFact(NamedTuple):
     named: bool = False
     left_out: bool = False
     file: str = ""
+    cut: SheetCut | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -236,7 +242,7 @@ def shapes_in(profile: object, *, sender: str, by: str, decided: bool) -> list[S
             continue
         values = {
             name: table[name]
-            for name in ("sheet", "header_rows", "headers", "file", "fields", "named")
+            for name in ("sheet", "header_rows", "headers", "file", "fields", "named", "cut")
             if name in table
         }
         values |= {"left_out": table.get("left_out") is True, "sender": sender, "at": datetime.now(UTC), "by": by}

@@ -93,8 +93,11 @@ class Artifact:
         decided: Json = {"decided": True} if answers.is_touched(table) else {}
         sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
         left_out = table in source.skipped and bool(table.skipped)
-        if (left_out or answers.skips(place.input, place.sheet) is not None) and not source.is_single:
-            yield {**sheet, "header_rows": [], "headers": [], "left_out": left_out, **decided}
+        cut = answers.cut(place.input, place.sheet)
+        is_asked = (left_out or answers.skips(place.input, place.sheet) is not None) and not source.is_single
+        if is_asked or cut is not None:
+            about_sheet: Json = {"left_out": left_out, **({"cut": cut} if cut is not None else {})}
+            yield {**sheet, "header_rows": [], "headers": [], **about_sheet, **decided}
         if left_out or self._redact:
             return
         named: Json = {"named": True} if answers.names_header(place.input, place.sheet, rows) else {}

@@ -404,7 +404,8 @@ class EngineJob:
         """FinalEvent the job with its questions if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
         if asking.is_wanted:
-            questions = [*asking.tables(self.doubts), *questions]
+            doubts = [doubt for source in sources for doubt in source.partitions]
+            questions = [*asking.partitions(doubts), *asking.tables(self.doubts), *questions]
         if supposed := asking.supposed(questions, tables):
             guessed = Findings()
             self._decide_each(sources, supposed, fields, guessed)

@@ -34,12 +34,13 @@ UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", 
 MOVED = {"mapping_doubtful"}
 
 
+LABEL = {"label_missing", "label_assumed", "label_repeated"}
 BESIDE = {"cells_beside"}
 SKIPPED = {"table_unmapped", "table_skipped", "table_assumed", "table_repeated", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}
 EXPLAINING = (
     UNREAD | REWRITTEN | ROW_LEFT_OUT | ROW_KEPT | ENCODING | DIALECT | DECIMAL | ORDER | FORM | MERGED | TIME | CENTURY | UNMAPPED | MOVED
-    | BESIDE | SKIPPED | CELLS | WIDE
+    | BESIDE | SKIPPED | CELLS | WIDE | LABEL
 )  # fmt: skip
 
 
@@ -173,6 +174,8 @@ class _Judge:
         cell = f"{letters(column)}{row.number}" if column else None
         here: dict[str, Any] = {"sheet": sheet, "cell": cell, "field": name}
         text = shown(source)
+        if code := self._finding(LABEL, field=name):
+            return "value of a label", code
         if lost:
             return "column lost", self._beside(sheet, row.number, column) or self._finding(
                 UNMAPPED, field=name
@@ -339,8 +342,9 @@ class _Judge:
         summary = self.outcome.artifact["summary"]
         if summary["rows_out"] != len(self.outcome.rows):
             self._add("silent", "rows out", "summary", len(self.outcome.rows), summary["rows_out"])
-        if "left_out" in summary and summary["rows_in"] != summary["rows_out"] + sum(summary["left_out"].values()):
-            self._add("silent", "rows in", "summary", summary["rows_out"], summary["rows_in"])
+        used = summary.get("rows_used", summary["rows_out"])
+        if "left_out" in summary and summary["rows_in"] != used + sum(summary["left_out"].values()):
+            self._add("silent", "rows in", "summary", used, summary["rows_in"])
 
 
 def align(

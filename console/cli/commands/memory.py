@@ -9,7 +9,7 @@ from console.cli.guard import Exit
 from console.cli.memory_place import MemoryPlace, add_arguments, place_of
 from console.cli.output import Printer
 from core.errors import UsageError
-from core.memories import Memory, MemoryInvalid, forget, serialized
+from core.memories import Memory, MemoryInvalid, ShapeEntry, forget, serialized
 from runner.engine.common.spelling import joined
 
 EPILOG = """\
@@ -81,6 +81,13 @@ def _show(place: MemoryPlace, field: str | None, out: Printer) -> int:
     return Exit.OK
 
 
+def _about(entry: ShapeEntry) -> str:
+    """What a shape says: about its sheet, or the headers of its table."""
+    if entry.left_out:
+        return "sheet left out"
+    return f"tables of the sheet: {entry.cut}" if entry.cut else ", ".join(filter(None, entry.headers))[:_SHOWN]
+
+
 def _show_shapes(place: MemoryPlace, out: Printer) -> int:
     shapes = place.read().shapes
     if out.as_json:
@@ -93,7 +100,7 @@ def _show_shapes(place: MemoryPlace, out: Printer) -> int:
             e.sheet or "(only sheet)",
             ", ".join(map(str, e.header_rows)) or "none",
             str(len(e.headers)),
-            "sheet left out" if e.left_out else ", ".join(filter(None, e.headers))[:_SHOWN],
+            _about(e),
             e.by,
         )
         for e in shapes

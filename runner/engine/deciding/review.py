@@ -20,6 +20,7 @@ from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import JobOptions, ReadingOptions, why_asked
 from runner.engine.protocol import EngineStop, open_output
+from runner.engine.surveying.partitions import FOUND, OTHER, PartitionDoubt, named
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.decisions import Convention, ConventionChoice
 
@@ -113,6 +114,11 @@ def question_id(kind: str, *place: str) -> str:
     return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
 
 
+def partition_id(doubt: PartitionDoubt) -> str:
+    """The id of the question how a part of a sheet is cut into tables."""
+    return question_id("tables", doubt.input, doubt.sheet, doubt.area.a1)
+
+
 def folded(text: str) -> str:
     """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
     return normalize("NFC", " ".join(text.split()).casefold())
@@ -146,6 +152,7 @@ class Answers:
         self._places: dict[str, _ColumnPlaces] = {}  # by table
         self._asked_readings = False  # whether anything was asked about how values are written
         self._decided: set[tuple[str, int]] = set()  # table and column
+        self._cuts: dict[tuple[str, str], str] = {}  # input and sheet -> how it is cut into tables
         self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
         # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
         self._applied: dict[tuple[str, int, str], tuple[str | None, dict[str, str | None]]] = {}
@@ -177,6 +184,22 @@ class Answers:
                 self._touched.add((input_name, sheet))
                 return bool(answer["skip"])
         return True if self._header_rows(input_name, sheet) == SKIP else None
+
+    def partition(self, doubt: PartitionDoubt) -> str | None:
+        """How a person said that a part of a sheet is cut into tables; None if nobody did."""
+        wanted = partition_id(doubt)
+        for n, answer in enumerate(self._answers):
+            if answer.get("id") == wanted and answer.get("value") in doubt.values:
+                self._used.add(n)
+                self._touched.add((doubt.input, doubt.sheet))
+                if answer["value"] not in (FOUND, OTHER):
+                    self._cuts[doubt.input, doubt.sheet] = answer["value"]
+                return str(answer["value"])
+        return None
+
+    def cut(self, input_name: str, sheet: str) -> str | None:
+        """How a person said that a sheet is cut into tables, for a memory to keep; None if nobody did."""
+        return self._cuts.get((input_name, sheet))
 
     def uses(self, table: str) -> bool | None:
         """Whether a person said that a table holds records; None if nobody said anything about that."""
@@ -454,6 +477,26 @@ class Asking:
             for question in unique.values()
             if question.kind not in ("header", "drift") or not self._answers.accepts(question)
         ]
+
+    def partitions(self, doubts: Sequence[PartitionDoubt]) -> Iterator[Question]:
+        """How parts of sheets are cut into tables that could be cut in two ways."""
+        for doubt in doubts:
+            ways = zip(doubt.values, (doubt.chosen, doubt.other), (None, doubt.probability), strict=True)
+            options = tuple(
+                Candidate(
+                    value, f"{'one table' if len(ranges) == 1 else f'{len(ranges)} tables'}: {named(ranges, 20)}", p
+                )
+                for value, ranges, p in ways
+            )
+            yield Question(
+                partition_id(doubt),
+                "tables",
+                f"Is {doubt.area.a1} of sheet “{doubt.sheet}” {doubt.question}?",
+                options,
+                doubt.values[0],
+                input=doubt.input,
+                sheet=doubt.sheet,
+            )
 
     def tables(self, doubts: Sequence[TableDoubt]) -> Iterator[Question]:
         """Whether tables hold records that may hold something else."""

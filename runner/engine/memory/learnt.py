@@ -172,6 +172,7 @@ def _is_shape(entry: Any) -> bool:
         and _is_list(entry.get("fields", []), {str, type(None)}, _COLUMNS)
         and isinstance(entry.get("by", ""), str)
         and isinstance(entry.get("file", ""), str)
+        and isinstance(entry.get("cut") or "", str)
         and _is_counted(entry)
     )
 

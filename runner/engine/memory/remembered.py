@@ -78,6 +78,11 @@ class SenderShapes:
         shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
         return shapes[-1] if shapes and shapes[-1].left_out else None
 
+    def cut(self, sheet: str) -> str:
+        """How a sheet of this sender is cut into tables where that is in doubt; empty if nobody said so."""
+        shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
+        return shapes[-1].cut if shapes else ""
+
     def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
         """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""
         matches = list(self._matches(rows, hints.layout.merged))
@@ -194,6 +199,7 @@ def _shape(source: ShapeIn) -> RememberedShape:
         fields=tuple(entry.get("fields", ())),
         named=entry.get("named") is True,
         left_out=entry.get("left_out") is True,
+        cut=entry.get("cut") or "",
         by=entry.get("by", ""),
         is_said=confirmed_at is not None,
         moment=confirmed_at or instant(entry.get("at")) or _LONG_AGO,

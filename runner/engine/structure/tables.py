@@ -107,7 +107,7 @@ class Choice(NamedTuple):
 
 
 class RememberedShape(NamedTuple):
-    """A table of a sender that a person has confirmed, or (without headers) a sheet that a person left out."""
+    """A table of a sender that a person has confirmed, or (without headers) a sheet that a person left out or cut."""
 
     sender: str
     sheet: str  # empty: the only sheet of its file
@@ -117,6 +117,7 @@ class RememberedShape(NamedTuple):
     fields: tuple[str | None, ...]  # of a table without a header row
     named: bool  # a person named the header rows: everything below them is the table
     left_out: bool
+    cut: str  # of a sheet that could be cut into tables in two ways: one, columns, rows or both
     by: str
     is_said: bool  # by a person
     moment: datetime

@@ -21,9 +21,13 @@ from runner.engine.protocol import EngineStop
 from runner.engine.reading import Book, InputUnreadable, Remarking, Sheet, TextOptions, open_book
 from runner.engine.reading.spool import Room, SpooledSheet
 from runner.engine.rules.hooks import Hooks
-from runner.engine.structure import RowScores, Table, find_tables
+from runner.engine.structure import CellRange, RowScores, Table, find_tables
+from runner.engine.structure.detection import ShapesOfSheet
+from runner.engine.structure.stated_cuts import stated_tables
+from runner.engine.surveying import partitions
 from runner.engine.surveying.irregular import report_irregular
 from runner.engine.surveying.ledger import SheetBooks
+from runner.engine.surveying.partitions import PartitionAnswers, PartitionDoubt, report_unmet
 from runner.engine.tables.sources import Leaving, SourceTable
 
 SPELLED: Final = {"header": 4.0}
@@ -53,7 +57,9 @@ class NamedHeadings:
         self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
         self.spellings = _spellings(names)
         labels = {str(source.options["label"]) for source in labelled.values()}
-        self.labels = {f"{name}{end}" for name in _spellings(labels) for end in (":", " :")} if labels else set[str]()
+        self.labels = (
+            {f"{name}{end}" for name in _spellings(labels) for end in ("", ":", " :")} if labels else set[str]()
+        )
 
 
 class DeclaredNames:
@@ -63,20 +69,19 @@ class DeclaredNames:
     """
 
     def __init__(self, headings: NamedHeadings) -> None:
-        self._keys, self._names, self._spellings = headings.keys, headings.names, headings.spellings
-        self._labels = headings.labels
+        self._keys, self._names, self._labels = headings.keys, headings.names, headings.labels
+        self._spellings = headings.spellings | headings.labels if headings.labels else headings.spellings
         self._enough = min(2, len(self._names))
         self._last = -1
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
-        if self._labels and not self._labels.isdisjoint(values):
-            return LABELLED
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
+        is_labelled = not self._labels.isdisjoint(values)
         texts = [v for v in values if isinstance(v, str)]
         declared = {name for name in map(normalized, texts) if name in self._names}
         if not declared or len(declared) < self._enough or len(declared) * 3 < len(texts):
-            return NOTHING
+            return LABELLED if is_labelled else NOTHING
         self._last = number
         return SPELLED
 
@@ -90,7 +95,7 @@ class DeclaredNames:
 
     def absent(self, columns: Sequence[Sequence[object]]) -> bool:
         """Whether no row of these columns can hold declared names."""
-        return all(map(self._spellings.isdisjoint, columns)) and not any(map(self._labels.intersection, columns))
+        return all(map(self._spellings.isdisjoint, columns))
 
 
 def _spellings(names: set[str]) -> set[str]:
@@ -122,6 +127,7 @@ class SurveyedInput:
         self.skipped: list[SourceTable] = []  # skipped by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
         self.books: dict[int, SheetBooks] = {}  # the account of their rows
+        self.partitions: list[PartitionDoubt] = []  # parts of sheets that could be cut into tables otherwise
         self.is_single = False  # it has one sheet
 
     def label(self, sheet: str) -> str:
@@ -200,7 +206,7 @@ class SurveyedInput:
             self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
 
 
-class SheetDecisions(Protocol):
+class SheetDecisions(PartitionAnswers, Protocol):
     """What a person decided about sheets (review.py)."""
 
     def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions: ...
@@ -244,11 +250,9 @@ def survey(
                 place = FindingPlace(source.file.name, sheet.name, "")
                 findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
             else:
-                found = find_tables(
-                    sheet, row_scores=scores(sheet=sheet.name), headings=headings(),
-                    reading=decided.reading(reading, source.file.name, sheet.name),
-                    shapes=partial(shapes.read, source.label(sheet.name), source.letters) if shapes else None,
-                )  # fmt: skip
+                asked = decided.reading(reading.for_sheet(source.file.name, sheet.name), source.file.name, sheet.name)
+                detect = partial(_detect, row_scores=scores(sheet=sheet.name), headings=headings)
+                found = _tables_of(sheet, source, asked, detect, findings, decided=decided, shapes=shapes)
                 source.spools[sheet.index] = sheet
                 _stop_if_keyed([sheet], source)
                 placed = list(_placed(found, source, sheet, _leaving(sheet, reading, added)))
@@ -271,6 +275,49 @@ def survey(
                     _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
         if not source.spools:  # whoever corrects rejects may rename the sheet
             _stop_if_keyed((SpooledSheet(plain, room) for plain in book.sheets), source)
+
+
+def _detect(
+    sheet: Sheet,
+    reading: ReadingOptions,
+    *,
+    row_scores: RowScores | None,
+    headings: Callable[[], DeclaredNames],
+    shapes: ShapesOfSheet | None = None,
+) -> list[Table]:
+    return find_tables(sheet, row_scores=row_scores, headings=headings(), reading=reading, shapes=shapes)
+
+
+def _tables_of(
+    sheet: SpooledSheet,
+    source: SurveyedInput,
+    reading: ReadingOptions,
+    detect: "partial[list[Table]]",
+    findings: Findings,
+    *,
+    decided: SheetDecisions,
+    shapes: SenderShapes | None,
+) -> list[Table]:
+    """The tables of a sheet: as somebody stated, or as they are found; reports what could be cut otherwise."""
+    name, label = source.file.name, source.label(sheet.name)
+    if reading.cut is not None:
+        found = stated_tables(sheet, reading.cut, reading, detect)
+        report_unmet(reading.cut.ranges, found, findings, FindingPlace(name, sheet.name, ""))
+        return found
+    found = detect(sheet, reading, shapes=partial(shapes.read, label, source.letters) if shapes else None)
+    if all(table.alternative is None for table in found):
+        return found
+    found, doubts = partitions.decided(
+        found, sheet, reading, detect, input_name=name, answers=decided, remembered=shapes.cut(label) if shapes else ""
+    )
+    partitions.report_doubts(doubts, found, findings, lambda area: _place_of(source, sheet, area))
+    source.partitions += doubts
+    return found
+
+
+def _place_of(source: SurveyedInput, sheet: Sheet, area: CellRange) -> FindingPlace:
+    """The place of the table with this range."""
+    return FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{area.a1}")
 
 
 def _stop_if_keyed(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
@@ -395,7 +442,7 @@ def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Le
     merged = sheet.layout().merged
     headers: set[tuple[str, ...]] = set()
     for table in found:
-        place = FindingPlace(source.file.name, sheet.name, f"{source.file.name}/{sheet.name}!{table.range.a1}")
+        place = _place_of(source, sheet, table.range)
         epoch_1904 = source.notes.get("epoch") == 1904
         placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
         names = tuple("" if c.generated else " ".join(c.name.casefold().split()) for c in placed.columns)

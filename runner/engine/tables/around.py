@@ -128,8 +128,11 @@ class AroundTables:
 
 
 def _box(table: SourceTable) -> _Box:
-    found = table.table.range
-    return _Box(min((found.top, *table.table.header_rows)), found.left, max(found.bottom, table.bottom), found.right)
+    found, head = table.table.range, list(table.table.header_rows)
+    top = head.pop() if head else found.top
+    while head and head[-1] == top - 1:
+        top = head.pop()  # what is above a blank row is no part of a header for sure
+    return _Box(top, found.left, max(found.bottom, table.bottom), found.right)
 
 
 def _below(box: _Box) -> tuple[int, int]:

@@ -57,7 +57,8 @@ def decide(
     witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
-            table.beside = table.source.texts_beside()
+            values = {(cell.row, cell.column) for cell in table.source.labelled.values()}  # names, not remarks
+            table.beside = [text for text in table.source.texts_beside() if text[:2] not in values]
         elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         decided = set[int]()
         for field_name, index in table.read_as():

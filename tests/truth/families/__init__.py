@@ -13,6 +13,7 @@ from tests.truth.families import (
     shapes,
     sheets,
     texts,
+    together,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "shapes",
     "sheets",
     "texts",
+    "together",
 ]

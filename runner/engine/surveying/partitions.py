@@ -1,0 +1,162 @@
+"""Parts of a sheet that can be cut into tables in two ways: reports them, and applies what somebody said about them.
+
+Detection names the second best partition where it is close (`Table.alternative`). A decision chooses one of the two; a
+memory does where the two differ in a way that has a word, so that it fits the sender's next file as well.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Final, NamedTuple, Protocol
+
+from runner.engine.common.a1 import CellRange
+from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.options import ReadingOptions, TableCut
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.structure import Table
+from runner.engine.structure.stated_cuts import Detect, stated_tables, unmet
+
+FOUND, OTHER = "found", "other"  # answers where no word tells the two partitions apart
+_NAMED: Final = 6  # ranges that a message names
+_LISTED: Final = 12  # ranges that a line of the manifest lists
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class PartitionDoubt(NamedTuple):
+    """A part of a sheet, the tables that were found there, and those that could be there instead."""
+
+    input: str
+    sheet: str
+    chosen: tuple[CellRange, ...]
+    other: tuple[CellRange, ...]
+    probability: float  # of the other partition
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The answers that choose the found partition and the other one."""
+        words = word_of(self.chosen), word_of(self.other)
+        return words if words[0] != words[1] else (FOUND, OTHER)
+
+    @property
+    def area(self) -> CellRange:
+        """The part of the sheet."""
+        every = (*self.chosen, *self.other)
+        return CellRange(
+            min(r.top for r in every), min(r.left for r in every),
+            max(r.bottom for r in every), max(r.right for r in every),
+        )  # fmt: skip
+
+    @property
+    def question(self) -> str:
+        """What a person is asked."""
+        few, many = sorted((len(self.chosen), len(self.other)))
+        counts = f"{_number(few)} or {_number(many)}" if few != many else f"{_number(few)} these or other"
+        return f"{counts} tables" if few != 1 or many == 1 else f"one table or {_number(many)}"
+
+
+class PartitionAnswers(Protocol):
+    """What a person decided (review.py)."""
+
+    def partition(self, doubt: PartitionDoubt) -> str | None:
+        """The answer to a doubt; None if there is none."""
+        ...
+
+
+def word_of(ranges: Sequence[CellRange]) -> str:
+    """How a partition cuts its part of a sheet: not at all, between columns, between rows, or between both."""
+    if len(ranges) < 2:
+        return "one"
+    rows_meet = [a.top <= b.bottom and b.top <= a.bottom for a, b in combinations(ranges, 2)]
+    return "columns" if all(rows_meet) else "both" if any(rows_meet) else "rows"
+
+
+def named(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
+    """The ranges in words."""
+    more = f" and {len(ranges) - most} more" if len(ranges) > most else ""
+    return ", ".join(one.a1 for one in ranges[:most]) + more
+
+
+def decided(
+    tables: list[Table],
+    sheet: SpooledSheet,
+    reading: ReadingOptions,
+    detect: Detect,
+    *,
+    input_name: str,
+    answers: PartitionAnswers,
+    remembered: str,
+) -> tuple[list[Table], list[PartitionDoubt]]:
+    """The tables as a decision or a memory says, and the doubts that neither decides. `remembered`: a word, or none."""
+    left: list[PartitionDoubt] = []
+    for doubt in _doubts(tables, input_name, sheet.name):
+        answer = answers.partition(doubt)
+        if answer is None and remembered in doubt.values:
+            answer = remembered
+        if answer not in doubt.values:
+            left.append(doubt)
+            continue
+        mine = [table for table in tables if table.range in doubt.chosen]
+        tables = [table for table in tables if table not in mine]
+        if answer == doubt.values[0]:
+            tables += [replace(table, alternative=None) for table in mine]
+        else:
+            cut = TableCut("ranges", tuple(one.a1 for one in doubt.other))
+            tables += stated_tables(sheet, cut, reading, detect)
+    return sorted(tables, key=lambda table: (table.range.top, table.range.left)), left
+
+
+def _doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[PartitionDoubt]:
+    """Each part with two partitions; all its tables name the same alternative."""
+    found: dict[tuple[CellRange, ...], list[Table]] = {}
+    for table in tables:
+        if table.alternative is not None and table.alternative.ranges:
+            found.setdefault(table.alternative.ranges, []).append(table)
+    return [
+        PartitionDoubt(input_name, sheet, tuple(t.range for t in mine), ranges, _probability(mine))
+        for ranges, mine in found.items()
+    ]
+
+
+def _probability(tables: Sequence[Table]) -> float:
+    return max(table.alternative.probability for table in tables if table.alternative is not None)
+
+
+def report_doubts(
+    doubts: Sequence[PartitionDoubt],
+    tables: Sequence[Table],
+    findings: Findings,
+    place: Callable[[CellRange], FindingPlace],
+) -> None:
+    """Report parts of a sheet that could be cut otherwise; `tables`: all of the sheet; `place`: where each is."""
+    for doubt in doubts:
+        beside = [table.range for table in tables if table.range not in doubt.chosen]
+        findings.chose(
+            "tables", word_of(doubt.chosen), sure=False,
+            evidence={"found": len(doubt.chosen), "other": len(doubt.other)},
+            message=f"{doubt.area.a1} may be {doubt.question}: {named(doubt.chosen)} was read, "
+            f"but it could be {named(doubt.other)} (probability {doubt.probability:.2f})",
+            settle=f"{_line(doubt.sheet, beside, doubt.chosen)} as read, or {_line(doubt.sheet, beside, doubt.other)}",
+            place=place(doubt.chosen[0]), row=doubt.area.top, column=doubt.area.left,
+        )  # fmt: skip
+
+
+def _line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) -> str:
+    """The line of a manifest that names these tables, and those beside them."""
+    if len(ranges) > _LISTED and not beside:
+        cut = f'"split": "{word_of(ranges)}"'
+    else:
+        every = sorted([*beside, *ranges], key=lambda one: (one.top, one.left))
+        listed = ", ".join(f'"{one.a1}"' for one in every)
+        cut = f'"ranges": [{listed}]'
+    return f'"reading": {{"tables": [{{"sheet": "{sheet}", {cut}}}]}}'
+
+
+def report_unmet(ranges: Sequence[str], tables: Sequence[Table], findings: Findings, place: FindingPlace) -> None:
+    """Report ranges that the manifest names as tables, and that hold none."""
+    for area in unmet(ranges, tables):
+        message = f"reading.tables names {area} of this sheet as a table, and nothing that is one is there"
+        findings.add("no_table", "warning", message, place=place, rule="structure")
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
