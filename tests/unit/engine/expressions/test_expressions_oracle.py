@@ -133,7 +133,10 @@ def choice(kind):
 def coalesce(kind):
     def maker(rng, depth):
         parts = [make(rng, kind, depth) for _ in range(rng.randrange(2, 4))]
-        return Made(f"coalesce({', '.join(p.text for p in parts)})", lambda row: next((v for p in parts if (v := p.means(row)) is not None), None))
+        return Made(
+            f"coalesce({', '.join(p.text for p in parts)})",
+            lambda row: next((v for p in parts if (v := p.means(row)) is not None), None),
+        )
 
     return maker
 
@@ -200,7 +203,14 @@ def member(rng, depth):
 
 def compared(rng, depth):
     kind = rng.choice(("number", "text", "date"))
-    sign, act = rng.choice((("<", lambda a, b: a < b), (">=", lambda a, b: a >= b), ("==", lambda a, b: a == b), ("!=", lambda a, b: a != b)))
+    sign, act = rng.choice(
+        (
+            ("<", lambda a, b: a < b),
+            (">=", lambda a, b: a >= b),
+            ("==", lambda a, b: a == b),
+            ("!=", lambda a, b: a != b),
+        )
+    )
     return two(kind, sign, act)(rng, depth)
 
 
@@ -216,6 +226,11 @@ def split(rng, depth):
     return Made(f"split({text.text}, '{separator}', {n})", strict(act, text))
 
 
+def later(rng, depth):
+    day, days = make(rng, "date", depth), rng.randrange(400)
+    return Made(f"({day.text} + {days})", strict(lambda value: value + timedelta(days), day))
+
+
 MAKERS = {
     "number": [
         two("number", "+", lambda a, b: a + b), two("number", "-", lambda a, b: a - b), two("number", "*", lambda a, b: a * b),
@@ -229,7 +244,7 @@ MAKERS = {
         call("quarter", lambda v: Fraction(1 + (v.month - 1) // 3), "date"),
         call("weekday", lambda v: Fraction(v.weekday() + 1), "date"),
         call("days_between", lambda a, b: Fraction((b - a).days), "date", "date"),
-        lambda rng, depth: (lambda d, e: Made(f"({d.text} - {e.text})", strict(lambda a, b: Fraction((a - b).days), d, e)))(make(rng, "date", depth), make(rng, "date", depth)),
+        two("date", "-", lambda a, b: Fraction((a - b).days)),
         choice("number"), coalesce("number"),
     ],
     "text": [
@@ -241,7 +256,7 @@ MAKERS = {
     ],
     "boolean": [compared, kleene("and", False), kleene("or", True), blank_test, member, choice("boolean"), call("contains", lambda a, b: b in a, "text", "text")],
     "date": [
-        lambda rng, depth: (lambda d, n: Made(f"({d.text} + {n})", strict(lambda a: a + timedelta(n), d)))(make(rng, "date", depth), rng.randrange(400)),
+        later,
         call("month_end", lambda v: (v.replace(day=1) + timedelta(31)).replace(day=1) - timedelta(1), "date"),
         call("max", max, "date", "date"), choice("date"), coalesce("date"),
     ],
