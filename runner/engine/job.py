@@ -48,7 +48,7 @@ from runner.engine.memory import drift
 from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall
 from runner.engine.memory.remembered import SenderShapes
-from runner.engine.options import JobOptions
+from runner.engine.options import DUPLICATE, FILTERED, JobOptions
 from runner.engine.protocol import (
     EngineStop,
     EventWriter,
@@ -94,6 +94,7 @@ REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
+_BY: Final = {FILTERED: "rows.filter", DUPLICATE: "rows.dedupe"}
 _FILES: Final = 10  # inputs without rows that a message names
 
 
@@ -543,6 +544,8 @@ class EngineJob:
         why = "; ".join(f"{s.file.name}: {s.why_empty()}" for s in sources[:_FILES] if not rows)
         what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.options.min_rows:,}"
         what += f" ({why})" if why else ""
+        left = {kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)}
+        what += "".join(f"; {count:,} left out by {_BY[kind]}" for kind, count in left.items() if count)
         self.findings.add("empty_input", "error", what, rule="min_rows")
         remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
         return EngineStop(EndCode.EMPTY_INPUT, what, rule="min_rows", remedy=remedy)

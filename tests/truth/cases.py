@@ -94,6 +94,7 @@ class Case:
     fails: frozenset[str] = frozenset()  # the codes a job may fail with, where failing is right
     told: frozenset[str] = frozenset()  # findings of this case that are right to be warnings
     note: str = ""
+    auxiliary: dict[str, bytes] = field(default_factory=dict)  # lookup tables as CSV, by name
     sheets: list[Sheet] = field(default_factory=list)  # what was written, where it can be compared with the books
 
     @property

@@ -26,7 +26,10 @@ class Outcome(NamedTuple):
 
 
 def manifest_of(case: Case) -> dict[str, Any]:
-    return {"manifest": 1, "name": "truth", "fields": case.fields, **case.manifest}
+    spec = {"manifest": 1, "name": "truth", "fields": case.fields, **case.manifest}
+    if case.auxiliary:
+        spec["inputs"] = {"auxiliary": [{"name": name, "path": f"{name}.csv"} for name in case.auxiliary]}
+    return spec
 
 
 def run_case(case: Case, folder: Path, outputs: tuple[str, ...] = OUTPUTS) -> Outcome:
@@ -35,6 +38,8 @@ def run_case(case: Case, folder: Path, outputs: tuple[str, ...] = OUTPUTS) -> Ou
     for name in wanted:
         (folder / name).unlink(missing_ok=True)
     (folder / case.name).write_bytes(case.body)
+    for name, body in case.auxiliary.items():
+        (folder / f"{name}.csv").write_bytes(body)
     checked = parse_manifest(json.dumps(manifest_of(case)).encode())
     order = {
         "order": 1,
@@ -42,7 +47,8 @@ def run_case(case: Case, folder: Path, outputs: tuple[str, ...] = OUTPUTS) -> Ou
         "manifest": checked.model_dump(mode="json"),
         "params": {},
         "inputs": [
-            {"role": "primary", "name": case.name, "path": case.name, "size": len(case.body), "sha256": "0" * 64}
+            {"role": "primary", "name": case.name, "path": case.name, "size": len(case.body), "sha256": "0" * 64},
+            *({"role": "auxiliary", "name": n, "file": f"{n}.csv", "path": f"{n}.csv"} for n in case.auxiliary),
         ],
         "config": {"path": None, "digest": "0" * 8},
         "outputs": {name: name for name in sorted(wanted)},

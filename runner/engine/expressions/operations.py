@@ -73,7 +73,7 @@ def text_of_number(value: Number) -> Any:
         return str(value) if abs(value) < _HUGE_WHOLE else LARGE
     if abs(value.adjusted()) >= _HUGE:
         return LARGE
-    plain = f"{value:f}"
+    plain = f"{value or 0:f}"  # zero has no sign
     return (plain.rstrip("0").rstrip(".") or "0") if "." in plain else plain
 
 

@@ -52,7 +52,7 @@ class Signature(NamedTuple):
     result: str
     operation: str  # its name in `operations`
     optional: int = 0  # of the last arguments
-    repeats: bool = False  # the last argument, any number of times
+    repeats: bool = False  # the last argument, once or more
 
 
 def _each(kinds: Sequence[str], result: str, operation: str) -> list[Signature]:
@@ -292,8 +292,6 @@ def _matched(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
     if way.operation == "choose":
         return _choice(way, kinds)
     least = len(way.parameters) - way.optional
-    if way.repeats:
-        least -= len(way.parameters) > 1  # what is repeated may be there once
     if len(kinds) < least or (len(kinds) > len(way.parameters) and not way.repeats):
         return None
     wanted = [*way.parameters, *[way.parameters[-1]] * (len(kinds) - len(way.parameters))][: len(kinds)]
@@ -342,7 +340,7 @@ def _misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str])
 def _counts(way: Signature, count: int) -> bool:
     if way.operation == "choose":
         return count >= 3 and count % 2 == 1
-    least = len(way.parameters) - way.optional - (way.repeats and len(way.parameters) > 1)
+    least = len(way.parameters) - way.optional
     return count >= least and (way.repeats or count <= len(way.parameters))
 
 

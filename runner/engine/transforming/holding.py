@@ -28,7 +28,7 @@ from runner.engine.values.checking import CellProblem
 MAX_BYTES: Final = 128 * 1024 * 1024  # of packed rows
 MAX_ROWS: Final = 2_000_000
 PILE: Final = 65_536  # rows that are unpacked at once
-_BATCH: Final = 4_096  # rows of a pile that are packed together
+_BATCH: Final = 1_024  # rows of a pile that are packed together
 _NUMBERS: Final = frozenset({int, float, Decimal})
 
 
@@ -234,9 +234,11 @@ class SortedRows:
         """By row, the place that it has in the output."""
         order = list(range(self.rows))
         for column, descending in reversed(self._keys):
+            known: dict[str, str] = {}  # equal texts are kept once
             cells = (v for body in self._packed for v in unpack(body, {column}).columns[column])
-            values = [v.casefold() if type(v) is str else v for v in cells]
+            values = [known.setdefault(folded := v.casefold(), folded) if type(v) is str else v for v in cells]
             order = _sorted(order, values, descending=descending)
+            del values, known
         ranks = array("q", bytes(8 * self.rows))
         for place, row in enumerate(order):
             ranks[row] = place

@@ -3,6 +3,7 @@
 from tests.truth.families import (
     books,
     dates,
+    declared,
     delimited,
     encodings,
     exports,
@@ -19,6 +20,7 @@ from tests.truth.families import (
 __all__ = [
     "books",
     "dates",
+    "declared",
     "delimited",
     "encodings",
     "exports",

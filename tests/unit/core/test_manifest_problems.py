@@ -24,6 +24,11 @@ def rule(**then):
     return top(rules=[{"name": "r", "then": {"field": "a", **then}}])
 
 
+def computed(expression):
+    number = {"name": "n", "type": "integer"}
+    return top(fields=[number, {"name": "x", "type": "integer", "from": {"expression": expression}}])
+
+
 # what: (manifest, place, words of the problem, words of the remedy)
 BAD = {
     "no JSON": (b"{", "$", "not JSON", "JSON object"),
@@ -64,6 +69,24 @@ BAD = {
     "a source that is off": (field(**{"from": {"row": False}}), "$.fields[0].from.row", "is false", "true"),
     "a key too many of a source": (field(**{"from": {"label": "a", "cell": "B2"}}), "$.fields[0].from.cell", "not a known key", "label"),
     "a source and a constant": (field(**{"from": {"row": True}, "constant": "1"}), "$.fields[0].from", "constant", "not both"),
+    "an expression cut short": (computed("n +"), "$.fields[1].from.expression", "ends too early (at character 4)", "a field"),
+    "an expression with an unknown field": (computed("m + 1"), "$.fields[1].from.expression", "m, which is not a field", "n, x"),
+    "an expression of another kind": (computed("n > 1"), "$.fields[1].from.expression", "gives a boolean", "gives a number"),
+    "a field computed from itself": (computed("x + 1"), "$.fields[1].from", "x → x", "from others"),
+    "a lookup that is not declared": (field(**{"from": {"lookup": "p", "key": "a", "match": "b", "column": "c"}}), "$.fields[0].from.lookup", "is p", "none is declared"),
+    "a join of dates": (field(type="date", **{"from": {"columns": ["a", "b"], "combine": "join"}}), "$.fields[0].from.combine", "is date", "text"),
+    "one column": (field(**{"from": {"columns": ["a"]}}), "$.fields[0].from.columns", '"a"', "at least 2"),
+    "a separator of nothing": (field(**{"from": {"columns": ["a", "b"], "separator": ","}}), "$.fields[0].from.separator", "coalesce", "join"),
+    "a map to another type": (field(type="integer", map={"a": "b"}), "$.fields[0].map.a", '"b"', "a number"),
+    "a map with a value twice": (field(map={"a": "b", " A": "c"}), "$.fields[0].map. A", "twice", "differ"),
+    "a map to what is not allowed": (field(allowed=["x"], map={"a": "b"}), "$.fields[0].map.a", "allowed", "one of allowed"),
+    "otherwise without a map": (field(otherwise="keep"), "$.fields[0].otherwise", "without map", "map does not name"),
+    "a filter that is no condition": (top(rows={"filter": "length(a)"}), "$.rows.filter", "gives a number", "a boolean"),
+    "a sort by nothing": (top(rows={"sort": ["-b"]}), "$.rows.sort[0]", "is b", "a"),
+    "newest by nothing": (top(rows={"dedupe": {"key": ["a"], "keep": "newest"}}), "$.rows.dedupe.by", "missing", "newest"),
+    "a rule of no kind": (top(rules=[{"name": "r"}]), "$.rules[0]", "none of them", "then, check"),
+    "a rule of two kinds": (top(rules=[{"name": "r", "check": "a == 'b'", "unique": ["a"]}]), "$.rules[0]", "check and unique", "exactly one"),
+    "a sum of texts": (top(rules=[{"name": "r", "sum": "a", "equals": "total_row"}]), "$.rules[0].sum", "is text", "numbers"),
     "a default of another type": (field(type="integer", default="x"), "$.fields[0].default", '"x"', "a number"),
     "an unknown cleaning step": (field(clean=["trim"]), "$.fields[0].clean[0]", "did you mean strip?", "collapse"),
     "an unknown severity": (field(severity="fatal"), "$.fields[0].severity", '"fatal"', "error or warning"),

@@ -1,6 +1,7 @@
 """Books that do not balance are refused, whatever was tampered with."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,10 @@ def honest():
     return made
 
 
-def judge(tmp_path: Path, made, *, rows=15):
+def judge(tmp_path: Path, made, *, rows=15, order=ORDER):
     (tmp_path / "artifact.json").write_bytes(as_bytes(made))
     (tmp_path / "normalized.xlsx").write_bytes(workbook(rows))
-    return check(ORDER, {name: tmp_path / name for name in ("artifact.json", "normalized.xlsx")}, BOX)
+    return check(order, {name: tmp_path / name for name in ("artifact.json", "normalized.xlsx")}, BOX)
 
 
 def test_books_that_balance_pass(tmp_path):
@@ -156,3 +157,48 @@ def test_data_of_a_table_that_was_left_out_is_refused(tmp_path):
     made["sheets"][0]["tables"][0]["skipped"] = "a hook skipped it"
     with pytest.raises(BadOutput, match="left out"):
         judge(tmp_path, made)
+
+
+CHOOSY = replace(ORDER, manifest={**ORDER.manifest, "rows": {"filter": "n > 1", "dedupe": {"key": ["n"]}}})
+
+
+def choosy():
+    """Rows of a table that the manifest leaves out, as it asks for."""
+    made = artifact(CHOOSY, BOX, rows=15)
+    made["sheets"] = [
+        {
+            "input": "m.csv", "name": "Sheet1", "index": 0, "visibility": "visible", "rows_read": 20, "shared": [], "beside": [],
+            "tables": [table("t1", 15, filtered=3, duplicate=1)],
+            "rows": [run(1, 1, "header"), run(2, 6, "data"), run(7, 9, "filtered"), run(10, 10, "duplicate"), run(11, 20, "data")],
+        }
+    ]  # fmt: skip
+    made["summary"] |= {"tables": 1, "rows_in": 19, "rows_out": 15, "left_out": {"filtered": 3, "duplicate": 1}}
+    return made
+
+
+def test_rows_that_the_manifest_leaves_out_are_counted(tmp_path):
+    assert judge(tmp_path, choosy(), order=CHOOSY)["left_out"] == {"filtered": 3, "duplicate": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop(2), at((*ROWS, 2, "rows"), 2), at((*ROWS, 2, "to"), 10), at((*ROWS, 3, "as"), "filtered"),
+        at((*SHEET, "tables", 0, "left_out", "filtered"), 4), at(("summary", "left_out", "duplicate"), 2), at(("summary", "rows_in"), more(1)),
+    ],
+    ids=lambda change: change.__name__,
+)  # fmt: skip
+def test_forged_counts_of_rows_that_are_left_out_are_refused(tmp_path, change):
+    made = choosy()
+    change(made)
+    with pytest.raises(BadOutput):
+        judge(tmp_path, made, order=CHOOSY)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"), [({}, "duplicate"), ({"filter": "n > 1"}, "duplicate"), ({"dedupe": {"key": ["n"]}}, "filtered")]
+)
+def test_rows_are_left_out_only_as_the_manifest_asks(tmp_path, rows, kind):
+    """Rules that run in the box cannot hide rows behind a filter that nobody wrote."""
+    with pytest.raises(BadOutput, match=f"as {kind}, which the manifest does not ask for"):
+        judge(tmp_path, choosy(), order=replace(CHOOSY, manifest={**ORDER.manifest, "rows": rows}))
