@@ -607,7 +607,7 @@ class EngineJob:
         """Run passes 3 to 5; returns whether any field got a value."""
         title, name = self.options.name, self.output.sheet
         errors = RowErrors(
-            (c.field for c in artifact.columns if c.field), keep_messages=OutputName.REJECTED_ROWS in self.order.outputs
+            (c.field for c in artifact.columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
         for table in tables:
             table.source.split = self.options.splits

@@ -48,10 +48,10 @@ _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this
 class RowErrors:
     """What is wrong with the rows of a job, by table and row."""
 
-    def __init__(self, fields: Iterable[Field], *, keep_messages: bool) -> None:
+    def __init__(self, fields: Iterable[Field], *, with_messages: bool) -> None:
         """`wanted`: whether anybody will read the messages; else rows are only counted."""
         self._fields = {field.name: field for field in fields}
-        self._wanted = keep_messages
+        self._wanted = with_messages
         self._marked = 0
         self._errors: dict[str, dict[int, list[CellProblem]]] = {}
 
@@ -67,7 +67,7 @@ class RowErrors:
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
-            headers = {c.index: c.name for c in (*table.columns, *table.spread)}
+            headers = {c.index: c.name for c in table.columns} | {c.index: c.name for c in table.spread}
             for column, field, code, problem_text in self._errors.get(table.id, {}).get(row, ()):
                 place_name = headers.get(column or 0) or field
                 message = problem_text + self._hint(field, code)
