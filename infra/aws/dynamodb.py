@@ -181,9 +181,9 @@ class DynamoJobTable:
         return self._slots.recount(self._clock.now())
 
     def pause(self, pause: Pause) -> None:
-        said = items.pause_key(pause.tenant, pause.workflow)
-        said |= {"since": number(pause.since), "by": text(pause.by)}
-        first = {"TableName": self._name, "Item": said, "ConditionExpression": "attribute_not_exists(pk)"}
+        item = items.pause_key(pause.tenant, pause.workflow)
+        item |= {"since": number(pause.since), "by": text(pause.by)}
+        first = {"TableName": self._name, "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}
         try:
             self._transact(
                 "pause", _writer(), {"Put": first}, *self._slots.pausing(pause.tenant, pause.workflow, on=True)

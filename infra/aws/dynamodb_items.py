@@ -202,18 +202,18 @@ def job_of(item: Item) -> Job:
 
 def newer_row(item: Item, why: RecordNewer) -> NewerRow:
     """What a job's item has beside its record in every version."""
-    told = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "workflow", "state")}
+    names = {name: str(item.get(name, {}).get("S", "")) for name in ("job_id", "tenant", "workflow", "state")}
     created_at = item.get("created", {}).get("S", "").partition("#")[0]
     try:
-        return NewerRow(**told, created_at=float(created_at), why=why)
+        return NewerRow(**names, created_at=float(created_at), why=why)
     except ValueError:
-        return NewerRow(**told, created_at=0.0, why=why)
+        return NewerRow(**names, created_at=0.0, why=why)
 
 
 def written_by(item: Item) -> str | None:
     """Which write an item comes from; None if it was made by hand."""
-    found: str | None = item.get("writer", {}).get("S")
-    return found
+    writer: str | None = item.get("writer", {}).get("S")
+    return writer
 
 
 def table_definition(name: str) -> dict[str, Any]:

@@ -180,14 +180,14 @@ class S3Store:
         return self._info(key, answer | {"Metadata": dict(metadata or {})})
 
     def link(self, key: str, *, seconds: int, write: bool = False, save_as: str | None = None) -> str | None:
-        given: dict[str, Any] = {"Bucket": self._bucket, "Key": check_key(key)}
+        params: dict[str, Any] = {"Bucket": self._bucket, "Key": check_key(key)}
         if save_as is not None and not write:
-            given["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
+            params["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
         name = "put_object" if write else "get_object"
         if self._links is None:
             self._links = link_client(self._address)
-        made: str = self._links.generate_presigned_url(name, Params=given, ExpiresIn=seconds)
-        return made
+        url: str = self._links.generate_presigned_url(name, Params=params, ExpiresIn=seconds)
+        return url
 
     def copy(self, source: str, target: str) -> None:
         check_key(target)
@@ -212,10 +212,10 @@ class S3Store:
         from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - rarely needed, and slow to import
 
         try:
-            found = self._call(f"head {source}", lambda: self._head(source), expect=_ABSENT)
-            if int(found["ContentLength"]) <= self._copied_at_once:
+            described = self._call(f"head {source}", lambda: self._head(source), expect=_ABSENT)
+            if int(described["ContentLength"]) <= self._copied_at_once:
                 raise refusal
-            kept = {name: found[name] for name in ("ContentType", "Metadata") if name in found}
+            properties = {name: described[name] for name in ("ContentType", "Metadata") if name in described}
             part = min(self._copied_at_once, _COPY_PART_BYTES)
             config = TransferConfig(multipart_threshold=part, multipart_chunksize=part)
             self._call(
@@ -224,7 +224,7 @@ class S3Store:
                     {"Bucket": self._bucket, "Key": source},
                     self._bucket,
                     target,
-                    ExtraArgs=kept | {"CopySourceIfMatch": found["ETag"]},
+                    ExtraArgs=properties | {"CopySourceIfMatch": described["ETag"]},
                     Config=config,
                 ),
                 expect=_ABSENT,
@@ -265,10 +265,13 @@ class S3Store:
 
     def _unknown(self, page: Mapping[str, Any]) -> int:
         """How many objects of a listing without versions would have to be requested one by one, but not with them."""
-        contents = [o for o in page.get("Contents", ()) if _possible(o["Key"]) and self._tells_digest(o)]
-        return sum(self._memo.get(o["Key"], _fact(o)) is None for o in contents)
+        contents = [
+            listed for listed in page.get("Contents", ()) if _possible(listed["Key"]) and self._has_digest(listed)
+        ]
+        return sum(self._memo.get(listed["Key"], _fact(listed)) is None for listed in contents)
 
-    def _tells_digest(self, listed: Mapping[str, Any]) -> bool:
+    def _has_digest(self, listed: Mapping[str, Any]) -> bool:
+        """Whether the ETag of a listed object is the MD5 digest of its content."""
         return MD5_ETAG.fullmatch(etag_of(listed)) is not None and not self._answers.opaque
 
     def _as_listed(self, listed: Mapping[str, Any]) -> ObjectInfo | None:
@@ -277,7 +280,7 @@ class S3Store:
         The time has whole seconds as in all other answers, or a job would seem to have a newer input than it has.
         """
         empty = int(listed["Size"]) == 0
-        if "VersionId" not in listed or not self._tells_digest(listed) or empty != (etag_of(listed) == _EMPTY):
+        if "VersionId" not in listed or not self._has_digest(listed) or empty != (etag_of(listed) == _EMPTY):
             return None
         modified = listed["LastModified"].replace(microsecond=0)
         info = self._info(str(listed["Key"]), {**listed, "ContentLength": listed["Size"], "LastModified": modified})
@@ -349,7 +352,7 @@ class S3Store:
             pin = {"IfMatch": f'"{version[len(ETAG) :]}"'} if version.startswith(ETAG) else {"VersionId": version}
         try:
             expect = (*_ABSENT, *_LOST, "InvalidArgument")
-            said = read_to_end(
+            answer = read_to_end(
                 self._s3, self._call, target, sink, pin=pin, limit=limit, expect=expect, answers=self._answers
             )
         except CallRefused as error:
@@ -358,8 +361,8 @@ class S3Store:
             if no.code in _LOST or "VersionId" in pin:
                 raise ObjectChanged(f"object {key} is no longer at version {version}; it was replaced") from None
             raise ObjectMissing(f"object {key} is not there") from None
-        self._etags.put(key, version_of(said), etag_of(said))
-        return version_of(said)
+        self._etags.put(key, version_of(answer), etag_of(answer))
+        return version_of(answer)
 
     def _condition(self, key: str, if_version: str | None, *, if_absent: bool) -> dict[str, str]:
         """The conditions of a put, as headers; for a store that ignores them, check the object beforehand."""

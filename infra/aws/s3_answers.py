@@ -48,19 +48,20 @@ class StoreAnswers:
 
     def check_put(self, key: str, answer: Mapping[str, Any], body: bytes) -> None:
         """Of an object, or of one part of it. A store whose ETags are no digests proves at least that it answered."""
-        mine, said = md5_hex(body), self.md5(answer)
-        if said is not None or not etag_of(answer):
-            check_written(key, digest=mine, stored_digest=said)
+        digest, stored_digest = md5_hex(body), self.md5(answer)
+        if stored_digest is not None or not etag_of(answer):
+            check_written(key, digest=digest, stored_digest=stored_digest)
 
     def check_listing(self, prefix: str, answer: Mapping[str, Any]) -> None:
+        """Check that an answer is a listing."""
         if not answer.keys() & {"Name", "IsTruncated", "MaxKeys"}:
             raise AnswerDoubted(f"the listing of {prefix or 'the bucket'} is none; does a proxy answer?")
 
 
 def check_deleted(key: str, answer: Mapping[str, Any]) -> None:
     """S3 answers a DELETE with 204, which no page has; a store that does not has at least numbered the request."""
-    said = answer.get("ResponseMetadata", {})
-    if said.get("HTTPStatusCode") != _NO_CONTENT and "x-amz-request-id" not in said.get("HTTPHeaders", {}):
+    response = answer.get("ResponseMetadata", {})
+    if response.get("HTTPStatusCode") != _NO_CONTENT and "x-amz-request-id" not in response.get("HTTPHeaders", {}):
         raise AnswerDoubted(f"object {key} was answered as deleted by something that is not the store")
 
 

@@ -84,30 +84,30 @@ class Listings:
 
     def _versions(self, prefix: str, before: str | None = None, **more: str) -> Iterator[dict[str, Any]]:
         """The newest versions of objects, in pages; none if the store refuses. `before`: a key to begin with."""
-        ask: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": self._page_size, **more}
+        arguments: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": self._page_size, **more}
         if before is not None and len(before) > len(prefix):
-            ask["KeyMarker"] = before[:-1]
+            arguments["KeyMarker"] = before[:-1]
         while not self._refused:
             try:
-                said = self._call(
-                    f"list versions {prefix}", lambda: self._checked(prefix, self._s3.list_object_versions(**ask))
+                answer = self._call(
+                    f"list versions {prefix}", lambda: self._checked(prefix, self._s3.list_object_versions(**arguments))
                 )
             except CallRefused:
                 self._refused, self._agreed = True, False
                 return
-            listed = [*said.get("Versions", ()), *said.get("DeleteMarkers", ())]
+            listed = [*answer.get("Versions", ()), *answer.get("DeleteMarkers", ())]
             yield {
-                "Contents": [o for o in said.get("Versions", ()) if o.get("IsLatest")],
-                "CommonPrefixes": said.get("CommonPrefixes", ()),
-                "IsTruncated": said.get("IsTruncated"),
-                "Last": max((o["Key"] for o in listed), default=""),
+                "Contents": [version for version in answer.get("Versions", ()) if version.get("IsLatest")],
+                "CommonPrefixes": answer.get("CommonPrefixes", ()),
+                "IsTruncated": answer.get("IsTruncated"),
+                "Last": max((version["Key"] for version in listed), default=""),
             }
-            if not said.get("IsTruncated") or not said.get("NextKeyMarker"):
+            if not answer.get("IsTruncated") or not answer.get("NextKeyMarker"):
                 return
-            ask["KeyMarker"] = said["NextKeyMarker"]
-            ask.pop("VersionIdMarker", None)
-            if said.get("NextVersionIdMarker"):
-                ask["VersionIdMarker"] = said["NextVersionIdMarker"]
+            arguments["KeyMarker"] = answer["NextKeyMarker"]
+            arguments.pop("VersionIdMarker", None)
+            if answer.get("NextVersionIdMarker"):
+                arguments["VersionIdMarker"] = answer["NextVersionIdMarker"]
 
     def _compare(self, versions: Page, pages: list[Page]) -> None:
         """Whether both listings say the same; a change between the two may be why they do not."""

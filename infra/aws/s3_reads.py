@@ -140,20 +140,22 @@ class _Reading:
                         return self.go_on()
                 if not self.received:
                     self._begin(answer)
-                self._take(body.iter_chunks(_BLOCK))
+                self._receive(body.iter_chunks(_BLOCK))
             self._check_content(whole=not rest and isinstance(answer["Body"], StreamingChecksumBody))
         except (FlexibleChecksumError, AnswerDoubted):
             self._restart()
             raise
         return None
 
-    def _take(self, blocks: Iterable[bytes]) -> None:
+    def _receive(self, blocks: Iterable[bytes]) -> None:
+        """Write blocks to the sink, and count and digest them."""
         for block in blocks:
             self._sink.write(block)
             self._md5.update(block)
             self.received += len(block)
 
     def _begin(self, answer: Mapping[str, Any]) -> None:
+        """Note the version that is read; raises ObjectTooLarge."""
         if answer["ContentLength"] > self._limit:
             size, key = answer["ContentLength"], self._target["Key"]
             raise ObjectTooLarge(f"object {key} is {size} bytes; the limit here is {self._limit}")
@@ -165,16 +167,16 @@ class _Reading:
         """Whether an answer is about the version that was asked for."""
         key = self._target["Key"]
         check_named(key, answer)
-        for name, said in (("IfMatch", str(answer["ETag"])), ("VersionId", str(answer.get("VersionId")))):
-            if self._pin.get(name, said) != said:
-                raise AnswerDoubted(f"object {key}: version {self._pin[name]} was asked for, and {said} came")
+        for name, came in (("IfMatch", str(answer["ETag"])), ("VersionId", str(answer.get("VersionId")))):
+            if self._pin.get(name, came) != came:
+                raise AnswerDoubted(f"object {key}: version {self._pin[name]} was asked for, and {came} came")
 
     def _check_content(self, *, whole: bool) -> None:
         """`whole`: boto3 compared all of it with a checksum that the store keeps."""
         key, stored_digest, stored_size = self._target["Key"], self._answers.md5(self.first), None
         if stored_digest is None and not whole:
-            at = {name: value for name, value in self._same.items() if name == "VersionId"}
-            described = self._s3.head_object(**self._target, **at)
+            version = {name: value for name, value in self._same.items() if name == "VersionId"}
+            described = self._s3.head_object(**self._target, **version)
             self._answers.check_head(key, described)
             stored_size = int(described["ContentLength"])
             if version_of(described) != version_of(self.first):
@@ -185,10 +187,11 @@ class _Reading:
 
     def _continues(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer continues the version being read; some servers ignore ranges or conditions."""
-        said = str(answer.get("ContentRange", ""))
-        return said.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self.first)
+        content_range = str(answer.get("ContentRange", ""))
+        return content_range.startswith(f"bytes {self.received}-") and etag_of(answer) == etag_of(self.first)
 
     def _restart(self) -> None:
+        """Forget what was received, and begin with the next answer."""
         self._sink.restart()
         self.received, self._same, self.first = 0, {}, {}
         self._md5 = hashlib.md5(usedforsecurity=False)

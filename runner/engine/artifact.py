@@ -77,18 +77,19 @@ class Artifact:
 
     def shapes(self, answers: Answers) -> Json:
         """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
-        found: list[Json] = []
-        room = MAX_COLUMNS
+        tables: list[Json] = []
+        columns_left = MAX_COLUMNS
         for source in self._sources:
             for table in (*source.tables, *source.skipped):
-                room -= len(table.table.columns)
-                if room >= 0:
-                    found += [one for one in self._shapes(table, source, answers) if one not in found]
+                columns_left -= len(table.table.columns)
+                if columns_left >= 0:
+                    tables += [shape for shape in self._shapes(table, source, answers) if shape not in tables]
         sender = {} if self._order.sender is None else {"sender": self._order.sender}
         decided = [] if self._redact else answers.applied(self._tables)
-        return {**sender, "tables": found[:_SHAPES], **({"answers": decided} if decided else {})}
+        return {**sender, "tables": tables[:_SHAPES], **({"answers": decided} if decided else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
+        """The shapes of a table for a memory: that its sheet is left out, and its header."""
         place, rows = table.place, table.table.header_rows
         decided: Json = {"decided": True} if answers.is_touched(table) else {}
         sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
@@ -131,29 +132,31 @@ class Artifact:
         self._withheld, self._rows, self._sheets, self._extra = why, 0, [], []
 
     def streamed(self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None) -> None:
+        """Note what the passes made of the rows."""
         self._streams = streams
         self._rejects = rejects
         self._sheets = workbook.sheets()
         self._extra = workbook.extra
-        self._rows = sum(s.rows for s in streams)
+        self._rows = sum(stream.rows for stream in streams)
 
     def summary(self) -> Json:
-        mapped = {name for t in self._tables.values() for name, _ in t.read_as()}
-        unmapped = sum(t.is_unused(c) for t in self._tables.values() for c in t.choices)
-        books = [one for source in self._sources for one in source.books.values()]
+        """The counts of the job."""
+        mapped = {name for table in self._tables.values() for name, _ in table.read_as()}
+        unmapped = sum(table.is_unused(choice) for table in self._tables.values() for choice in table.choices)
+        books = [sheet_books for source in self._sources for sheet_books in source.books.values()]
         left_out: dict[str, int] = {}
-        for one in books:
-            for table in one.tables:
+        for sheet_books in books:
+            for table in sheet_books.tables:
                 for kind, count in table.left_out.items():
                     left_out[kind] = left_out.get(kind, 0) + count
-            if one.outside:
-                left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in one.outside)
-        used = sum(table.rows_out for one in books for table in one.tables)
-        is_unpivoted = any(t.source.spread for t in self._tables.values())
+            if sheet_books.outside:
+                left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in sheet_books.outside)
+        rows_used = sum(table.rows_out for sheet_books in books for table in sheet_books.tables)
+        is_unpivoted = any(table.source.spread for table in self._tables.values())
         return {
             "tables": len(self._tables),
-            "rows_in": used + sum(left_out.values()),
-            **({"rows_used": used} if is_unpivoted else {}),
+            "rows_in": rows_used + sum(left_out.values()),
+            **({"rows_used": rows_used} if is_unpivoted else {}),
             "rows_out": self._rows,
             "left_out": left_out,
             "sheets_out": len(self._sheets),
@@ -226,6 +229,7 @@ class Artifact:
         }
 
     def _input(self, source: SurveyedInput) -> Json:
+        """A primary input as artifact.json has it."""
         file = source.file
         return {
             "role": "primary",
@@ -238,6 +242,7 @@ class Artifact:
         }
 
     def _sheet(self, source: SurveyedInput, row: SheetHead) -> Json:
+        """A sheet as artifact.json has it: its tables, and every row that was read."""
         books = source.books.get(row["index"])
         if books is None:
             return {
@@ -256,12 +261,14 @@ class Artifact:
             "rows_read": books.rows_read,
             "rows": [entry.as_dict() for entry in books.entries()],
             "shared": [
-                {"from": one.first, "to": one.last, "tables": int(one.kind), "rows": one.rows} for one in books.shared
+                {"from": part.first, "to": part.last, "tables": int(part.kind), "rows": part.rows}
+                for part in books.shared
             ],
-            "beside": [{"range": one.area, "cells": one.cells} for one in books.beside],
+            "beside": [{"range": part.area, "cells": part.cells} for part in books.beside],
         }
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> Json:
+        """A table as artifact.json has it, and why it is not used if it is not."""
         table = books.source
         skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
         if skipped is None and table.id not in self._tables:
@@ -299,21 +306,24 @@ class Artifact:
 
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
         """Columns with values that are not in the output, and why."""
-        out = [(c.index, "hidden") for c in table.hidden_columns]
-        stream = next((s for s in self._streams if s.table_id == table.id), None)
+        left_out = [(column.index, "hidden") for column in table.hidden_columns]
+        stream = next((stream for stream in self._streams if stream.table_id == table.id), None)
         if stream is not None:
-            out += [(table.columns[n].index, "unmapped") for n, cells in stream.left_out.items() if cells]
-        return [{"column": a1.letters(index), "why": why} for index, why in sorted(out)]
+            left_out += [
+                (table.columns[position].index, "unmapped") for position, cells in stream.left_out.items() if cells
+            ]
+        return [{"column": a1.letters(index), "why": why} for index, why in sorted(left_out)]
 
     def _mapping(self, table: MappedTable) -> list[Json]:
+        """What each column of a table became, and why."""
         rows = table.source.table.header_rows
-        dropped = next((s.left_out for s in self._streams if s.table_id == table.source.id), {})
+        dropped = next((stream.left_out for stream in self._streams if stream.table_id == table.source.id), {})
         shown = frozenset() if self._redact else table.shown_headers()
-        out: list[Json] = []
+        columns: list[Json] = []
         for choice in table.choices:
             column = table.source.columns[choice.position]
             header = column.name if choice.position in shown else None
-            out.append(
+            columns.append(
                 {
                     "table": table.source.id,
                     "column": a1.letters(column.index),
@@ -334,30 +344,31 @@ class Artifact:
                     **({"dropped_cells": dropped[choice.position]} if choice.position in dropped else {}),
                 }
             )
-        return out
+        return columns
 
     def _transforms(self, stream: TableStream) -> list[Json]:
+        """How the values of each field were converted."""
         return [
             {
                 "table": stream.table_id,
                 "field": column.field.name,
                 "type": column.field.type,
-                "changed": stream.changed[n],
-                "total": stream.total[n],
+                "changed": stream.changed[index],
+                "total": stream.total[index],
                 "rule": self._rule_of(column.field),
                 "decimal": converter.decimal
                 if column.field.type in ("decimal", "money", "percent", "integer")
                 else None,
                 "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
-                **({"filled_down": stream.filled_down[n].cells} if n in stream.filled_down else {}),
+                **({"filled_down": stream.filled_down[index].cells} if index in stream.filled_down else {}),
                 **(
                     {}
                     if converter.dots_day_first in (None, converter.day_first)
                     else {"dots_day_first": converter.dots_day_first}
                 ),
             }
-            for n, column in enumerate(self.columns)
-            if column.field is not None and (converter := stream.converters[n]) is not None
+            for index, column in enumerate(self.columns)
+            if column.field is not None and (converter := stream.converters[index]) is not None
         ]
 
     def _rule_of(self, field: Field) -> str | None:
@@ -368,32 +379,34 @@ class Artifact:
         return None if field.source is None else f"from:{field.source.kind}"
 
     def _validation(self) -> Json:
-        found = self._findings
+        """The findings and their counts."""
+        findings = self._findings
         return {
-            "findings": [f.as_dict() for f in found.listed],
-            "kept": len(found.listed),
-            "total": sum(found.totals.values()),
-            "by_severity": found.by_severity(),
-            "by_code": found.by_code(),
+            "findings": [finding.as_dict() for finding in findings.listed],
+            "kept": len(findings.listed),
+            "total": sum(findings.totals.values()),
+            "by_severity": findings.by_severity(),
+            "by_code": findings.by_code(),
             "totals": [
                 {"code": code, "severity": severity, "field": field, "count": count}
                 for (code, severity, field), count in sorted(
-                    found.totals.items(), key=lambda t: (t[0][0], t[0][1], t[0][2] or "")
+                    findings.totals.items(), key=lambda total: (total[0][0], total[0][1], total[0][2] or "")
                 )
             ],
         }
 
     def _output(self) -> Json:
+        """The sheets and columns of the output."""
         columns = [
             {
-                "column": a1.letters(n),
-                "header": c.header if c.field is not None or (c.certain and not self._redact) else None,
-                "field": c.field.name if c.field else None,
-                "type": c.field.type if c.field else None,
-                **({"added": c.added} if c.added else {}),
-                **({"unique": True} if c.field is not None and c.field.unique else {}),
+                "column": a1.letters(number),
+                "header": column.header if column.field is not None or (column.certain and not self._redact) else None,
+                "field": column.field.name if column.field else None,
+                "type": column.field.type if column.field else None,
+                **({"added": column.added} if column.added else {}),
+                **({"unique": True} if column.field is not None and column.field.unique else {}),
             }
-            for n, c in enumerate(self.columns, 1)
+            for number, column in enumerate(self.columns, 1)
         ]
         return {
             "sheets": [name for name, _ in self._sheets],
@@ -406,25 +419,37 @@ class Artifact:
         }
 
     def _passes(self, times: dict[str, float]) -> list[Json]:
+        """How long each pass took."""
         return [
-            {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if n > 1 else None}
-            for n, name in enumerate(TIMED_PASSES)
+            {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if index > 1 else None}
+            for index, name in enumerate(TIMED_PASSES)
         ]
 
 
 def _dumped(document: Json, sheets: list[Json]) -> str:
     """The artifact as readable JSON, with each run of rows on one line because there may be many."""
-    listed = [_object({k: _lines(v) if k in _RUNS else _text(v) for k, v in sheet.items()}) for sheet in sheets]
-    return _object({k: f"[{', '.join(listed)}]" if k == "sheets" else _text(v) for k, v in document.items()}) + "\n"
+    sheet_texts = [
+        _object({key: _lines(value) if key in _RUNS else _text(value) for key, value in sheet.items()})
+        for sheet in sheets
+    ]
+    return (
+        _object(
+            {key: f"[{', '.join(sheet_texts)}]" if key == "sheets" else _text(value) for key, value in document.items()}
+        )
+        + "\n"
+    )
 
 
 def _text(value: object) -> str:
+    """A value as indented JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
 
 
 def _lines(values: Any) -> str:
+    """A list as JSON with one line for each item."""
     return "[" + ",".join("\n" + json.dumps(value, separators=(",", ":")) for value in values) + "]"
 
 
 def _object(texts: dict[str, str]) -> str:
+    """An object as JSON, of keys and texts that are JSON already."""
     return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}"

@@ -138,6 +138,7 @@ class _Object:
         self._at = f"{at}." if at else ""
 
     def _value(self, key: str, kind: type[T], default: T | None) -> T:
+        """The value of a key, of a type; the default if it is absent and there is one."""
         value = self.raw.get(key)
         if value is None and default is not None:
             return default
@@ -166,19 +167,19 @@ class _Object:
         return None if self.raw.get(key) is None else _Object(self.raw[key], f"{self._at}{key}")
 
     def children(self, key: str, *, needed: bool = False) -> "list[_Object]":
-        listed = self._value(key, list, None if needed else [])
-        return [_Object(one, f"{self._at}{key}[{n}]") for n, one in enumerate(listed)]
+        items = self._value(key, list, None if needed else [])
+        return [_Object(item, f"{self._at}{key}[{index}]") for index, item in enumerate(items)]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        listed = self._value(key, list, [])
-        require(all(isinstance(one, str) for one in listed), f"{self._at}{key} is not a list of texts")
-        return tuple(listed)
+        items = self._value(key, list, [])
+        require(all(isinstance(item, str) for item in items), f"{self._at}{key} is not a list of texts")
+        return tuple(items)
 
     def counts(self, key: str) -> tuple[int, ...]:
-        listed = self._value(key, list, [])
-        good = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in listed)
-        require(good, f"{self._at}{key} is not a list of counts")
-        return tuple(listed)
+        items = self._value(key, list, [])
+        are_counts = all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
+        require(are_counts, f"{self._at}{key} is not a list of counts")
+        return tuple(items)
 
     def path(self, key: str = "path") -> Path:
         return Path(self.text(key))
@@ -188,15 +189,17 @@ class _Object:
         return self.count(key) if isinstance(value, int) else self.path(key)
 
     def places(self, key: str, *, needed: bool = False) -> dict[str, Place]:
-        listed = _Object(self.object(key, needed=needed), f"{self._at}{key}")
-        return {name: listed.place(name) for name in listed.raw}
+        children = _Object(self.object(key, needed=needed), f"{self._at}{key}")
+        return {name: children.place(name) for name in children.raw}
 
 
 def _written(place: Place) -> str | int:
+    """A place as an order writes it."""
     return place if isinstance(place, int) else str(place)
 
 
 def _all_below(folder: Path, places: Mapping[str, Place]) -> dict[str, Place]:
+    """Places with relative paths below a folder."""
     return {name: place if isinstance(place, int) else folder / place for name, place in places.items()}
 
 

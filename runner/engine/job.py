@@ -109,28 +109,29 @@ def run(order: Json, channel: TextIO | None, *, folder: Path | None = None) -> i
 
 
 def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
-    voice = EventWriter(channel)
+    """Carry out an order of any kind, verify its outputs if it asks for that, and write the final event."""
+    events = EventWriter(channel)
     if "verify" in raw:
-        voice.write(_guarded(lambda: _verify(read_verify_order(raw, folder))))
+        events.write(_guarded(lambda: _verify(read_verify_order(raw, folder))))
         return REPORTED
     if "inspect" in raw:
-        voice.write(_guarded(lambda: _inspect(read_inspect_order(raw, folder))))
+        events.write(_guarded(lambda: _inspect(read_inspect_order(raw, folder))))
         return REPORTED
-    asked: list[VerifyOrder] = []
-    end = _guarded(lambda: _work(raw, voice, folder, asked))
+    verify_orders: list[VerifyOrder] = []
+    end = _guarded(lambda: _work(raw, events, folder, verify_orders))
     code = None if end.error is None else end.error.code
-    for order in asked if code is None or code in EXPLAINED else ():
-        voice.write(replace(_verify(order.ended(code)), verified=True))
-    voice.write(end)
+    for order in verify_orders if code is None or code in EXPLAINED else ():
+        events.write(replace(_verify(order.ended(code)), verified=True))
+    events.write(end)
     sys.stdout.flush()
     sys.stderr.flush()
     return REPORTED
 
 
-def _guarded(act: Callable[[], FinalEvent]) -> FinalEvent:
+def _guarded(action: Callable[[], FinalEvent]) -> FinalEvent:
     """How it ended, whatever was raised."""
     try:
-        return act()
+        return action()
     except EngineStop as stop:
         return stop.end
     except MemoryError:
@@ -141,25 +142,27 @@ def _guarded(act: Callable[[], FinalEvent]) -> FinalEvent:
     return FinalEvent(error=problem)
 
 
-def _work(raw: Json, voice: EventWriter, folder: Path, asked: list[VerifyOrder]) -> FinalEvent:
-    """Write the outputs; `asked` receives the order to verify them, if the job's order has one."""
+def _work(raw: Json, events: EventWriter, folder: Path, verify_orders: list[VerifyOrder]) -> FinalEvent:
+    """Write the outputs; `verify_orders` receives the order to verify them, if the job's order has one."""
     order = read_order(raw, folder)
     if order.verification is not None:
-        asked.append(order.verification)
+        verify_orders.append(order.verification)
     if order.draft is not None:
         from runner.engine.drafting import draft  # noqa: PLC0415  # no job needs it
 
         return FinalEvent(draft(order, order.draft))
-    return FinalEvent(EngineJob(order, voice).run())
+    return FinalEvent(EngineJob(order, events).run())
 
 
 def _verify(order: VerifyOrder) -> FinalEvent:
+    """Verify the outputs of a job."""
     from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
 
     return carry_out(order)
 
 
 def _inspect(order: InspectOrder) -> FinalEvent:
+    """Compare results of jobs."""
     from runner.engine.comparing import carry_out  # noqa: PLC0415  # few boxes need it
 
     return carry_out(order)
@@ -279,6 +282,7 @@ class EngineJob:
         return fields
 
     def _structure(self, fields: list[Field], package: RulePackage, hooks: Hooks) -> list[SurveyedInput]:
+        """Pass 1: read the inputs and find their tables."""
         clock = perf_counter()
         files = self.order.primary
         if not files:
@@ -291,28 +295,30 @@ class EngineJob:
             self.corrections.lost(name)
         for key, why in self.order.refused.items():
             self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
-        sources = [SurveyedInput(f, self.reading, self.corrections if self.order.corrections else None) for f in files]
+        sources = [
+            SurveyedInput(file, self.reading, self.corrections if self.order.corrections else None) for file in files
+        ]
         room = Room()
         names = NamedHeadings(fields, self.learnt.headers.names())
-        for n, source in enumerate(sources):
+        for index, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),
                 added=self.supplied.columns,
                 scores=partial(row_scores, package, hooks, input=source.file.name), decided=self.answers,
                 shapes=self.shapes,
             )  # fmt: skip
-            self.channel.write(PassProgress("structure", n + 1, len(sources), source.file.name))
+            self.channel.write(PassProgress("structure", index + 1, len(sources), source.file.name))
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
-        if not self.options.min_rows or any(s.tables for s in sources):  # else empty_input says it
-            for source in (s for s in sources if not s.tables):
+        if not self.options.min_rows or any(source.tables for source in sources):  # else empty_input says it
+            for source in (source for source in sources if not source.tables):
                 what = f"{source.file.name}: {source.why_empty()}"
                 self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
         if self.order.corrections:
             self.corrections.report()
         if hooks.has("after_structure"):
             leave_out(sources, hooks, self.findings)
-        tables = [t for source in sources for t in source.tables]
+        tables = [table for source in sources for table in source.tables]
         if self.reading.named:
             skip_unnamed(tables, self.reading.named, self.findings)
         if self.options.unpivot is not None:
@@ -533,7 +539,7 @@ class EngineJob:
         raise stop
 
     def _stop_short(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """FinalEvent the job with its artifact if there are fewer rows than the manifest expects."""
+        """End the job with its artifact if there are fewer rows than the manifest expects."""
         rows = artifact.rows + (rejected_rows(sources) if self.options.splits else 0)
         if rows < self.options.min_rows:
             stop = self._too_few(rows, sources)
@@ -541,7 +547,8 @@ class EngineJob:
             raise stop
 
     def _too_few(self, rows: int, sources: list[SurveyedInput]) -> EngineStop:
-        why = "; ".join(f"{s.file.name}: {s.why_empty()}" for s in sources[:_FILES] if not rows)
+        """The end of a job with fewer rows than the manifest expects, which is reported."""
+        why = "; ".join(f"{source.file.name}: {source.why_empty()}" for source in sources[:_FILES] if not rows)
         what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.options.min_rows:,}"
         what += f" ({why})" if why else ""
         left = {kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)}
@@ -560,7 +567,7 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
 
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
-        """FinalEvent the job with its artifact and rejects if more rows have errors than the manifest accepts."""
+        """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
         rows = artifact.rows + (bad if self.options.splits else 0)
         why = "too many rows have errors"
@@ -598,12 +605,14 @@ class EngineJob:
     def _decide_each(
         self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field], findings: Findings
     ) -> None:
+        """Decide the conventions of each input's tables."""
         for source in sources:
-            mine = [t for t in tables if t.source in source.tables]
+            tables_of_source = [table for table in tables if table.source in source.tables]
             with source.streaming():
-                conventions.decide(source, mine, fields, findings, override=self.answers.override)
+                conventions.decide(source, tables_of_source, fields, findings, override=self.answers.override)
 
     def _note_renamed(self, columns: list[OutColumn]) -> None:
+        """Report unmapped columns whose header another column has."""
         for column in columns:
             if column.renamed:
                 self.findings.add(
@@ -626,7 +635,7 @@ class EngineJob:
         """Run passes 3 to 5; returns whether any field got a value."""
         title, name = self.options.name, self.output.sheet
         errors = RowErrors(
-            (c.field for c in artifact.columns if c.field), wanted=OutputName.REJECTED_ROWS in self.order.outputs
+            (c.field for c in artifact.columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
         for table in tables:
             table.source.split = self.options.splits
@@ -712,6 +721,7 @@ class EngineJob:
             raise EngineStop(EndCode.INPUT_UNREADABLE, what, rule="rows", reason="too_large", remedy=remedy)
 
     def _note_split(self, workbook: NormalizedBook) -> None:
+        """Report an output that takes several sheets."""
         if workbook.main is not None and len(workbook.main.names) > 1:
             shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
             more = len(workbook.main.names) - _SHEETS
@@ -747,6 +757,7 @@ class EngineJob:
         data: DataFiles | None,
         errors: RowErrors,
     ) -> Pipeline:
+        """What all tables of the job share in passes 3 to 5."""
         fields = {c.field.name: c.field for c in columns if c.field is not None}
         rules, rows = self.options.rules, self.options.rows
         computations = Computations([*fields.values()], self.lookups, self.findings)

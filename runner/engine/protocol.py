@@ -37,7 +37,7 @@ class EngineStop(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.where: Where = {k: v for k, v in where.items() if v is not None}
+        self.where: Where = {key: value for key, value in where.items() if value is not None}
 
     @property
     def end(self) -> FinalEvent:
@@ -96,6 +96,7 @@ def read_inspect_order(raw: Json, folder: Path) -> InspectOrder:
 
 @contextmanager
 def _runner_at_fault() -> Iterator[None]:
+    """Turn a broken contract into an engine error."""
     try:
         yield
     except OtherVersion:
@@ -113,13 +114,14 @@ class EventWriter:
         self._stream = stream
 
     def write(self, event: Event) -> None:
+        """Write an event as a line."""
         if self._stream is None:
             return
-        words = event.encode()
-        line = json.dumps(words, ensure_ascii=True, allow_nan=False)
+        parts = event.encode()
+        line = json.dumps(parts, ensure_ascii=True, allow_nan=False)
         if len(line) >= MAX_LINE:
-            words = {k: v for k, v in words.items() if k not in ("fields", "table", "summary")}
-            line = json.dumps(words | {"cut": True}, ensure_ascii=True)
+            parts = {key: value for key, value in parts.items() if key not in ("fields", "table", "summary")}
+            line = json.dumps(parts | {"cut": True}, ensure_ascii=True)
         self._stream.write(line + "\n")
         self._stream.flush()
 

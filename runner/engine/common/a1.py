@@ -9,16 +9,18 @@ def letters(column: int) -> str:
     """The letters of a 1-based column: 1 is A, 27 is AA."""
     name = ""
     while column:
-        column, rest = divmod(column - 1, 26)
-        name = chr(65 + rest) + name
+        column, digit = divmod(column - 1, 26)
+        name = chr(65 + digit) + name
     return name
 
 
 def cell(row: int, column: int) -> str:
+    """The address of a cell: B7."""
     return f"{letters(column)}{row}"
 
 
 def area(first_row: int, first_column: int, last_row: int, last_column: int) -> str:
+    """The address of an area: A1:C5."""
     return f"{cell(first_row, first_column)}:{cell(last_row, last_column)}"
 
 

@@ -37,8 +37,9 @@ class Finding(NamedTuple):
         return a1.cell(self.row, self.column)
 
     def as_dict(self) -> Json:
+        """The finding as artifact.json has it."""
         place = self.place
-        found = {
+        parts = {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
@@ -52,7 +53,7 @@ class Finding(NamedTuple):
             "file": self.file,
             "line": self.line,
         }
-        return {k: v for k, v in found.items() if v is not None}
+        return {key: value for key, value in parts.items() if value is not None}
 
 
 class ChosenReading(NamedTuple):
@@ -69,6 +70,7 @@ class ChosenReading(NamedTuple):
     settle: str | None  # a line of the manifest
 
     def as_dict(self) -> Json:
+        """The choice as artifact.json has it."""
         place = self.place
         parts = {
             "kind": self.kind,
@@ -83,7 +85,7 @@ class ChosenReading(NamedTuple):
             "field": self.field,
             "settle": self.settle,
         }
-        return {k: v for k, v in parts.items() if v is not None}
+        return {key: value for key, value in parts.items() if value is not None}
 
 
 class Findings:
@@ -114,9 +116,9 @@ class Findings:
         """Count a finding (`count` times), and keep it if its code is below the limit."""
         key = (code, severity, field)
         self.totals[key] = self.totals.get(key, 0) + count
-        seen = self._per_code.get(code, 0)
-        if seen < self._cap:
-            self._per_code[code] = seen + 1
+        listed = self._per_code.get(code, 0)
+        if listed < self._cap:
+            self._per_code[code] = listed + 1
             self.listed.append(Finding(code, severity, place, row, column, field, rule, message, file, line))
 
     def chose(
@@ -150,12 +152,14 @@ class Findings:
         return self._cap - self._per_code.get(code, 0)
 
     def by_severity(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
         counts = dict.fromkeys(SEVERITIES, 0)
         for (_, severity, _), count in self.totals.items():
             counts[severity] += count
         return counts
 
     def by_code(self) -> dict[str, int]:
+        """How many findings there are of each code, by code."""
         counts: dict[str, int] = {}
         for (code, _, _), count in self.totals.items():
             counts[code] = counts.get(code, 0) + count

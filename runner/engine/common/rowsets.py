@@ -22,9 +22,10 @@ class RowSet:
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> "RowSet":
-        made = cls()
-        made.add(sorted(set(numbers)))
-        return made
+        """The set of these rows, in any order."""
+        rows = cls()
+        rows.add(sorted(set(numbers)))
+        return rows
 
     def add(self, numbers: Sequence[int]) -> None:
         """Add rows below those added so far; consecutive rows cost next to nothing."""
@@ -41,6 +42,7 @@ class RowSet:
         self._append(first, last)
 
     def _append(self, first: int, last: int) -> None:
+        """Add a run below the others; one that follows the last directly extends it."""
         self.count += last - first + 1
         if self._lasts and self._lasts[-1] + 1 == first:
             self._lasts[-1] = last
@@ -59,18 +61,18 @@ class RowSet:
         return bool(self._firsts)
 
     def __contains__(self, row: int) -> bool:
-        at = bisect_right(self._firsts, row) - 1
-        return at >= 0 and row <= self._lasts[at]
+        run = bisect_right(self._firsts, row) - 1
+        return run >= 0 and row <= self._lasts[run]
 
     def within(self, first: int, last: int) -> "RowSet":
         """The rows from `first` to `last`."""
-        low, high = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
-        return RowSet((max(self._firsts[n], first), min(self._lasts[n], last)) for n in range(low, high))
+        first_run, end_run = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        return RowSet((max(self._firsts[run], first), min(self._lasts[run], last)) for run in range(first_run, end_run))
 
     def meets(self, first: int, last: int) -> bool:
         """Whether any row from `first` to `last` is here."""
-        at = bisect_left(self._lasts, first)
-        return at < len(self._firsts) and self._firsts[at] <= last
+        run = bisect_left(self._lasts, first)
+        return run < len(self._firsts) and self._firsts[run] <= last
 
     def __and__(self, other: "RowSet") -> "RowSet":
         return RowSet(run for first, last in self for run in other.within(first, last))
@@ -78,17 +80,19 @@ class RowSet:
     def __or__(self, other: "RowSet") -> "RowSet":
         if not self or not other:
             return self or other
-        return RowSet(_joined(sorted([*self, *other])))
+        return RowSet(_joined_runs(sorted([*self, *other])))
 
     def __sub__(self, other: "RowSet") -> "RowSet":
-        return RowSet(_left(self, other))
+        return RowSet(_runs_without(self, other))
 
     def numbers(self) -> Iterator[int]:
+        """The rows, one by one."""
         for first, last in self:
             yield from range(first, last + 1)
 
 
-def _joined(runs: Sequence[Run]) -> Iterator[Run]:
+def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
+    """Sorted runs with those that touch or overlap joined."""
     first, last = runs[0]
     for start, end in runs[1:]:
         if start > last + 1:
@@ -99,12 +103,13 @@ def _joined(runs: Sequence[Run]) -> Iterator[Run]:
     yield first, last
 
 
-def _left(rows: RowSet, others: RowSet) -> Iterator[Run]:
+def _runs_without(rows: RowSet, others: RowSet) -> Iterator[Run]:
+    """The runs of rows that are in no other run."""
     for first, last in rows:
-        at = first
+        next_row = first
         for start, end in others.within(first, last):
-            if start > at:
-                yield at, start - 1
-            at = end + 1
-        if at <= last:
-            yield at, last
+            if start > next_row:
+                yield next_row, start - 1
+            next_row = end + 1
+        if next_row <= last:
+            yield next_row, last

@@ -32,6 +32,7 @@ _UNIT: Final = re.compile(
 
 
 def _in_one_script(word: re.Match[str]) -> str:
+    """A word with Latin letters for those that look like them, if it has Latin ones as well."""
     return word[0] if _LATIN.isdisjoint(word[0]) else word[0].translate(_LATIN_TWINS)
 
 
@@ -58,17 +59,17 @@ _PLAIN: Final = {n: ord(chr(n).lower()) if chr(n).isalnum() else ord("\n") if n 
 
 def all_spelled(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """`normalized`, but for the number of blanks, and `joined` of many texts at once: a large memory's headers."""
-    odd = [n for n, text in enumerate(texts) if not text.isascii() or "\n" in text]
+    unusual = [index for index, text in enumerate(texts) if not text.isascii() or "\n" in text]
     plain = list(texts)
-    for n in odd:
-        plain[n] = ""
+    for index in unusual:
+        plain[index] = ""
     whole = _HUMP.sub(_APART, "\n".join(plain))
     for sign, word in _SIGN_WORDS:
         whole = whole.replace(sign, word)
     whole = whole.translate(_PLAIN)
     words, keys = whole.split("\n"), whole.replace(" ", "").split("\n")
-    for n in odd:
-        words[n], keys[n] = normalized(texts[n]), joined(texts[n])
+    for index in unusual:
+        words[index], keys[index] = normalized(texts[index]), joined(texts[index])
     return words, keys
 
 
@@ -77,16 +78,16 @@ def joined(text: str) -> str:
     return normalized(text).replace(" ", "")
 
 
-def distance(a: str, b: str) -> int:
-    """Letters more, less, other or swapped with their neighbour."""
-    before: list[int] = []
-    last = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
+def distance(text: str, other: str) -> int:
+    """How many letters two texts differ in: one more, one less, another one, or two neighbours swapped."""
+    before_last: list[int] = []
+    last = list(range(len(other) + 1))  # costs up to the letter before, for each start of the other text
+    for i, letter in enumerate(text, 1):
         row = [i]
-        for j, y in enumerate(b, 1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
-                cost = min(cost, before[j - 2] + 1)
+        for j, other_letter in enumerate(other, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and letter == other[j - 2] and text[i - 2] == other_letter:
+                cost = min(cost, before_last[j - 2] + 1)
             row.append(cost)
-        before, last = last, row
+        before_last, last = last, row
     return last[-1]

@@ -67,8 +67,8 @@ def claimed(sheet: SpooledSheet, name: str) -> str | None:
         for value in column[:_TOP_ROWS]:
             if value.__class__ is str and value[:5] == "ade: ":
                 is_ours = is_ours or value.strip() == TO_DO
-                if (found := _KEY.fullmatch(value.strip())) is not None:
-                    claims[found[2]] += 1
+                if (key_match := _KEY.fullmatch(value.strip())) is not None:
+                    claims[key_match[2]] += 1
     if not claims and is_ours:
         raise EngineStop(
             EndCode.CORRECTS,
@@ -115,31 +115,36 @@ class CorrectedHeader:
     def at(self, column: int) -> int | None:
         """The position of a column of the source; None if it is not in the file."""
         if self.places is not None:
-            known = self.places[column] if column < len(self.places) else None
-            return None if known in self.skipped else known
+            position = self.places[column] if column < len(self.places) else None
+            return None if position in self.skipped else position
         return None if column in self.skipped else column
 
-    def learn(self, own: Sequence[Value], values: Sequence[Value]) -> None:
+    def learn(self, source_values: Sequence[Value], values: Sequence[Value]) -> None:
         """Learn from a row how a text file writes the values of the source."""
-        asked = self.asked(values)
-        for column, value in enumerate(own):
-            at = self.at(column)
-            if at is not None and at < len(values) and at not in asked and type(text := values[at]) is str:
+        asked_positions = self.asked(values)
+        for column, value in enumerate(source_values):
+            position = self.at(column)
+            if (
+                position is not None
+                and position < len(values)
+                and position not in asked_positions
+                and type(text := values[position]) is str
+            ):
                 self.written.setdefault(column, WrittenColumn()).learn(value, text)
 
     def correction(
-        self, own: Value, column: int, values: Sequence[Value], asked: Collection[int]
+        self, source_value: Value, column: int, values: Sequence[Value], asked_positions: Collection[int]
     ) -> tuple[Value] | None:
         """What a row of the file says instead of a value of the source; None if it still says the same."""
-        at = self.at(column)
-        if at is None:
+        position = self.at(column)
+        if position is None:
             return None
-        value = values[at] if at < len(values) else None
+        value = values[position] if position < len(values) else None
         if self.file.is_text and (value is None or type(value) is str):
             written = self.written.setdefault(column, WrittenColumn())
-            is_same_text = written.is_same(own, value or "", asked=at in asked)
+            is_same_text = written.is_same(source_value, value or "", asked=position in asked_positions)
             return None if is_same_text else (written.value(value) if value else None,)
-        return None if is_same(own, value) else (value,)
+        return None if is_same(source_value, value) else (value,)
 
     def asked(self, values: Sequence[Value]) -> set[int]:
         """The positions of the cells that a row says have to be corrected."""
@@ -147,7 +152,7 @@ class CorrectedHeader:
             return set()
         lines = [_label(line) for line in str(values[self.todo]).split("\n")]
         labels = enumerate(map(_label, self.values))
-        return {n for n, label in labels if label and any(_is_about(line, label) for line in lines)}
+        return {position for position, label in labels if label and any(_is_about(line, label) for line in lines)}
 
 
 class CorrectedFile(NamedTuple):
@@ -161,6 +166,8 @@ class CorrectedFile(NamedTuple):
 
 
 class CorrectedRow(NamedTuple):
+    """A row of a corrected file, for one row of the source."""
+
     values: list[Value]
     headings: CorrectedHeader
 
@@ -202,12 +209,12 @@ class Corrections:
             self._files, frozenset(file.corrects.knows), file.corrects.earlier, file.corrects.key
         )
         self._files += 1
-        seen: set[tuple[int, int, int]] = set()
+        keys_seen: set[tuple[int, int, int]] = set()
         try:
             with open_book(file.path, name=file.hint) as book:
                 corrected_file = corrected_file._replace(is_text=book.format in _TEXT_FORMATS)
                 for sheet in book.sheets:
-                    self._read_sheet(file, corrected_file, sheet, seen)
+                    self._read_sheet(file, corrected_file, sheet, keys_seen)
         except InputUnreadable as error:
             if corrected_file.earlier:
                 self.lost(file.name)
@@ -225,41 +232,51 @@ class Corrections:
         self._findings.add("mend_lost", "warning", what, rule="mending")
 
     def _read_sheet(
-        self, file: InputFile, corrected_file: CorrectedFile, sheet: Sheet, seen: set[tuple[int, int, int]]
+        self, file: InputFile, corrected_file: CorrectedFile, sheet: Sheet, keys_seen: set[tuple[int, int, int]]
     ) -> None:
+        """Collect the keyed rows of a sheet of a corrected file; rows that cannot be placed are reported."""
         place = FindingPlace(file.name, sheet.name, "")
-        leave = _ignore if corrected_file.earlier else self._leave
+        leave_out = _ignore if corrected_file.earlier else self._leave_out
         headings: CorrectedHeader | None = None
-        early: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
-        at = -1
+        rows_above: list[tuple[tuple[str, int, int], int, list[Value]]] = []  # rows above the header
+        key_position = -1
         for number, values in rows_of(blocks_of(sheet)):
-            at, found = _keyed(values, at)
-            if found is None:
+            key_position, key_match = _find_key(values, key_position)
+            if key_match is None:
                 if headings is not None and _holds(values, headings.skipped):
-                    leave(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
+                    leave_out(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
-            kind, job, where = found[1], found[2], (int(found[3]), int(found[4]), int(found[5]))
-            if file.corrects is None or job != file.corrects.job or where[0] >= len(file.corrects.inputs):
-                leave(place, number, "mend_other_job", "has the key of another job than the rest of the file")
+            kind, job, source_place = (
+                key_match[1],
+                key_match[2],
+                (int(key_match[3]), int(key_match[4]), int(key_match[5])),
+            )
+            if file.corrects is None or job != file.corrects.job or source_place[0] >= len(file.corrects.inputs):
+                leave_out(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":
                 headings = CorrectedHeader(
-                    where[2], values, _added(values, at), corrected_file, place=place, todo=_place_of_todo(values)
+                    source_place[2],
+                    values,
+                    _added_columns(values, key_position),
+                    corrected_file,
+                    place=place,
+                    todo=_place_of_todo(values),
                 )
-                for source, above, held in early:
-                    self._add(source, place, KeyedRow(above, held, headings))
-                early = []
+                for source, above_number, above_values in rows_above:
+                    self._add(source, place, KeyedRow(above_number, above_values, headings))
+                rows_above = []
             elif kind == "row":
-                if where in seen:
-                    leave(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
+                if source_place in keys_seen:
+                    leave_out(place, number, "mend_twice", "has a key that is in the file twice; the first counts")
                     continue
-                seen.add(where)
-                source = (file.corrects.inputs[where[0]], where[1], where[2])
+                keys_seen.add(source_place)
+                source = (file.corrects.inputs[source_place[0]], source_place[1], source_place[2])
                 if headings is not None:
                     self._add(source, place, KeyedRow(number, values, headings))
-                elif len(early) < MAX_ROWS:
-                    early.append((source, number, values))
-        for _, number, _ in early:
-            leave(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
+                elif len(rows_above) < MAX_ROWS:
+                    rows_above.append((source, number, values))
+        for _, number, _ in rows_above:
+            leave_out(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
     def _add(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
         """Keep a row for the row of the source (input, sheet, row) that its key names."""
@@ -268,7 +285,7 @@ class Corrections:
         if not _holds(row.values, row.headings.skipped):
             if not file.earlier:
                 what = "is blank except for its key; the row of the first file stays as it was"
-                self._leave(place, row.number, "mend_blank", what, "warning")
+                self._leave_out(place, row.number, "mend_blank", what, "warning")
             return
         corrections = self._sheets.setdefault((name, sheet), SheetCorrections())
         if len(corrections.rows) < MAX_ROWS:
@@ -287,12 +304,14 @@ class Corrections:
             for row in sorted(set(sheet.rows) - sheet.met):
                 if (origin := self._origins.get((name, index, row))) is not None:
                     what = f"corrects row {row} of {name}, which is blank or does not exist"
-                    self._leave(*origin, "mend_unknown_row", what)
+                    self._leave_out(*origin, "mend_unknown_row", what)
 
     def as_dict(self) -> Json:
+        """What was corrected, as artifact.json has it."""
         return {"jobs": self.jobs, "rows": self.rows, "left_out": self.left_out}
 
-    def _leave(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
+    def _leave_out(self, place: FindingPlace, row: int, code: str, what: str, severity: str = "error") -> None:
+        """Count and report a row of a corrected file that is not put back."""
         self.left_out += 1
         remedy = (
             "; use the file as it was published, and keep its headers and the column “ade: key”"
@@ -312,8 +331,8 @@ class CorrectedSheet:
         self.visibility = sheet.visibility
         self._corrections = corrections
         self._findings = findings
-        headings = {id(h): h for rows in corrections.rows.values() for _, h in rows}
-        self._named = [h for h in headings.values() if h.row]
+        headings = {id(header): header for rows in corrections.rows.values() for _, header in rows}
+        self._named = [header for header in headings.values() if header.row]
         self._has_learnt = False
 
     def rows(self) -> Iterator[Row]:
@@ -326,136 +345,183 @@ class CorrectedSheet:
         return self.inner.remarks() if isinstance(self.inner, Remarking) else []
 
     def blocks(self) -> Iterator[Block]:
+        """The blocks of the source with corrected rows in place."""
         rows = self._corrections.rows
         self._learn()
         for block in blocks_of(self.inner):
             self._match(block)
-            hit = [n for n, number in enumerate(block.numbers) if number in rows]
-            yield self._replaced(block, hit) if hit else block
+            corrected = [index for index, number in enumerate(block.numbers) if number in rows]
+            yield self._replaced(block, corrected) if corrected else block
 
     def _learn(self) -> None:
         """Learn how corrected text files write their columns, from the cells that need no correction."""
         rows = self._corrections.rows
-        texts = {n for n, corrections in rows.items() if any(c.headings.file.is_text for c in corrections)}
-        if not texts or self._has_learnt:
+        rows_from_text = {
+            index
+            for index, corrections in rows.items()
+            if any(correction.headings.file.is_text for correction in corrections)
+        }
+        if not rows_from_text or self._has_learnt:
             return
         self._has_learnt = True
         for block in blocks_of(self.inner):
             self._match(block)
-            for n in (n for n, number in enumerate(block.numbers) if number in texts):
-                for values, headings in rows[block.numbers[n]]:
+            for index in (index for index, number in enumerate(block.numbers) if number in rows_from_text):
+                for values, headings in rows[block.numbers[index]]:
                     if headings.file.is_text and (headings.places is not None or not headings.row):
-                        headings.learn([column[n] for column in block.columns], values)
+                        headings.learn([column[index] for column in block.columns], values)
 
     def _match(self, block: Block) -> None:
         """Find the columns of corrected files by the header of the source, once it comes by."""
         for headings in self._named:
             if headings.places is None and headings.row in block.numbers:
-                at = block.numbers.index(headings.row)
-                own = [column[at] for column in block.columns]
-                headings.places, lost = matched(own, headings.values, headings.skipped)
-                if lost and not headings.file.earlier:
+                index = block.numbers.index(headings.row)
+                source_header = [column[index] for column in block.columns]
+                headings.places, missing = matched(source_header, headings.values, headings.skipped)
+                if missing and not headings.file.earlier:
                     self._findings.add(
                         "mend_column_gone", "warning",
-                        f"{lost} {'columns were' if lost > 1 else 'column was'} not found in the corrected file; "
+                        f"{missing} {'columns were' if missing > 1 else 'column was'} not found in the corrected file; "
                         "the values of the first file stay there",
-                        place=headings.place, row=None, rule="mending", count=lost,
+                        place=headings.place, row=None, rule="mending", count=missing,
                     )  # fmt: skip
 
-    def _replaced(self, block: Block, hit: Sequence[int]) -> Block:
-        made = [list(column) for column in block.columns]
-        for n in hit:
-            number = block.numbers[n]
+    def _replaced(self, block: Block, indexes: Sequence[int]) -> Block:
+        """A block with the corrected values of some of its rows, by their indexes."""
+        columns = [list(column) for column in block.columns]
+        for index in indexes:
+            number = block.numbers[index]
             corrections = [
-                c for c in self._corrections.rows[number] if not (c.headings.row and c.headings.places is None)
+                correction
+                for correction in self._corrections.rows[number]
+                if not (correction.headings.row and correction.headings.places is None)
             ]
             if not corrections:
                 continue  # its header is below it or gone: nothing says which column is which
             self._corrections.met.add(number)
-            width = max(len(block.columns), *(len(c.values) for c in corrections if c.headings.places is None), 0)
-            own = [column[n] for column in block.columns] + [None] * (width - len(block.columns))
-            is_one = len(corrections) == 1
-            asked = [
-                set() if is_one and not c.headings.file.is_text else c.headings.asked(c.values) for c in corrections
+            width = max(
+                len(block.columns),
+                *(len(correction.values) for correction in corrections if correction.headings.places is None),
+                0,
+            )
+            source_values = [column[index] for column in block.columns] + [None] * (width - len(block.columns))
+            is_single = len(corrections) == 1
+            asked_positions = [
+                set()
+                if is_single and not correction.headings.file.is_text
+                else correction.headings.asked(correction.values)
+                for correction in corrections
             ]
-            changes = [_changes(value, column, corrections, asked) for column, value in enumerate(own)]
-            outdated = _outdated(corrections, {number for changed in changes for number in changed})
+            changes = [
+                _changes_of_cell(value, column, corrections, asked_positions)
+                for column, value in enumerate(source_values)
+            ]
+            outdated = _replaced_files(corrections, {number for changed in changes for number in changed})
             for column, changed in enumerate(changes):
-                counted = [
+                valid_values = [
                     value
                     for number, value in changed.items()
                     if number not in outdated
-                    or corrections[outdated[number]].headings.at(column) in asked[outdated[number]]
+                    or corrections[outdated[number]].headings.at(column) in asked_positions[outdated[number]]
                 ]
-                if counted:
-                    while len(made) <= column:
-                        made.append([None] * len(block.numbers))
-                    made[column][n] = counted[-1]
+                if valid_values:
+                    while len(columns) <= column:
+                        columns.append([None] * len(block.numbers))
+                    columns[column][index] = valid_values[-1]
                     self._corrections.applied.add(number)
-        return Block(block.numbers, made)
+        return Block(block.numbers, columns)
 
 
-def _outdated(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
+def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[int]) -> dict[int, int]:
     """Files that a later one with the same key replaces, and the place of that one: it corrects the same row, and was
     not made of them. What is still wrong in it is replaced by nothing: nobody sets a cell back to that."""
     files = [headings.file for _, headings in corrections]
     return {
-        old.number: at
-        for n, old in enumerate(files)
-        for at, new in enumerate(files[n + 1 :], n + 1)
-        if old.key and new.key == old.key and new.number in changing and old.number not in new.knows
+        old_file.number: new_index
+        for old_index, old_file in enumerate(files)
+        for new_index, new_file in enumerate(files[old_index + 1 :], old_index + 1)
+        if old_file.key
+        and new_file.key == old_file.key
+        and new_file.number in changing
+        and old_file.number not in new_file.knows
     }
 
 
-def _changes(
-    own: Value, column: int, corrections: Sequence[CorrectedRow], asked: Sequence[Collection[int]]
+def _changes_of_cell(
+    source_value: Value, column: int, corrections: Sequence[CorrectedRow], asked_positions: Sequence[Collection[int]]
 ) -> dict[int, Value]:
     """The corrections of a cell by the numbers of their files: where they differ from what they were made of."""
     changed: dict[int, Value] = {}
-    for (values, headings), wanted in zip(corrections, asked, strict=True):
-        known = [number for number in changed if number in headings.file.knows]
-        found = headings.correction(changed[known[-1]] if known else own, column, values, wanted)
-        if found is not None:
-            changed[headings.file.number] = found[0]
+    for (values, headings), asked_in_row in zip(corrections, asked_positions, strict=True):
+        made_of = [number for number in changed if number in headings.file.knows]
+        correction = headings.correction(
+            changed[made_of[-1]] if made_of else source_value, column, values, asked_in_row
+        )
+        if correction is not None:
+            changed[headings.file.number] = correction[0]
     return changed
 
 
-def matched(own: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]) -> tuple[list[int | None], int]:
+def matched(
+    source_header: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]
+) -> tuple[list[int | None], int]:
     """For each column of the source its position in the corrected file, by header; and how many were not found."""
-    texts = [_label(v) for v in corrected]
+    texts = [_label(value) for value in corrected]
     places: list[int | None] = []
-    names = [_label(v) for v in own]
-    moved = any(t and (n >= len(texts) or texts[n] != t) for n, t in enumerate(names))
-    for n, name in enumerate(names):
+    names = [_label(value) for value in source_header]
+    has_moved = any(name and (position >= len(texts) or texts[position] != name) for position, name in enumerate(names))
+    for position, name in enumerate(names):
         if not name:
-            places.append(None if moved else n)
-        elif n < len(texts) and texts[n] == name:
-            places.append(n)
+            places.append(None if has_moved else position)
+        elif position < len(texts) and texts[position] == name:
+            places.append(position)
         else:
-            others = [m for m, text in enumerate(texts) if text == name and m not in skipped]
-            places.append(others[0] if len(others) == 1 else None)
-    if not moved:  # columns beyond the header, such as notes beside the table
-        places += [n for n in range(len(names), max([*skipped, len(names)])) if n not in skipped]
-    lost = sum(1 for name, at in zip(names, places, strict=False) if name and at is None)
-    return places, lost
+            same_named = [
+                position_there
+                for position_there, text in enumerate(texts)
+                if text == name and position_there not in skipped
+            ]
+            places.append(same_named[0] if len(same_named) == 1 else None)
+    if not has_moved:  # columns beyond the header, such as notes beside the table
+        places += [position for position in range(len(names), max([*skipped, len(names)])) if position not in skipped]
+    missing = sum(1 for name, place in zip(names, places, strict=False) if name and place is None)
+    return places, missing
 
 
-def _keyed(values: Sequence[Value], at: int) -> tuple[int, re.Match[str] | None]:
-    """Where a row's key is: searched first where the last one was."""
-    for n in (at, *range(len(values) - 1, -1, -1)):
-        if 0 <= n < len(values):
-            value = values[n]
-            if value.__class__ is str and str(value)[:5] == "ade: " and (found := _KEY.fullmatch(str(value).strip())):
-                return n, found
-    return at, None
+def _find_key(values: Sequence[Value], likely_position: int) -> tuple[int, re.Match[str] | None]:
+    """Where a row's key is, searched first where the last one was, and its parts; None if it has none."""
+    for position in (likely_position, *range(len(values) - 1, -1, -1)):
+        if 0 <= position < len(values):
+            value = values[position]
+            if (
+                value.__class__ is str
+                and str(value)[:5] == "ade: "
+                and (key_match := _KEY.fullmatch(str(value).strip()))
+            ):
+                return position, key_match
+    return likely_position, None
 
 
-def _added(values: Sequence[Value], at: int) -> frozenset[int]:
-    return frozenset({at, *(n for n, v in enumerate(values) if v.__class__ is str and str(v).strip() == TO_DO)})
+def _added_columns(values: Sequence[Value], key_position: int) -> frozenset[int]:
+    """The positions of the columns that we added: what to do, and the key."""
+    return frozenset(
+        {
+            key_position,
+            *(
+                position
+                for position, value in enumerate(values)
+                if value.__class__ is str and str(value).strip() == TO_DO
+            ),
+        }
+    )
 
 
 def _place_of_todo(values: Sequence[Value]) -> int | None:
-    return next((n for n, v in enumerate(values) if v.__class__ is str and str(v).strip() == TO_DO), None)
+    """The position of the column that says what to do."""
+    return next(
+        (position for position, value in enumerate(values) if value.__class__ is str and str(value).strip() == TO_DO),
+        None,
+    )
 
 
 def _is_about(line: str, label: str) -> bool:
@@ -464,7 +530,10 @@ def _is_about(line: str, label: str) -> bool:
 
 
 def _holds(values: Sequence[Value], skipped: frozenset[int]) -> bool:
-    return any(v is not None and str(v).strip() for n, v in enumerate(values) if n not in skipped)
+    """Whether a row has any value besides those in the skipped columns."""
+    return any(
+        value is not None and str(value).strip() for position, value in enumerate(values) if position not in skipped
+    )
 
 
 def _ignore(*_: object) -> None:
@@ -472,4 +541,5 @@ def _ignore(*_: object) -> None:
 
 
 def _label(value: Value) -> str:
+    """A header without needless blanks."""
     return "" if value is None else " ".join(str(value).split())

@@ -55,7 +55,7 @@ class ReadMoment(NamedTuple):
 _Read = TypeVar("_Read", ReadNumber, ReadMoment)
 
 
-def is_same(own: Value, corrected: Value) -> bool:
+def is_same(source: Value, corrected: Value) -> bool:
     """Whether a value of a corrected workbook is the one that rejects.xlsx showed for a value of the source.
 
     A spreadsheet program writes numbers with fewer digits and texts with other line ends. A text that can be read as
@@ -63,43 +63,44 @@ def is_same(own: Value, corrected: Value) -> bool:
     """
     if type(corrected) is NoCachedValue:
         return True  # a formula without a result says nothing; a cell that is wrong comes back
-    if type(own) in _NO_VALUES or own == "":
+    if type(source) in _NO_VALUES or source == "":
         return corrected is None or corrected == ""
     if type(corrected) is str:
-        return _is_written_as(own, corrected)
-    if isinstance(own, bool):
-        return isinstance(corrected, int) and int(own) == int(corrected)  # some formats have only numbers
-    if isinstance(own, int | float) and isinstance(corrected, int | float):
-        return not isinstance(corrected, bool) and (own == corrected or isclose(own, corrected, rel_tol=_EXACT))
-    if isinstance(own, date) and isinstance(corrected, date):
-        return abs(_moment(own) - _moment(corrected)).total_seconds() < _TICK
-    return type(own) is type(corrected) and own == corrected
+        return _is_written_as(source, corrected)
+    if isinstance(source, bool):
+        return isinstance(corrected, int) and int(source) == int(corrected)  # some formats have only numbers
+    if isinstance(source, int | float) and isinstance(corrected, int | float):
+        return not isinstance(corrected, bool) and (source == corrected or isclose(source, corrected, rel_tol=_EXACT))
+    if isinstance(source, date) and isinstance(corrected, date):
+        return abs(_moment(source) - _moment(corrected)).total_seconds() < _TICK
+    return type(source) is type(corrected) and source == corrected
 
 
-def _is_written_as(own: Value, text: str) -> bool:
+def _is_written_as(source: Value, text: str) -> bool:
     """Whether a workbook may have this text for the value."""
-    if type(own) is str:
-        return _is_same_text(own, text)
-    return text == str.__str__(own) if isinstance(own, str) else _reads_as(text.strip(), own)
+    if type(source) is str:
+        return _is_same_text(source, text)
+    return text == str.__str__(source) if isinstance(source, str) else _reads_as(text.strip(), source)
 
 
-def _is_same_text(own: str, corrected: str) -> bool:
+def _is_same_text(source: str, corrected: str) -> bool:
+    """Whether two texts differ only in their line ends, or in what a cell has no room for."""
     lines = _lines(corrected)
-    return lines == _lines(own) or (too_long(own) and lines == _lines(cut(own, MAX_TEXT)))
+    return lines == _lines(source) or (too_long(source) and lines == _lines(cut(source, MAX_TEXT)))
 
 
-def _reads_as(text: str, own: Value) -> bool:
+def _reads_as(text: str, source: Value) -> bool:
     """Whether a text may stand for a value that is not a text, in any usual way of writing it."""
-    if text.casefold() == str(own).casefold():
+    if text.casefold() == str(source).casefold():
         return True
-    if isinstance(own, Shown):
-        return text == own.shown
-    if isinstance(own, bool):
+    if isinstance(source, Shown):
+        return text == source.shown
+    if isinstance(source, bool):
         return False
-    if isinstance(own, int | float):
-        return any(isclose(found.value, own, rel_tol=_EXACT) for found in _numbers(text))
-    if isinstance(own, date):
-        return any(found.value == _moment(own) for found in _moments(text))
+    if isinstance(source, int | float):
+        return any(isclose(reading.value, source, rel_tol=_EXACT) for reading in _numbers(text))
+    if isinstance(source, date):
+        return any(reading.value == _moment(source) for reading in _moments(text))
     return False
 
 
@@ -110,41 +111,45 @@ class WrittenColumn:
         self._ways = Counter[str]()
         self._rounded = Counter[int]()  # decimals shown -> numbers that have more
 
-    def learn(self, own: Value, text: str) -> None:
+    def learn(self, source: Value, text: str) -> None:
         """Learn from a cell that nobody was asked to correct."""
-        if isinstance(own, int | float) and not isinstance(own, bool):
+        if isinstance(source, int | float) and not isinstance(source, bool):
             for number in _numbers(text.strip()):
-                if _is_near(number, own):
+                if _is_near(number, source):
                     self._ways[number.way] += 1
-                    self._rounded[number.places] += not isclose(number.value, own, rel_tol=_EXACT)
-        elif isinstance(own, date):
-            self._ways.update(found.way for found in _moments(text.strip()) if _is_within(found, _moment(own)))
+                    self._rounded[number.places] += not isclose(number.value, source, rel_tol=_EXACT)
+        elif isinstance(source, date):
+            self._ways.update(moment.way for moment in _moments(text.strip()) if _is_within(moment, _moment(source)))
 
-    def is_same(self, own: Value, text: str, *, asked: bool) -> bool:
+    def is_same(self, source: Value, text: str, *, asked: bool) -> bool:
         """Whether a text stands for the value of the source. `asked`: the row says that the cell is to be corrected."""
         bare = text.strip()
-        if type(own) in _NO_VALUES or own == "":
+        if type(source) in _NO_VALUES or source == "":
             return not bare
-        if isinstance(own, str):
-            return _is_same_text(own, text) or (type(own) is str and not asked and _are_alike(own.strip(), bare))
+        if isinstance(source, str):
+            return _is_same_text(source, text) or (
+                type(source) is str and not asked and _are_alike(source.strip(), bare)
+            )
         if not bare:
             return False
-        if isinstance(own, bool):
-            return _means(bare, own=own, asked=asked)
-        if _NARROW.issuperset(bare) or (_reads_as(bare, own) and not isinstance(own, date)):
+        if isinstance(source, bool):
+            return _stands_for_truth(bare, source=source, asked=asked)
+        if _NARROW.issuperset(bare) or (_reads_as(bare, source) and not isinstance(source, date)):
             return True
-        if isinstance(own, int | float):
-            return self._is_number(own, bare, asked=asked)
-        return self._is_moment(own, bare, asked=asked)
+        if isinstance(source, int | float):
+            return self._is_number(source, bare, asked=asked)
+        return self._is_moment(source, bare, asked=asked)
 
-    def _is_number(self, own: float, text: str, *, asked: bool) -> bool:
+    def _is_number(self, source: float, text: str, *, asked: bool) -> bool:
+        """Whether a text may stand for a number of the source, in the way that the column is written."""
         numbers = self._known(_numbers(text))
-        likely = [n for n in numbers if not asked or self._rounded[n.places]]
-        return any(_is_near(n, own) for n in likely) or not (numbers or asked)
+        likely = [number for number in numbers if not asked or self._rounded[number.places]]
+        return any(_is_near(number, source) for number in likely) or not (numbers or asked)
 
-    def _is_moment(self, own: Value, text: str, *, asked: bool) -> bool:
-        moments = self._known(_moments(text)) if isinstance(own, date) else list(_clocks(text))
-        return any(_is_within(found, _moment(own)) for found in moments) or not (moments or asked)
+    def _is_moment(self, source: Value, text: str, *, asked: bool) -> bool:
+        """Whether a text may stand for a date or time of the source, in the way that the column is written."""
+        moments = self._known(_moments(text)) if isinstance(source, date) else list(_clocks(text))
+        return any(_is_within(moment, _moment(source)) for moment in moments) or not (moments or asked)
 
     def value(self, text: str) -> Value:
         """The value that a corrected text stands for: the text itself unless the column taught how to read it."""
@@ -155,38 +160,44 @@ class WrittenColumn:
             return int(number.value) if not number.places and number.value.is_integer() else number.value
         return text
 
-    def _known(self, found: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
+    def _known(self, readings: Iterable[_Read], *, sure: bool = False) -> list[_Read]:
         """Those in the way that the column is written in; where it is not known, all of them or, to be sure, none."""
-        every = list(found)
-        counts = sorted(((self._ways[one.way], one.way) for one in every), reverse=True)
+        all_readings = list(readings)
+        counts = sorted(((self._ways[reading.way], reading.way) for reading in all_readings), reverse=True)
         best = {way for count, way in counts if count and count == counts[0][0]}
-        return [one for one in every if {one.way} == best] or ([] if sure else every)
+        return [reading for reading in all_readings if {reading.way} == best] or ([] if sure else all_readings)
 
 
-def _means(text: str, *, own: bool, asked: bool) -> bool:
+def _stands_for_truth(text: str, *, source: bool, asked: bool) -> bool:
     """Whether a text stands for true or false; other languages have other words for it."""
-    same, opposite = ({str(value).casefold(), str(int(value))} for value in (own, not own))
+    same, opposite = ({str(value).casefold(), str(int(value))} for value in (source, not source))
     return text.casefold() in same or not (asked or text.casefold() in opposite)
 
 
-def _are_alike(own: str, text: str) -> bool:
+def _are_alike(source: str, text: str) -> bool:
     """Whether a program that took a text for a number or a date may have written it like that."""
-    numbers = [found.value for found in _numbers(own.lstrip("0") or "0")]
-    if any(_is_near(found, value) for found in _numbers(text) for value in numbers):
+    numbers = [reading.value for reading in _numbers(source.lstrip("0") or "0")]
+    if any(_is_near(reading, value) for reading in _numbers(text) for value in numbers):
         return True
-    moments = [found.value for found in _moments(own)]
-    return any(_is_within(found, value) for found in _moments(text) for value in moments)
+    moments = [reading.value for reading in _moments(source)]
+    return any(_is_within(reading, value) for reading in _moments(text) for value in moments)
 
 
-def _is_near(found: ReadNumber, own: Value) -> bool:
-    return isinstance(own, int | float) and abs(found.value - own) <= found.slack * (1 + 1e-9) + abs(own) * _EXACT
+def _is_near(number: ReadNumber, source: Value) -> bool:
+    """Whether a number that a text shows is a value, as far as it shows it."""
+    return (
+        isinstance(source, int | float)
+        and abs(number.value - source) <= number.slack * (1 + 1e-9) + abs(source) * _EXACT
+    )
 
 
-def _is_within(found: ReadMoment, own: datetime) -> bool:
-    return -_TICK <= (own - found.value).total_seconds() < found.slack
+def _is_within(moment: ReadMoment, source: datetime) -> bool:
+    """Whether a value is within the time that a text shows."""
+    return -_TICK <= (source - moment.value).total_seconds() < moment.slack
 
 
 def _lines(text: str) -> str:
+    """A text with one kind of line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -202,35 +213,38 @@ def _moment(value: Value) -> datetime:
 
 
 def _numbers(text: str) -> Iterator[ReadNumber]:
+    """The numbers that a text may stand for, by each way of writing them."""
     bare = _BLANKS.sub("", text)
     sign = -1 if bare[:1] == "(" and bare[-1:] == ")" else 1  # as accountants write it
-    plain, per = (bare[:-1], 100.0) if bare.endswith("%") else (bare[1:-1] if sign < 0 else bare, 1.0)
+    plain, divisor = (bare[:-1], 100.0) if bare.endswith("%") else (bare[1:-1] if sign < 0 else bare, 1.0)
     for way, pattern in _NUMBERS.items():
-        if (found := pattern.fullmatch(plain)) is not None:
-            places, power = len(found[2] or ""), int(found[3] or 0)
+        if (digits := pattern.fullmatch(plain)) is not None:
+            places, power = len(digits[2] or ""), int(digits[3] or 0)
             number = float(plain.replace(way[0], "").replace(way[1], "."))
-            yield ReadNumber(way, sign * number / per, places, 0.5 * 10.0 ** (power - places) / per)
+            yield ReadNumber(way, sign * number / divisor, places, 0.5 * 10.0 ** (power - places) / divisor)
 
 
 def _moments(text: str) -> Iterator[ReadMoment]:
-    found = _DAY.fullmatch(text)
-    clock, slack = _since_midnight(found[5]) if found and found[5] else (timedelta(), _A_DAY)
-    if found is None or clock is None:
+    """The moments that a text may stand for, by each order of year, month and day."""
+    date_parts = _DAY.fullmatch(text)
+    clock, slack = _since_midnight(date_parts[5]) if date_parts and date_parts[5] else (timedelta(), _A_DAY)
+    if date_parts is None or clock is None:
         return
-    parts = [found[1], found[3], found[4]]
+    parts = [date_parts[1], date_parts[3], date_parts[4]]
     for way, (year, month, day) in _ORDERS.items():
         whole = int(parts[year])
         short = len(parts[year]) <= 2
         for century in ((1900, 2000) if whole >= _PIVOT else (2000, 1900)) if short else (0,):
             try:
-                at = datetime(century + whole, int(parts[month]), int(parts[day]))  # noqa: DTZ001 - as in the sheet
+                day_start = datetime(century + whole, int(parts[month]), int(parts[day]))  # noqa: DTZ001 - as in the sheet
                 first = len(parts[0]) if not year else ""  # 26/01/02 is no more likely for knowing 2026-01-02
-                yield ReadMoment(f"{way}{found[2]}{first}", at + clock, slack)
+                yield ReadMoment(f"{way}{date_parts[2]}{first}", day_start + clock, slack)
             except (ValueError, OverflowError):
                 continue
 
 
 def _clocks(text: str) -> Iterator[ReadMoment]:
+    """The time since midnight that a text may stand for."""
     clock, slack = _since_midnight(text)
     if clock is not None:
         yield ReadMoment("", _MIDNIGHT + clock, slack)
@@ -238,12 +252,15 @@ def _clocks(text: str) -> Iterator[ReadMoment]:
 
 def _since_midnight(text: str) -> tuple[timedelta | None, float]:
     """A time of day or a duration, and the seconds that it does not show."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    clock_parts = _CLOCK.fullmatch(text)
+    if clock_parts is None:
         return None, 0.0
-    hours = int(found[1]) % 12 + 12 * (found[5] in ("p", "P")) if found[5] else int(found[1])
-    fraction = found[4] or ""
+    hours = int(clock_parts[1]) % 12 + 12 * (clock_parts[5] in ("p", "P")) if clock_parts[5] else int(clock_parts[1])
+    fraction = clock_parts[4] or ""
     clock = timedelta(
-        hours=hours, minutes=int(found[2]), seconds=int(found[3] or 0), microseconds=int(fraction.ljust(6, "0"))
+        hours=hours,
+        minutes=int(clock_parts[2]),
+        seconds=int(clock_parts[3] or 0),
+        microseconds=int(fraction.ljust(6, "0")),
     )
-    return clock, 60.0 if found[3] is None else 10.0 ** -len(fraction)
+    return clock, 60.0 if clock_parts[3] is None else 10.0 ** -len(fraction)

@@ -37,14 +37,17 @@ class Confirmed(NamedTuple):
     person_field: str | None  # the newest word of a person, if any
 
     def share(self, field: str) -> float:
+        """Which share of what was said is this field: all or nothing if a person said it."""
         if self.person_field is not None:
             return float(self.person_field == field)
         return self.counts.get(field, 0) / sum(self.counts.values())
 
     def count(self, field: str) -> int:
+        """How often this field was said."""
         return self.counts.get(field, 0)
 
     def labels(self) -> Iterable[str]:
+        """The fields that count."""
         return self.counts if self.person_field is None else (self.person_field,)
 
 
@@ -64,38 +67,38 @@ class ConfirmedHeaders:
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         """`entries`: of all memories, the most specific last."""
         headers = [entry["header"] for entry in entries]
-        spelled, keys = all_spelled(headers) if headers else ([], [])
+        words, keys = all_spelled(headers) if headers else ([], [])
         self._numbers: dict[str, int] = {}  # spelling without blanks, case and signs -> number
         firsts: list[int] = []
-        more: dict[int, list[Entry]] = {}
-        for at, key in enumerate(keys):
-            n = self._numbers.setdefault(key or headers[at].casefold(), len(firsts))
-            if n == len(firsts):
-                firsts.append(at)
+        repeated: dict[int, list[Entry]] = {}
+        for index, key in enumerate(keys):
+            number = self._numbers.setdefault(key or headers[index].casefold(), len(firsts))
+            if number == len(firsts):
+                firsts.append(index)
             else:
-                more.setdefault(n, [entries[firsts[n]]]).append(entries[at])
-        self._texts: list[str] = [headers[at] for at in firsts]
+                repeated.setdefault(number, [entries[firsts[number]]]).append(entries[index])
+        self._texts: list[str] = [headers[index] for index in firsts]
         self.by_kind: list[Confirmed] = []  # by kind
         self.kinds: Sequence[int] = []  # the number of each header's kind
         self._names = [entry["header"] for entry in entries if entry["field"] is not None]
         self.by_person: frozenset[int] = frozenset()  # headers of a single entry that a person said
         self._keys = list(self._numbers)
-        self._words = [spelled[at] for at in firsts]
-        self._sort([more.get(n, [entries[at]]) for n, at in enumerate(firsts)])
+        self._words = [words[index] for index in firsts]
+        self._sort([repeated.get(number, [entries[index]]) for number, index in enumerate(firsts)])
 
     def _sort(self, about: Sequence[Sequence[Entry]]) -> None:
         """Give each header its kind; what several entries say about one header makes a kind of its own."""
         numbers: dict[tuple[str, int], int] = {}
         kinds, by_person = [], []
-        for n, (entry, *more) in enumerate(about):
+        for number, (entry, *more) in enumerate(about):
             kind = len(self.by_kind)
             if not more:
                 kind = numbers.setdefault((entry["field"] or _NONE, entry.get("count", 1)), kind)
                 if entry.get("said_at") and instant(entry["said_at"]) is not None:
-                    by_person.append(n)
+                    by_person.append(number)
             if kind == len(self.by_kind):
-                one = _summed(about[n])
-                self.by_kind.append(one if more else one._replace(person_field=None))
+                summed = _summed(about[number])
+                self.by_kind.append(summed if more else summed._replace(person_field=None))
             kinds.append(kind)
         self.kinds, self.by_person = kinds, frozenset(by_person)
 
@@ -115,11 +118,13 @@ class ConfirmedHeaders:
         return self._texts[n]
 
     def number(self, key: str) -> int | None:
+        """The number of a header by its spelling; None if it was never confirmed."""
         return self._numbers.get(key)
 
-    def confirmed(self, n: int) -> Confirmed:
-        one = self.by_kind[self.kinds[n]]
-        return Confirmed(one.counts, next(iter(one.counts))) if n in self.by_person else one
+    def confirmed(self, number: int) -> Confirmed:
+        """What was said about a header."""
+        of_kind = self.by_kind[self.kinds[number]]
+        return Confirmed(of_kind.counts, next(iter(of_kind.counts))) if number in self.by_person else of_kind
 
     def size(self, n: int) -> int:
         """How many different runs of letters a header has: those inside, and one at each end."""
@@ -130,35 +135,42 @@ class ConfirmedHeaders:
         """Runs of three letters, and words with a blank before them -> who has them."""
         letters = f"{END}{END.join(self._keys)}{END}"
         sizes = [len(key) + 1 for key in self._keys]  # with one that reaches into the next header: nobody asks for it
-        held = _holding(map(tuple, runs), zip(letters, letters[1:], letters[2:], strict=False), sizes)
-        found = {"".join(run): mine for run, mine in held.items()}
-        split = [text.split() for text in self._words]
-        with_word = _holding((word[1:] for word in words), chain.from_iterable(split), [len(mine) for mine in split])
-        found |= {f" {word}": mine for word, mine in with_word.items()}
+        headers_by_run = _owners_of(map(tuple, runs), zip(letters, letters[1:], letters[2:], strict=False), sizes)
+        headers_by_piece = {"".join(run): headers for run, headers in headers_by_run.items()}
+        words_of_headers = [text.split() for text in self._words]
+        with_word = _owners_of(
+            (word[1:] for word in words),
+            chain.from_iterable(words_of_headers),
+            [len(headers) for headers in words_of_headers],
+        )
+        headers_by_piece |= {f" {word}": headers for word, headers in with_word.items()}
         kind_of = self.kinds.__getitem__
-        return {piece: Owners(mine, Counter(map(kind_of, mine)).items()) for piece, mine in found.items()}
+        return {
+            piece: Owners(headers, Counter(map(kind_of, headers)).items())
+            for piece, headers in headers_by_piece.items()
+        }
 
     def indexed(self) -> bytes | None:
         """A file for a box; None where there are too many letters."""
         if sum(map(len, self._keys)) > _MOST_LETTERS:
             return None
-        held: defaultdict[str, list[int]] = defaultdict(list)
-        sizes, odd = [], {}
-        for n, (key, words) in enumerate(zip(self._keys, self._words, strict=True)):
+        headers_by_piece: defaultdict[str, list[int]] = defaultdict(list)
+        sizes, signs_only = [], {}
+        for number, (key, words) in enumerate(zip(self._keys, self._words, strict=True)):
             marked = f"{END}{key}{END}"
-            runs = {marked[at : at + 3] for at in range(len(key))}
+            runs = {marked[start : start + 3] for start in range(len(key))}
             sizes.append(len(runs))
             if not key.isalnum():  # it has signs only: nobody asks for its runs
-                odd[key] = n
+                signs_only[key] = number
                 continue
-            held[_WHOLE + key].append(n)
+            headers_by_piece[_WHOLE + key].append(number)
             for piece in (*runs, *{f" {word}" for word in words.split()}):
-                held[piece].append(n)
-        pieces = sorted([(crc32(raw := piece.encode()), raw, mine) for piece, mine in held.items()])
-        owners = [mine for _, _, mine in pieces]
+                headers_by_piece[piece].append(number)
+        pieces = sorted([(crc32(raw := piece.encode()), raw, headers) for piece, headers in headers_by_piece.items()])
+        owners = [headers for _, _, headers in pieces]
         texts = [text.encode() for text in self._texts]
         kind_of = self.kinds.__getitem__
-        kinds = [Counter(map(kind_of, mine)) if len(mine) > 1 else {kind_of(mine[0]): 1} for mine in owners]
+        kinds = [Counter(map(kind_of, headers)) if len(headers) > 1 else {kind_of(headers[0]): 1} for headers in owners]
         tables = (
             accumulate(map(len, texts)),
             self.kinds,
@@ -169,7 +181,7 @@ class ConfirmedHeaders:
             chain.from_iterable(owners),
             accumulate(map(len, kinds)),
             chain.from_iterable(kinds),
-            chain.from_iterable(mine.values() for mine in kinds),
+            chain.from_iterable(headers.values() for headers in kinds),
         )
         names = json.dumps(self._names, ensure_ascii=False).encode()
         parts = [names, b"".join(texts), b"".join([raw for _, raw, _ in pieces]), *map(_packed, tables)]
@@ -178,7 +190,7 @@ class ConfirmedHeaders:
             "times": list(self.times().values()),
             "said": self.by_kind,
             "by_person": sorted(self.by_person),
-            "odd": odd,
+            "odd": signs_only,
         }
         start = json.dumps(head, ensure_ascii=False).encode()
         return b"".join([len(start).to_bytes(_LENGTH, "big"), start, *parts])
@@ -206,39 +218,40 @@ class IndexedHeaders(ConfirmedHeaders):
         return self._times
 
     def names(self) -> list[str]:
-        found: list[str] = json.loads(bytes(self._raw_names))
-        return found
+        names: list[str] = json.loads(bytes(self._raw_names))
+        return names
 
     def text(self, n: int) -> str:
         return str(self._raw_texts[_part(self._text_ends, n)], "utf-8")
 
     def number(self, key: str) -> int | None:
-        at = self._place(_WHOLE + key)
-        return self._odd.get(key) if at is None else self._owners[_part(self._owner_ends, at)][0]
+        place = self._place(_WHOLE + key)
+        return self._odd.get(key) if place is None else self._owners[_part(self._owner_ends, place)][0]
 
     def size(self, n: int) -> int:
         return self._sizes[n]
 
     def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
-        found = {}
+        owners = {}
         for piece in chain(runs, words):
-            at = self._place(piece)
-            if at is None:
-                found[piece] = NOBODY
+            place = self._place(piece)
+            if place is None:
+                owners[piece] = NOBODY
                 continue
-            sorts = _part(self._kind_ends, at)
-            kinds = zip(self._owner_kinds[sorts].tolist(), self._owner_times[sorts].tolist(), strict=True)
-            found[piece] = Owners(self._owners[_part(self._owner_ends, at)].tolist(), kinds)
-        return found
+            kinds_part = _part(self._kind_ends, place)
+            kinds = zip(self._owner_kinds[kinds_part].tolist(), self._owner_times[kinds_part].tolist(), strict=True)
+            owners[piece] = Owners(self._owners[_part(self._owner_ends, place)].tolist(), kinds)
+        return owners
 
     def _place(self, piece: str) -> int | None:
+        """The index of a piece of letters among all of them; None if no header has it."""
         raw = piece.encode()
         value = crc32(raw)
-        at = bisect_left(self._hashes, value)
-        while at < len(self._hashes) and self._hashes[at] == value:
-            if self._pieces[_part(self._piece_ends, at)] == raw:
-                return at
-            at += 1
+        index = bisect_left(self._hashes, value)
+        while index < len(self._hashes) and self._hashes[index] == value:
+            if self._pieces[_part(self._piece_ends, index)] == raw:
+                return index
+            index += 1
         return None
 
 
@@ -250,26 +263,26 @@ def _summed(entries: Iterable[Entry]) -> Confirmed:
     for entry in entries:
         field = entry["field"] or _NONE
         counts[field] = counts.get(field, 0) + entry.get("count", 1)
-        at = instant(entry.get("said_at"))
-        if at is not None and (newest is None or at >= newest):
-            person_field, newest = field, at
+        moment = instant(entry.get("said_at"))
+        if moment is not None and (newest is None or moment >= newest):
+            person_field, newest = field, moment
     return Confirmed(counts, person_field)
 
 
-def _holding(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
+def _owners_of(wanted: Iterable[_Piece], pieces: Iterable[_Piece], sizes: Sequence[int]) -> dict[_Piece, list[int]]:
     """Piece -> the headers that have it. `pieces` are those of all headers, `sizes` how many each of them has."""
-    held: dict[_Piece, list[int]] = {piece: [-1] for piece in wanted}
-    found = list(map(held.get, pieces))
+    headers_by_piece: dict[_Piece, list[int]] = {piece: [-1] for piece in wanted}
+    lists = list(map(headers_by_piece.get, pieces))
     owners = chain.from_iterable(map(repeat, range(len(sizes)), sizes))
-    for mine, at in zip(filter(None, found), compress(owners, found), strict=True):
-        if mine[-1] != at:
-            mine.append(at)
-    return {piece: mine[1:] for piece, mine in held.items()}
+    for headers, header in zip(filter(None, lists), compress(owners, lists), strict=True):
+        if headers[-1] != header:
+            headers.append(header)
+    return {piece: headers[1:] for piece, headers in headers_by_piece.items()}
 
 
-def _part(ends: Sequence[int], n: int) -> slice:
+def _part(ends: Sequence[int], index: int) -> slice:
     """Where the nth of several parts is, given where each of them ends."""
-    return slice(ends[n - 1] if n else 0, ends[n])
+    return slice(ends[index - 1] if index else 0, ends[index])
 
 
 def _packed(table: Iterable[int]) -> bytes:
@@ -280,4 +293,5 @@ def _packed(table: Iterable[int]) -> bytes:
 
 
 def _unpacked(packed: memoryview) -> "memoryview[int]":
+    """The numbers that `_packed` packed."""
     return packed[1:].cast("B" if packed[0] == ord("B") else "H" if packed[0] == ord("H") else "I")

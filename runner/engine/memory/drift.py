@@ -53,13 +53,14 @@ class Shares:
         self._chunks = 0
 
     def add(self, columns: Sequence[list[Any]], count: int) -> None:
+        """Count a chunk."""
         self.rows += count
         self._chunks += 1
-        for n, blank in enumerate(self.blank):
-            column = columns[n]
-            self.blank[n] = blank + column.count(None)
+        for index, blank in enumerate(self.blank):
+            column = columns[index]
+            self.blank[index] = blank + column.count(None)
             if self._chunks <= _TYPED:
-                self.kinds[n] |= {_KINDS[kind] for kind in set(map(type, column)) if kind in _KINDS}
+                self.kinds[index] |= {_KINDS[kind] for kind in set(map(type, column)) if kind in _KINDS}
 
 
 class ProfiledColumn:
@@ -75,6 +76,7 @@ class ProfiledColumn:
         self.rows = self.blank = self.wrong = 0
 
     def as_dict(self) -> ProfileColumn:
+        """The column as profile.json has it."""
         rows = max(1, self.rows)
         return {
             "header": self.header,
@@ -90,22 +92,22 @@ def profile(tables: Iterable[tuple[Sequence[tuple[str, str | None]], Shares | No
     """The profile of a drop. Each table gives its columns (header, field) from left to right, and what they hold."""
     columns: dict[tuple[str, int, str | None], ProfiledColumn] = {}
     rows = 0
-    for named, shares in tables:
+    for headers_and_fields, shares in tables:
         rows += shares.rows if shares else 0
         before = Counter[str]()
-        for n, (header, field) in enumerate(named):
+        for index, (header, field) in enumerate(headers_and_fields):
             name = folded(header)
             key = (name, before[name], field)  # columns of one table that share a header are several
             before[name] += 1
             if key not in columns and len(columns) < MAX_COLUMNS:
-                columns[key] = ProfiledColumn(shortened(header), field, n + 1)
+                columns[key] = ProfiledColumn(shortened(header), field, index + 1)
             if shares is not None and key in columns:
                 column = columns[key]
                 column.rows += shares.rows
-                column.blank += shares.blank[n]
-                column.wrong += shares.wrong[n]
-                column.kinds |= shares.kinds[n]
-    return {"profile": VERSION, "rows": rows, "columns": [c.as_dict() for c in columns.values()]}
+                column.blank += shares.blank[index]
+                column.wrong += shares.wrong[index]
+                column.kinds |= shares.kinds[index]
+    return {"profile": VERSION, "rows": rows, "columns": [column.as_dict() for column in columns.values()]}
 
 
 def shortened(header: str) -> str:
@@ -117,6 +119,8 @@ def shortened(header: str) -> str:
 
 
 class EarlierProfile(NamedTuple):
+    """A profile of an earlier drop of the same sender."""
+
     profile: ProfileDocument
     job: str | None  # whose it is
     order: tuple[float, float, str]
@@ -127,12 +131,12 @@ def read_profiles(body: bytes) -> list[EarlierProfile]:
     if len(body) > MAX_BYTES:
         return []
     lines = body.split(b"\n")[: 2 * MAX_KINDS + 1]
-    found = []
-    for n, line in enumerate(lines):
-        before = lines[n - 1] if n else b""
-        if not line.startswith(b'{"kept"') and (one := read_profile(line)) is not None:
-            found.append(EarlierProfile(one, *_head(before if before.startswith(b'{"kept"') else b"")))
-    return sorted(found, key=lambda profiles: profiles.order, reverse=True)
+    profiles = []
+    for index, line in enumerate(lines):
+        before = lines[index - 1] if index else b""
+        if not line.startswith(b'{"kept"') and (read := read_profile(line)) is not None:
+            profiles.append(EarlierProfile(read, *_head(before if before.startswith(b'{"kept"') else b"")))
+    return sorted(profiles, key=lambda earlier: earlier.order, reverse=True)
 
 
 def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
@@ -157,22 +161,22 @@ def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple
     """
     if not profiles:
         return None
-    shares = [likeness(one.profile, now) for one in profiles]
+    shares = [likeness(earlier.profile, now) for earlier in profiles]
     best = max(shares)
     return (profiles[shares.index(best)], True) if best >= SAME_KIND else (profiles[0], False)
 
 
 def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
     """The share of columns that two profiles have in common, by header or by field."""
-    both, gone, fresh = _paired(before, now)
-    common = len(both) + len(_remove_renamed(gone, fresh))
-    return common / max(1, common + len(gone) + len(fresh))
+    columns = _paired(before, now)
+    common = len(columns.both) + len(columns.renamed)
+    return common / max(1, common + len(columns.gone) + len(columns.fresh))
 
 
 def layout(profiled: ProfileDocument) -> str:
     """A digest of a profile's columns: equal for drops that differ only in their values."""
-    named = sorted([folded(c["header"]), c["field"] or ""] for c in profiled["columns"])
-    return sha256(json.dumps(named).encode(errors="backslashreplace")).hexdigest()[:16]
+    columns = sorted([folded(column["header"]), column["field"] or ""] for column in profiled["columns"])
+    return sha256(json.dumps(columns).encode(errors="backslashreplace")).hexdigest()[:16]
 
 
 def read_profile(body: bytes) -> ProfileDocument | None:
@@ -180,45 +184,46 @@ def read_profile(body: bytes) -> ProfileDocument | None:
     if len(body) > MAX_BYTES:
         return None
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.get("profile") != VERSION or not _is_count(found.get("rows")):
+    if not isinstance(document, dict) or document.get("profile") != VERSION or not _is_count(document.get("rows")):
         return None
-    columns = found.get("columns")
+    columns = document.get("columns")
     if not isinstance(columns, list) or len(columns) > MAX_COLUMNS or not all(map(_is_column, columns)):
         return None
-    return cast("ProfileDocument", found)
+    return cast("ProfileDocument", document)
 
 
 def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChanges:
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
-    both, gone, fresh = _paired(before, now)
+    columns = _paired(before, now)
     renamed: list[DriftedColumn] = [
-        {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in _remove_renamed(gone, fresh)
+        {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in columns.renamed
     ]
     remapped: list[DriftedColumn] = [
         {"header": new["header"], "from": old["field"], "to": new["field"]}
-        for old, new in both
+        for old, new in columns.both
         if old["field"] != new["field"]
     ]
-    order = {id(column): n for n, column in enumerate(before["columns"])}
-    unmoved = _in_order([order[id(old)] for old, _ in both])
+    order = {id(column): place for place, column in enumerate(before["columns"])}
+    unmoved = _unmoved([order[id(old)] for old, _ in columns.both])
     moved: list[DriftedColumn] = [
         {"header": new["header"], "from": old["at"], "to": new["at"]}
-        for n, (old, new) in enumerate(both)
-        if n not in unmoved and old["at"] != new["at"]
+        for index, (old, new) in enumerate(columns.both)
+        if index not in unmoved and old["at"] != new["at"]
     ]
     return {
-        "new": list(map(_named, fresh[:MAX_LISTED])),
-        "gone": list(map(_named, gone[:MAX_LISTED])),
+        "new": list(map(_header_and_field, columns.fresh[:MAX_LISTED])),
+        "gone": list(map(_header_and_field, columns.gone[:MAX_LISTED])),
         "renamed": renamed[:MAX_LISTED],
         "moved": moved[:MAX_LISTED],
         "remapped": remapped[:MAX_LISTED],
     }
 
 
-def _named(column: ProfileColumn) -> DriftedColumn:
+def _header_and_field(column: ProfileColumn) -> DriftedColumn:
+    """A column as a list of new or gone ones names it."""
     return {"header": column["header"], "field": column["field"]}
 
 
@@ -226,19 +231,20 @@ def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesCh
     """Columns whose kinds of values, blank share or share of values of a wrong type are out of range."""
     if min(before["rows"], now["rows"]) < FEW:
         return []
-    found = []
-    both, gone, fresh = _paired(before, now)
-    for other, column in (*both, *_remove_renamed(gone, fresh)):
-        if column["types"] and other["types"] and not set(column["types"]) <= set(other["types"]):
-            found.append(_change(column, "types", other["types"], column["types"]))
-        if abs(column["blank"] - other["blank"]) > BLANK:
-            found.append(_change(column, "blank", other["blank"], column["blank"]))
-        if column["wrong"] - other["wrong"] > WRONG:
-            found.append(_change(column, "wrong", other["wrong"], column["wrong"]))
-    return found[:MAX_LISTED]
+    changes = []
+    columns = _paired(before, now)
+    for old, new in (*columns.both, *columns.renamed):
+        if new["types"] and old["types"] and not set(new["types"]) <= set(old["types"]):
+            changes.append(_change(new, "types", old["types"], new["types"]))
+        if abs(new["blank"] - old["blank"]) > BLANK:
+            changes.append(_change(new, "blank", old["blank"], new["blank"]))
+        if new["wrong"] - old["wrong"] > WRONG:
+            changes.append(_change(new, "wrong", old["wrong"], new["wrong"]))
+    return changes[:MAX_LISTED]
 
 
 def _change(column: ProfileColumn, what: str, before: float | list[str], now: float | list[str]) -> ValuesChange:
+    """A column of which something is out of range, as artifact.json has it."""
     return {"header": column["header"], "field": column["field"], "what": what, "before": before, "now": now}
 
 
@@ -250,94 +256,114 @@ def differs(columns: ColumnChanges | None) -> bool:
 def rows_drift(before: ProfileDocument, now: ProfileDocument) -> RowsChange:
     """Rows before and now, and whether that is out of range."""
     old, new = before["rows"], now["rows"]
-    out = max(old, new) >= FEW and (new > old * TIMES or new * TIMES < old)
-    return {"before": old, "now": new, "out_of_range": out}
+    is_out_of_range = max(old, new) >= FEW and (new > old * TIMES or new * TIMES < old)
+    return {"before": old, "now": new, "out_of_range": is_out_of_range}
 
 
 def words(columns: ColumnChanges) -> str:
     """The changes of columns in one line, for findings and messages."""
     parts = []
     for kind in CHANGES:
-        if found := columns.get(kind):
-            named = [f"{c['from']} → {c['to']}" if kind == "renamed" else str(c["header"]) for c in found[:5]]
-            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-            parts.append(f"{kind}: {', '.join(named)}{more}")
+        if changed := columns.get(kind):
+            listed = [
+                f"{column['from']} → {column['to']}" if kind == "renamed" else str(column["header"])
+                for column in changed[:5]
+            ]
+            more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+            parts.append(f"{kind}: {', '.join(listed)}{more}")
     return "; ".join(parts)
 
 
 def folded(header: str) -> str:
+    """A header without case and needless blanks."""
     return " ".join(header.casefold().split())
 
 
-_Column = ProfileColumn
+class _PairedColumns(NamedTuple):
+    """The columns of two profiles. A pair has the earlier one first."""
+
+    both: list[tuple[ProfileColumn, ProfileColumn]]  # with one header, in the order of the later profile
+    renamed: list[tuple[ProfileColumn, ProfileColumn]]  # with one field and different headers
+    gone: list[ProfileColumn]
+    fresh: list[ProfileColumn]
 
 
-def _paired(
-    before: ProfileDocument, now: ProfileDocument
-) -> tuple[list[tuple[_Column, _Column]], list[_Column], list[_Column]]:
-    """The columns that both have (in the order of the second), those that are gone, and those that are new.
+def _paired(before: ProfileDocument, now: ProfileDocument) -> _PairedColumns:
+    """Pair the columns by header, then by field.
 
     Of several with one header those with the same field are pairs, then the others from left to right.
     """
-    old: dict[str, list[_Column]] = {}
+    by_header: dict[str, list[ProfileColumn]] = {}
     for column in before["columns"]:
-        old.setdefault(folded(column["header"]), []).append(column)
-    pairs: dict[int, _Column] = {}
-    for alike in (True, False):
-        for n, column in enumerate(now["columns"]):
-            left = old.get(folded(column["header"]), [])
-            match = next((c for c in left if not alike or c["field"] == column["field"]), None)
-            if n not in pairs and match is not None:
-                pairs[n] = match
-                left.remove(match)
-    both = [(pairs[n], column) for n, column in enumerate(now["columns"]) if n in pairs]
-    fresh = [column for n, column in enumerate(now["columns"]) if n not in pairs]
-    matched = {id(c) for c in pairs.values()}
-    return both, [c for c in before["columns"] if id(c) not in matched], fresh
+        by_header.setdefault(folded(column["header"]), []).append(column)
+    earlier: dict[int, ProfileColumn] = {}  # by the index of the later column
+    for same_field in (True, False):
+        for index, column in enumerate(now["columns"]):
+            unpaired = by_header.get(folded(column["header"]), [])
+            match = next((old for old in unpaired if not same_field or old["field"] == column["field"]), None)
+            if index not in earlier and match is not None:
+                earlier[index] = match
+                unpaired.remove(match)
+    both = [(earlier[index], column) for index, column in enumerate(now["columns"]) if index in earlier]
+    fresh = [column for index, column in enumerate(now["columns"]) if index not in earlier]
+    gone = _except(before["columns"], earlier.values())
+    renamed = _pairs_by_field(gone, fresh)
+    return _PairedColumns(
+        both, renamed, _except(gone, [old for old, _ in renamed]), _except(fresh, [new for _, new in renamed])
+    )
 
 
-def _remove_renamed(gone: list[_Column], fresh: list[_Column]) -> list[tuple[_Column, _Column]]:
-    """Take the columns with another header for the same field out of those that are gone and new."""
-    left: dict[str | None, list[_Column]] = {}
+def _pairs_by_field(
+    gone: Sequence[ProfileColumn], fresh: Sequence[ProfileColumn]
+) -> list[tuple[ProfileColumn, ProfileColumn]]:
+    """The gone and new columns that are the same field, from left to right."""
+    by_field: dict[str | None, list[ProfileColumn]] = {}
     for column in reversed(fresh):
-        left.setdefault(column["field"], []).append(column)
-    renamed = [(c, left[c["field"]].pop()) for c in gone if c["field"] is not None and left.get(c["field"])]
-    matched = {id(column) for pair in renamed for column in pair}
-    for columns in (gone, fresh):
-        columns[:] = [column for column in columns if id(column) not in matched]
-    return renamed
+        by_field.setdefault(column["field"], []).append(column)
+    return [
+        (old, by_field[old["field"]].pop()) for old in gone if old["field"] is not None and by_field.get(old["field"])
+    ]
 
 
-def _in_order(places: Sequence[int]) -> set[int]:
+def _except(columns: Iterable[ProfileColumn], others: Iterable[ProfileColumn]) -> list[ProfileColumn]:
+    """The columns that are none of the others; two that are equal are still two."""
+    identities = set(map(id, others))
+    return [column for column in columns if id(column) not in identities]
+
+
+def _unmoved(places: Sequence[int]) -> set[int]:
     """The indexes of a longest ascending run of places: the columns that have not moved past the others."""
-    ends: list[int] = []
-    at: list[int] = []
-    before: list[int] = []
-    for n, place in enumerate(places):
-        k = bisect_left(ends, place)
-        before.append(at[k - 1] if k else -1)
-        if k == len(ends):
+    ends: list[int] = []  # the smallest place that a run of each length ends with
+    index_of_end: list[int] = []
+    before: list[int] = []  # for each index the one before it in its run
+    for index, place in enumerate(places):
+        length = bisect_left(ends, place)
+        before.append(index_of_end[length - 1] if length else -1)
+        if length == len(ends):
             ends.append(place)
-            at.append(n)
+            index_of_end.append(index)
         else:
-            ends[k], at[k] = place, n
+            ends[length], index_of_end[length] = place, index
     unmoved: set[int] = set()
-    n = at[-1] if at else -1
-    while n >= 0:
-        unmoved.add(n)
-        n = before[n]
+    index = index_of_end[-1] if index_of_end else -1
+    while index >= 0:
+        unmoved.add(index)
+        index = before[index]
     return unmoved
 
 
 def _is_count(value: object) -> bool:
+    """Whether a value is a whole number that JSON keeps exactly."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 def _is_share(value: object) -> bool:
+    """Whether a value is a number from 0 to 1."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_column(value: object) -> bool:
+    """Whether a value is a column of a profile."""
     if not isinstance(value, dict):
         return False
     header, field, types = value.get("header"), value.get("field"), value.get("types")
@@ -347,7 +373,7 @@ def _is_column(value: object) -> bool:
         and (field is None or (isinstance(field, str) and len(field) <= MAX_HEADER))
         and _is_count(value.get("at"))
         and isinstance(types, list)
-        and all(isinstance(one, str) for one in types)
+        and all(isinstance(type_name, str) for type_name in types)
         and set(types) <= set(_KINDS.values())
         and _is_share(value.get("blank"))
         and _is_share(value.get("wrong"))

@@ -39,35 +39,35 @@ class LearntEntries(NamedTuple):
 
     def readings_of(self, sender: str | None) -> tuple[tuple[str, str], ...]:
         """Header and reading: how a sender writes dates and numbers."""
-        mine = (e for e in self.readings if e["sender"] == sender) if sender is not None else ()
-        return tuple((e["header"], e["reading"]) for e in mine)
+        of_sender = (entry for entry in self.readings if entry["sender"] == sender) if sender is not None else ()
+        return tuple((entry["header"], entry["reading"]) for entry in of_sender)
 
     def spellings(self, field: str, allowed: Iterable[Any]) -> dict[str, Any]:
         """Folded text -> the allowed value that it means: what a person said last, else what was said most often.
 
         Where two values were said equally often, the text means neither. An allowed value means itself.
         """
-        known = {fold(value): value for value in allowed}
+        allowed_by_text = {fold(value): value for value in allowed}
         counts: dict[str, Counter[str]] = {}
         by_person: dict[str, tuple[datetime, str]] = {}
         for entry in self.values:
             if entry["field"] != field:
                 continue
             text, means = fold(entry["value"]), fold(entry["means"])
-            if means not in known or text in known:
+            if means not in allowed_by_text or text in allowed_by_text:
                 continue
             counts.setdefault(text, Counter())[means] += entry.get("count", 1)
-            at = instant(entry.get("said_at"))
-            if at is not None and (text not in by_person or at >= by_person[text][0]):
-                by_person[text] = (at, means)
-        out = {}
-        for text, found in counts.items():
-            (best, most), *others = found.most_common(2)
+            said_at = instant(entry.get("said_at"))
+            if said_at is not None and (text not in by_person or said_at >= by_person[text][0]):
+                by_person[text] = (said_at, means)
+        meanings = {}
+        for text, counts_of_text in counts.items():
+            (best, most), *others = counts_of_text.most_common(2)
             if text in by_person:
-                out[text] = known[by_person[text][1]]
+                meanings[text] = allowed_by_text[by_person[text][1]]
             elif not others or others[0][1] < most:
-                out[text] = known[best]
-        return out
+                meanings[text] = allowed_by_text[best]
+        return meanings
 
 
 def read_memories(
@@ -81,15 +81,15 @@ def read_memories(
     values: list[Entry] = []
     readings: list[Entry] = []
     shapes: list[tuple[Entry, str, str]] = []
-    for n, (path, name) in enumerate(paths):
+    for index, (path, name) in enumerate(paths):
         body = _body(path, name)
         headers.extend(_checked(body, "headers", _is_header, name))
         values.extend(_checked(body, "values", _is_spelling, name))
         readings.extend(_checked(body, "readings", _is_reading, name))
-        version = versions[n] if n < len(versions) else ""
+        version = versions[index] if index < len(versions) else ""
         shapes.extend((entry, name, version) for entry in _checked(body, "shapes", _is_shape, name))
-    known = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
-    return LearntEntries(known, values, readings, shapes)
+    confirmed = ConfirmedHeaders(headers) if indexed is None else IndexedHeaders(_mapped(indexed))
+    return LearntEntries(confirmed, values, readings, shapes)
 
 
 def _mapped(path: Path) -> mmap:
@@ -99,30 +99,32 @@ def _mapped(path: Path) -> mmap:
 
 
 def _body(path: Path, name: str) -> dict[str, Any]:
+    """The content of a memory; raises EngineStop for anything else."""
     try:
         with path.open("rb") as file:
             body = file.read(MAX_BYTES + 1)
         if len(body) > MAX_BYTES:
-            raise _refused(name, f"it has more than {MAX_BYTES} bytes")
+            raise _refusal(name, f"it has more than {MAX_BYTES} bytes")
         raw = json.loads(body)
     except OSError as error:
-        raise _refused(name, f"it cannot be read: {error.strerror}") from None
+        raise _refusal(name, f"it cannot be read: {error.strerror}") from None
     except RecursionError:
-        raise _refused(name, "it is nested too deep") from None
+        raise _refusal(name, "it is nested too deep") from None
     except ValueError:
-        raise _refused(name, "it is not JSON") from None
+        raise _refusal(name, "it is not JSON") from None
     if not isinstance(raw, dict) or raw.get("memory") != 1:
-        raise _refused(name, "it is no memory of version 1")
+        raise _refusal(name, "it is no memory of version 1")
     return raw
 
 
-def _checked(body: Mapping[str, Any], kind: str, is_one: Callable[[Any], bool], name: str) -> list[Entry]:
+def _checked(body: Mapping[str, Any], kind: str, is_valid: Callable[[Any], bool], name: str) -> list[Entry]:
+    """The entries of one kind; raises EngineStop if one is not valid."""
     entries = body.get(kind) or []
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
-        raise _refused(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
-    if not all(map(is_one, entries)):
-        at = next(n for n, entry in enumerate(entries) if not is_one(entry))
-        raise _refused(name, f"entry {at} of its {kind} is not one")
+        raise _refusal(name, f"its {kind} are no list of at most {MAX_ENTRIES}")
+    if not all(map(is_valid, entries)):
+        index = next(number for number, entry in enumerate(entries) if not is_valid(entry))
+        raise _refusal(name, f"entry {index} of its {kind} is not one")
     return entries
 
 
@@ -142,6 +144,7 @@ def _is_header(entry: Any) -> bool:
 
 
 def _is_spelling(entry: Any) -> bool:
+    """Whether an entry says which allowed value a text means."""
     return (
         type(entry) is dict
         and _is_label(entry.get("field"))
@@ -152,6 +155,7 @@ def _is_spelling(entry: Any) -> bool:
 
 
 def _is_reading(entry: Any) -> bool:
+    """Whether an entry says how a sender writes a column."""
     return (
         type(entry) is dict
         and isinstance(entry.get("sender"), str)
@@ -161,6 +165,7 @@ def _is_reading(entry: Any) -> bool:
 
 
 def _is_shape(entry: Any) -> bool:
+    """Whether an entry describes a confirmed table."""
     return (
         type(entry) is dict
         and isinstance(entry.get("sender"), str)
@@ -178,19 +183,23 @@ def _is_shape(entry: Any) -> bool:
 
 
 def _is_list(value: Any, kinds: set[type], most: int) -> bool:
+    """Whether a value is a list of so many items of these types."""
     return type(value) is list and len(value) <= most and set(map(type, value)) <= kinds
 
 
 def _is_label(text: Any) -> bool:
+    """Whether a value is a text that is neither empty nor too long."""
     return type(text) is str and 0 < len(text) <= _LONGEST
 
 
 def _is_counted(entry: Entry) -> bool:
+    """Whether an entry says how often it was said, and when."""
     count = entry.get("count", 1)
     return type(count) is int and 0 < count <= _MOST and isinstance(entry.get("said_at", ""), (str, type(None)))
 
 
-def _refused(name: str, why: str) -> EngineStop:
+def _refusal(name: str, why: str) -> EngineStop:
+    """The end of a job with a memory that is not valid."""
     return EngineStop(
         EndCode.CONFIG_REFUSED,
         f"the memory {name} was refused: {why}",

@@ -33,11 +33,12 @@ class Likely(NamedTuple):
 NOTHING: Final = Likely({}, {})
 
 
-def _top(values: Mapping[str, float]) -> tuple[str, float, float]:
+def _best_and_next(values: Mapping[str, float]) -> tuple[str, float, float]:
+    """The key of the greatest value, that value, and the next one."""
     if not values:
         return "", 0.0, 0.0
     best = max(values, key=values.__getitem__)
-    return best, values[best], max([x for field, x in values.items() if field != best], default=0.0)
+    return best, values[best], max([value for key, value in values.items() if key != best], default=0.0)
 
 
 class Recall:
@@ -60,8 +61,9 @@ class Recall:
         return self._spellings.get(field, _NO_SPELLINGS)
 
     def exact(self, header: str) -> Confirmed | None:
-        n = self._headers.number(joined(header) or header.casefold())
-        return None if n is None else self._headers.confirmed(n)
+        """What was confirmed about this very header, however it is spelled; None if nothing was."""
+        number = self._headers.number(joined(header) or header.casefold())
+        return None if number is None else self._headers.confirmed(number)
 
     def likely(self, headers: Sequence[str]) -> list[Likely]:
         """What the memory says about each header, apart from what it says about that very header."""
@@ -91,43 +93,50 @@ class _Lookup:
         self._owners = confirmed.owners(runs, words)
 
     def likely(self, header: str) -> Likely:
+        """What other headers say about one, made once."""
         if header not in self._found:
             key = joined(header)
             self._found[header] = self._weigh(key, _runs(key), _words(header))
         return self._found[header]
 
     def _weigh(self, key: str, runs: Sequence[str], words: Sequence[str]) -> Likely:
-        held = [(run, found) for run in runs if (found := self._owners[run]).numbers]
-        pieces = [(1.0, *self._lifts(run, found)) for run, found in held]
-        pieces += [(2.0, *self._lifts(word, found)) for word in words if (found := self._owners[word]).numbers]
-        seen = max(1, len(runs))
-        root = seen**0.5
+        """Weigh what runs of letters and words say about a header, and find the headers most like it."""
+        known_runs = [(run, owners) for run in runs if (owners := self._owners[run]).numbers]
+        pieces = [(1.0, *self._lifts(run, owners)) for run, owners in known_runs]
+        pieces += [(2.0, *self._lifts(word, owners)) for word in words if (owners := self._owners[word]).numbers]
+        run_count = max(1, len(runs))
+        scale = run_count**0.5
         sums = dict.fromkeys(self._prior, sum([strength * base for strength, base, _ in pieces]))
         for strength, _, lifts in pieces:
             for field, lift in lifts.items():
                 sums[field] += strength * lift
-        chances = {field: x / root for field, x in sums.items()}
+        chances = {field: total / scale for field, total in sums.items()}
         nearest: dict[str, tuple[float, str]] = {}
         itself = self._confirmed.number(key)
-        for n, shared in _most([found.numbers for _, found in held], len(self._kinds)):
-            if n == itself:
+        for number, shared in _headers_in_most([owners.numbers for _, owners in known_runs], len(self._kinds)):
+            if number == itself:
                 continue
-            for field, weight in self._labels[self._kinds[n]]:
-                known = nearest.get(field, _FAR)[0]
-                if 2 * shared / (seen + shared) > known:
-                    alike = 2 * shared / (seen + self._confirmed.size(n))
-                    if alike > known and weight > 0:
-                        nearest[field] = (alike, self._confirmed.text(n))
-        return Likely(chances, nearest, _top(chances), _top({f: alike for f, (alike, _) in nearest.items()}))
+            for field, weight in self._labels[self._kinds[number]]:
+                closest = nearest.get(field, _FAR)[0]
+                if 2 * shared / (run_count + shared) > closest:
+                    alike = 2 * shared / (run_count + self._confirmed.size(number))
+                    if alike > closest and weight > 0:
+                        nearest[field] = (alike, self._confirmed.text(number))
+        return Likely(
+            chances,
+            nearest,
+            _best_and_next(chances),
+            _best_and_next({label: alike for label, (alike, _) in nearest.items()}),
+        )
 
-    def _lifts(self, piece: str, found: Owners) -> tuple[float, dict[str, float]]:
+    def _lifts(self, piece: str, owners: Owners) -> tuple[float, dict[str, float]]:
         """What a piece says about every label, and what it says more about those that it was seen with."""
-        known = self._lifts_of.get(piece)
-        if known is not None:
-            return known
+        cached = self._lifts_of.get(piece)
+        if cached is not None:
+            return cached
         counts: dict[str, float] = {}
         labels, prior = self._labels, self._strong_prior
-        for kind, times in found.kinds:
+        for kind, times in owners.kinds:
             for field, weight in labels[kind]:
                 if field in counts:
                     counts[field] += weight * times
@@ -139,27 +148,27 @@ class _Lookup:
         return base, lifts
 
 
-def _weighed_labels(one: Confirmed) -> list[tuple[str, float]]:
+def _weighed_labels(confirmed: Confirmed) -> list[tuple[str, float]]:
     """The labels of a kind of headers, and what each header counts for them."""
-    weight = 1.0 + log(sum(one.counts.values()))
-    return [(field, one.share(field) * weight) for field in one.labels()]
+    weight = 1.0 + log(sum(confirmed.counts.values()))
+    return [(field, confirmed.share(field) * weight) for field in confirmed.labels()]
 
 
-def _most(owners: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:
+def _headers_in_most(owners: Sequence[Sequence[int]], size: int) -> list[tuple[int, int]]:
     """The _CLOSE headers that are in most of the lists, and in how many; of equal ones the first."""
     if len(owners) > _MOST_IN_BYTES:
         counts = Counter(chain.from_iterable(owners))
-        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_CLOSE]
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_CLOSE]
     shared = bytearray(size)
-    for n in chain.from_iterable(owners):
-        shared[n] += 1
-    found: list[tuple[int, int]] = []
+    for number in chain.from_iterable(owners):
+        shared[number] += 1
+    most: list[tuple[int, int]] = []
     for count in range(len(owners), 0, -1):
-        at = shared.find(count)
-        while at >= 0 and len(found) < _CLOSE:
-            found.append((at, count))
-            at = shared.find(count, at + 1)
-    return found
+        header = shared.find(count)
+        while header >= 0 and len(most) < _CLOSE:
+            most.append((header, count))
+            header = shared.find(count, header + 1)
+    return most
 
 
 @lru_cache(maxsize=8192)

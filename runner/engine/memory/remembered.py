@@ -47,16 +47,16 @@ class SenderShapes:
         self._texts: dict[tuple[int, str], RememberedShape | ShapeIn] = {}  # header rows and their texts -> whose
         self._sheets: dict[str, list[RememberedShape]] = {}  # shapes of this sender that have no header
         self.known: set[str] = set()  # headers of this sender's tables
-        own = []
+        own_shapes = []
         for source in entries:
             entry = source[0]
             if entry["sender"] == sender:
-                own.append(_shape(source))
+                own_shapes.append(_shape(source))
             elif (rows := len(entry.get("header_rows", ()))) and _SEPARATOR in (
                 key := header_key(entry.get("headers", ()))
             ):
                 self._texts[rows, key] = source  # one text would say nothing about another sender's sheets
-        for shape in sorted(own, key=lambda s: (s.is_said, s.moment)):
+        for shape in sorted(own_shapes, key=lambda shape: (shape.is_said, shape.moment)):
             key = header_key(shape.headers)
             if shape.header_rows and key:
                 self.known.add(key)
@@ -75,7 +75,7 @@ class SenderShapes:
 
     def left_out(self, sheet: str) -> RememberedShape | None:
         """The shape that leaves a sheet out; None if it is not left out."""
-        shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
+        shapes = [shape for shape in self._sheets.get(sheet.casefold(), ()) if not shape.headers]
         return shapes[-1] if shapes and shapes[-1].left_out else None
 
     def cut(self, sheet: str) -> str:
@@ -88,25 +88,35 @@ class SenderShapes:
         matches = list(self._matches(rows, hints.layout.merged))
         if not matches:
             return self._without_header(sheet, file, hints, detect)
-        mine = [m for m in matches if m.whole and self._is_own(m.shape)]
-        named = next((m for m in mine if m.shape.named and m.shape.sheet.casefold() == sheet.casefold()), None)
+        own_matches = [match for match in matches if match.whole and self._is_own(match.shape)]
+        named = next(
+            (match for match in own_matches if match.shape.named and match.shape.sheet.casefold() == sheet.casefold()),
+            None,
+        )
         if named is not None:
-            return [self._attached(t) for t in detect(replace(hints, fixed=named.rows))]
-        found = detect(hints)
-        missing = [m for m in matches if not any(self._is_found(m, t) for t in found)]
+            return [self._attached(table) for table in detect(replace(hints, fixed=named.rows))]
+        tables = detect(hints)
+        missing = [match for match in matches if not any(self._is_found(match, table) for table in tables)]
         if missing:
-            found = detect(replace(hints, scores={**hints.scores, **self._points(rows, missing)}))
-        if missing and mine and not any(m.rows == t.header_rows for m in mine for t in found):
-            found = detect(replace(hints, fixed=mine[0].rows))
-        return [self._attached(t) for t in found]
+            tables = detect(replace(hints, scores={**hints.scores, **self._points(rows, missing)}))
+        if (
+            missing
+            and own_matches
+            and not any(match.rows == table.header_rows for match in own_matches for table in tables)
+        ):
+            tables = detect(replace(hints, fixed=own_matches[0].rows))
+        return [self._attached(table) for table in tables]
 
     def _is_found(self, match: HeaderMatch, table: Table) -> bool:
         """Whether a table has the header without a doubt; another sender's may have rows above it."""
-        own = match.whole and self._is_own(match.shape)
-        same = table.header_rows == match.rows if own else table.header_rows[-len(match.rows) :] == match.rows
-        return same and all(choice.sure for choice in table.choices if choice.kind == "header")
+        is_whole_own = match.whole and self._is_own(match.shape)
+        is_same = (
+            table.header_rows == match.rows if is_whole_own else table.header_rows[-len(match.rows) :] == match.rows
+        )
+        return is_same and all(choice.sure for choice in table.choices if choice.kind == "header")
 
     def _is_own(self, shape: RememberedShape) -> bool:
+        """Whether a shape is this sender's."""
         return shape.sender == self._sender
 
     def _attached(self, table: Table) -> Table:
@@ -117,61 +127,67 @@ class SenderShapes:
 
     def _with_header(self, rows: int, key: str) -> RememberedShape | None:
         """The shape of a table with so many header rows and these headers."""
-        found = self._texts.get((rows, key)) if rows and key else None
-        if found is None or isinstance(found, RememberedShape):
-            return found
-        shape = self._texts[rows, key] = _shape(found)
+        remembered = self._texts.get((rows, key)) if rows and key else None
+        if remembered is None or isinstance(remembered, RememberedShape):
+            return remembered
+        shape = self._texts[rows, key] = _shape(remembered)
         return shape
 
     def _without_header(self, sheet: str, file: str, hints: Hints, detect: Detect) -> list[Table]:
         """A table without a header row where one was confirmed to have none, unless a header is plainly there."""
-        found = detect(hints)
+        tables = detect(hints)
         for shape in self._sheets.get(sheet.casefold(), ()):
             if not shape.headers or shape.file != file:
                 continue
-            if len(found) != 1 or len(found[0].columns) != len(shape.headers):
+            if len(tables) != 1 or len(tables[0].columns) != len(shape.headers):
                 continue
-            if found[0].header_rows and not any(c.kind == "header" and not c.sure for c in found[0].choices):
+            if tables[0].header_rows and not any(
+                choice.kind == "header" and not choice.sure for choice in tables[0].choices
+            ):
                 continue
-            again = detect(replace(hints, fixed=()))
-            if len(again) == 1 and len(again[0].columns) == len(shape.headers):
-                return [_with(again[0], shape, f"it was confirmed to have no header row{_by(shape)}")]
-        return found
+            headless = detect(replace(hints, fixed=()))
+            if len(headless) == 1 and len(headless[0].columns) == len(shape.headers):
+                return [_with(headless[0], shape, f"it was confirmed to have no header row{_by(shape)}")]
+        return tables
 
     def _matches(self, rows: Sequence[Row], merged: Sequence[Area]) -> Iterator[HeaderMatch]:
         """The first rows that are each of the confirmed headers."""
-        seen: set[int] = set()
-        for at, row in enumerate(rows[:MOST_COMPARED] if self._texts else ()):
+        shapes_seen: set[int] = set()
+        for index, row in enumerate(rows[:MOST_COMPARED] if self._texts else ()):
             for first in row.filled:
                 if (first and first - 1 in row.filled) or cell_text(row.values[first]).casefold() not in self._starts:
                     continue
-                for match in self._at(rows, at, first, merged):
-                    if id(match.shape) not in seen:
-                        seen.add(id(match.shape))
+                for match in self._at(rows, index, first, merged):
+                    if id(match.shape) not in shapes_seen:
+                        shapes_seen.add(id(match.shape))
                         yield match
 
-    def _at(self, rows: Sequence[Row], at: int, first: int, merged: Sequence[Area]) -> Iterator[HeaderMatch]:
+    def _at(self, rows: Sequence[Row], index: int, first: int, merged: Sequence[Area]) -> Iterator[HeaderMatch]:
         """Confirmed headers whose last row is this one and starts in this column."""
-        row = rows[at]
+        row = rows[index]
         if first == row.filled[0]:
             for size in (*self._stacked, 1):
-                head = rows[at + 1 - size : at + 1]
-                left, right = min(one.filled[0] for one in head or [row]), max(one.last for one in head or [row]) - 1
+                head = rows[index + 1 - size : index + 1]
+                left, right = (
+                    min(header_row.filled[0] for header_row in head or [row]),
+                    max(header_row.last for header_row in head or [row]) - 1,
+                )
                 names = [] if len(head) < size else columns(head, left, right, merged)
-                key = header_key("" if c.generated else c.name for c in names)
+                key = header_key("" if column.generated else column.name for column in names)
                 if (shape := self._with_header(size, key)) is not None:
-                    yield HeaderMatch(tuple(one.number for one in head), shape, whole=True)
+                    yield HeaderMatch(tuple(header_row.number for header_row in head), shape, whole=True)
                     return
         last = first
         while last + 1 in row.filled:
             last += 1
         if last == first:
             return
-        shape = self._with_header(1, header_key(cell_text(v)[:MAX_NAME] for v in row.values[first : last + 1]))
+        shape = self._with_header(1, header_key(cell_text(value)[:MAX_NAME] for value in row.values[first : last + 1]))
         if shape is not None:
             yield HeaderMatch((row.number,), shape, whole=False)
 
     def _points(self, rows: Sequence[Row], matches: Sequence[HeaderMatch]) -> dict[int, Mapping[str, float]]:
+        """The scores that make these matches header rows, by row number; their rows are no longer plain."""
         numbers = [row.number for row in rows]
         points: dict[int, Mapping[str, float]] = {}
         for match in matches:
@@ -188,6 +204,7 @@ class SenderShapes:
 
 
 def _shape(source: ShapeIn) -> RememberedShape:
+    """A remembered shape from its entry in a memory."""
     entry, memory, version = source
     confirmed_at = instant(entry.get("said_at"))
     return RememberedShape(
@@ -209,7 +226,8 @@ def _shape(source: ShapeIn) -> RememberedShape:
 
 
 def table_key(table: Table) -> str:
-    return header_key("" if c.generated else c.name for c in table.columns)
+    """The headers of a table as they are compared."""
+    return header_key("" if column.generated else column.name for column in table.columns)
 
 
 def header_key(texts: Iterable[str]) -> str:
@@ -218,8 +236,10 @@ def header_key(texts: Iterable[str]) -> str:
 
 
 def _by(shape: RememberedShape) -> str:
+    """Who confirmed a shape, for a message."""
     return f" by {shape.by}" if shape.by else ""
 
 
 def _with(table: Table, shape: RememberedShape, why: str) -> Table:
+    """A table with the shape that it has, and why."""
     return replace(table, shape=shape, why=(*table.why, why))

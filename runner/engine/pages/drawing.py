@@ -106,11 +106,15 @@ def bar(value: float) -> str:
 
 
 class _Band(NamedTuple):
+    """A run of rows, first and last."""
+
     first: int
     last: int
 
 
 class _Area(NamedTuple):
+    """A rectangle of cells."""
+
     left: int
     right: int
     top: int
@@ -118,6 +122,7 @@ class _Area(NamedTuple):
 
 
 def _number(letters: str) -> int:
+    """The number of a column by its letters; A is 1."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - 64
@@ -125,11 +130,13 @@ def _number(letters: str) -> int:
 
 
 def _place(cell: str) -> tuple[int, int]:
-    found = _CELL.fullmatch(cell)
-    return (0, 0) if found is None else (int(found[2]), _number(found[1]))
+    """Row and column of a cell's address; zeros for none."""
+    address = _CELL.fullmatch(cell)
+    return (0, 0) if address is None else (int(address[2]), _number(address[1]))
 
 
 def _area(text: str) -> _Area:
+    """The area that a range names."""
     start, _, end = text.partition(":")
     (top, left), (bottom, right) = _place(start), _place(end or start)
     return _Area(left, right, top, bottom)
@@ -143,11 +150,15 @@ class _SheetGrid:
         self._link = link
         self._tables = {table["ref"]: table for table in sheet["tables"]}
         self._areas = {ref: _area(table["range"]) for ref, table in self._tables.items()}
-        self._beside = [_area(one["range"]) for one in sheet["beside"]]
+        self._beside = [_area(part["range"]) for part in sheet["beside"]]
         ids = {table["id"] for table in sheet["tables"]}
-        self._columns = {(m["table"], _number(m["column"])): m for m in artifact["mapping"] if m["table"] in ids}
+        self._columns = {
+            (mapped["table"], _number(mapped["column"])): mapped
+            for mapped in artifact["mapping"]
+            if mapped["table"] in ids
+        }
         self._dropped = {
-            (ref, _number(one["column"])) for ref, t in self._tables.items() for one in t["left_out_columns"]
+            (ref, _number(part["column"])) for ref, table in self._tables.items() for part in table["left_out_columns"]
         }
         self._runs: dict[str | None, list[Mapping[str, Any]]] = {}
         for run in sheet["rows"]:
@@ -164,17 +175,20 @@ class _SheetGrid:
                 self._hits.setdefault(column, []).append((row, finding["severity"]))
 
     def draw(self) -> str:
+        """The grid as HTML."""
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
         top, bottom, hidden = self._bands()
         if not width or not top:
             return f"<p>{_named(self._sheet)}: nothing in it was read.</p>"
-        shown = min(width, _COLUMNS)
-        head = "".join(f'<th scope="col">{a1.letters(n)}</th>' for n in range(1, shown + 1))
-        more = f'<th scope="col">and {width - shown} more</th>' if width > shown else ""
-        rows = [self._band(band, shown, width > shown) for band in top]
+        shown_columns = min(width, _COLUMNS)
+        head = "".join(f'<th scope="col">{a1.letters(number)}</th>' for number in range(1, shown_columns + 1))
+        more = f'<th scope="col">and {width - shown_columns} more</th>' if width > shown_columns else ""
+        rows = [self._band(band, shown_columns, width > shown_columns) for band in top]
         if hidden:
-            rows.append(f'<tr><td class="what" colspan="{shown + 1}">… {hidden:,} more runs of rows …</td></tr>')
-        rows += [self._band(band, shown, width > shown) for band in bottom]
+            rows.append(
+                f'<tr><td class="what" colspan="{shown_columns + 1}">… {hidden:,} more runs of rows …</td></tr>'
+            )
+        rows += [self._band(band, shown_columns, width > shown_columns) for band in bottom]
         body, note = bounded(rows)
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="sheet {escape(str(self._sheet["name"]))} as a '
@@ -193,6 +207,7 @@ class _SheetGrid:
         return first, [band for band in last if band.first > first[-1].last], len(runs) - _BANDS
 
     def _between(self, runs: Sequence[Mapping[str, Any]]) -> list[_Band]:
+        """The bands between the edges of these runs and of header rows."""
         edges = {int(run["from"]) for run in runs} | {int(run["to"]) + 1 for run in runs}
         low, high = min(edges, default=0), max(edges, default=0)
         heads = (head for table in self._sheet["tables"] for head in table["header_rows"][:20] if low <= head < high)
@@ -201,58 +216,69 @@ class _SheetGrid:
         return [band for band in bands if any(self._run(ref, band.first) for ref in self._runs)]
 
     def _run(self, ref: str | None, row: int) -> Mapping[str, Any] | None:
-        at = bisect_right(self._starts[ref], row) - 1
-        run = self._runs[ref][at] if at >= 0 else None
+        """The run of a table, or of none, that a row is in."""
+        index = bisect_right(self._starts[ref], row) - 1
+        run = self._runs[ref][index] if index >= 0 else None
         return run if run is not None and run["from"] <= row <= run["to"] else None
 
     def _band(self, band: _Band, shown: int, cut: bool) -> str:  # noqa: FBT001 - private
+        """A band as a row of the grid. `cut`: there are more columns than are shown."""
         runs = {ref: run for ref in self._runs if (run := self._run(ref, band.first)) is not None}
         cells = "".join(self._cell(band, column, runs) for column in range(1, shown + 1))
         label = f"{band.first:,}" if band.first == band.last else f"{band.first:,}-{band.last:,}"
         kinds = dict.fromkeys(str(run["as"]) for run in runs.values())
-        many = band.last - band.first + 1
+        row_count = band.last - band.first + 1
         words = " / ".join(_KINDS.get(kind, kind.replace("_", " ")) for kind in kinds)
-        count = f", {many:,} rows" if many > 1 else ""
+        count = f", {row_count:,} rows" if row_count > 1 else ""
         return (
             f'<tr><th scope="row">{label}</th>{cells}{"<td></td>" if cut else ""}<td class="what">{escape(words)}'
             f"{count}</td></tr>"
         )
 
     def _cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
+        """A cell of the grid: of a table, beside one, or outside of all."""
         for ref, run in runs.items():
             area = self._areas.get(ref) if ref is not None else None
             if area is not None and area.left <= column <= area.right and ref is not None:
                 return self._table_cell(band, column, ref, str(run["as"]))
-        if any(a.left <= column <= a.right and a.top <= band.last and band.first <= a.bottom for a in self._beside):
+        if any(
+            area.left <= column <= area.right and area.top <= band.last and band.first <= area.bottom
+            for area in self._beside
+        ):
             return '<td class="k-beside" title="beside the table, left out"></td>'
         if None in runs:
             return f'<td class="k-{escape(str(runs[None]["as"]))}"></td>'
         return "<td></td>"
 
     def _table_cell(self, band: _Band, column: int, ref: str, kind: str) -> str:
+        """A cell of a table: its header and field, or the marks of its findings."""
         table = self._tables[ref]
         mapped = self._columns.get((table["id"], column))
-        inside, shade = "", kind
+        content, css_kind = "", kind
         heads = table["header_rows"]
         if kind == "header" and heads and band.first == heads[-1] and mapped is not None:
-            inside = escape(_cut(mapped["header"] or ""))
+            content = escape(_cut(mapped["header"] or ""))
             if mapped["target"]:
-                inside += f'<span class="became">{escape(_cut(mapped["target"]))}</span>'
+                content += f'<span class="became">{escape(_cut(mapped["target"]))}</span>'
         elif kind != "header" and (ref, column) in self._dropped:
-            shade = "dropped"
+            css_kind = "dropped"
         if kind == "data":
-            inside = self._marks(band, column)
-        return f'<td class="k-{escape(shade)}">{inside}</td>'
+            content = self._marks(band, column)
+        return f'<td class="k-{escape(css_kind)}">{content}</td>'
 
     def _marks(self, band: _Band, column: int) -> str:
+        """How many errors and warnings a column has in a band."""
         counts: dict[str, int] = {}
         for row, severity in self._hits.get(column, ()):
             if band.first <= row <= band.last:
                 counts[severity] = counts.get(severity, 0) + 1
         marks = []
         for severity in ("error", "warning"):
-            if n := counts.get(severity):
-                text, title = str(n), f"{n} {severity}{'' if n == 1 else 's'} in column {a1.letters(column)}"
+            if count := counts.get(severity):
+                text, title = (
+                    str(count),
+                    f"{count} {severity}{'' if count == 1 else 's'} in column {a1.letters(column)}",
+                )
                 if self._link:
                     href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
                     marks.append(f'<a class="hit {severity}" href="{href}" title="{title}">{text}</a>')
@@ -262,10 +288,12 @@ class _SheetGrid:
 
 
 def _cut(text: str) -> str:
+    """A header cut to what the grid has room for."""
     return text if len(text) <= _HEADER else text[: _HEADER - 1] + "…"
 
 
 def _named(sheet: Mapping[str, Any]) -> str:
+    """The input and the sheet, for a caption."""
     hidden = "" if sheet["visibility"] == "visible" else f" ({str(sheet['visibility']).replace('_', ' ')})"
     return f"{escape(str(sheet['input']))}, sheet “{escape(str(sheet['name']))}”{hidden}"
 

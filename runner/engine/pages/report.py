@@ -47,7 +47,7 @@ _POLICY: Final = (
 
 def report(artifact: ArtifactDocument, *, at: float | None = None) -> str:
     """The page. `at`: when the job ended."""
-    names = [one["name"] for one in artifact["inputs"] if one["role"] == "primary"]
+    names = [source["name"] for source in artifact["inputs"] if source["role"] == "primary"]
     title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
     when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%d %B %Y, %H:%M} UTC"
     fixes, drift = drawing.fixes(artifact), drawing.drift(artifact)
@@ -55,7 +55,7 @@ def report(artifact: ArtifactDocument, *, at: float | None = None) -> str:
         _section("What to fix", fixes) if fixes else "",
         _section("What became what", drawing.columns(artifact) + "<h3>The sheet</h3>" + drawing.grids(artifact)),
         _section("Since the sender's last drop", drift) if drift else "",
-        _section("How values were read", made) if (made := drawing.readings(artifact)) else "",
+        _section("How values were read", readings) if (readings := drawing.readings(artifact)) else "",
         _details(artifact),
     ]
     return (
@@ -68,6 +68,7 @@ def report(artifact: ArtifactDocument, *, at: float | None = None) -> str:
 
 
 def _section(title: str, body: str) -> str:
+    """A section of the page."""
     return f"<section><h2>{title}</h2>{body}</section>"
 
 
@@ -91,16 +92,16 @@ def _verdict(artifact: ArtifactDocument) -> str:
         kind, sentence = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
     if kind == "good" and warnings:
         sentence += f" {_many(warnings, 'value')} to check."
-    left = sum(summary["left_out"].values())
+    left_out = sum(summary["left_out"].values())
     tiles = (
         ("rows written", summary["rows_out"]),
-        ("rows left out", left),
+        ("rows left out", left_out),
         ("columns used", summary["columns_mapped"]),
         ("columns not used", summary["columns_unmapped"]),
         ("errors", errors),
         ("warnings", warnings),
     )
-    body = "".join(f'<div class="tile"><b>{n:,}</b>{name}</div>' for name, n in tiles)
+    body = "".join(f'<div class="tile"><b>{count:,}</b>{name}</div>' for name, count in tiles)
     return f'<div class="verdict {kind}"><p>{sentence}</p><div class="tiles">{body}</div></div>'
 
 
@@ -109,18 +110,20 @@ def _corrected(artifact: ArtifactDocument) -> str:
     corrections = artifact.get("mends")
     if not isinstance(corrections, dict):
         return ""
-    files = [str(one["name"]) for one in artifact["inputs"] if one["role"] == "mended"]
+    files = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "mended"]
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
     sentence = f"{_many(corrections['rows'], 'row')} corrected by {', '.join(files[:5])}{more}."
     left = f" {_many(corrections['left_out'], 'row')} left out; see below." if corrections["left_out"] else ""
     return f"<p>{escape(sentence + left)}</p>"
 
 
-def _many(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+def _many(count: int, noun: str) -> str:
+    """A count and its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _details(artifact: ArtifactDocument) -> str:
+    """What is folded away: the job, what was left out, findings and decisions."""
     job = artifact["job"]
     return (
         f"<section><details><summary>Details</summary><p>Job {escape(str(job.get('job_id') or ''))}, attempt "
@@ -130,13 +133,15 @@ def _details(artifact: ArtifactDocument) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[str]) -> str:
-    head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    """A table that scrolls."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
     body, note = bounded(rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
 def _row(*cells: object, kind: str = "") -> str:
-    return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(c))}</td>" for c in cells) + "</tr>"
+    """A row of a table."""
+    return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
 
 
 def _left_out(artifact: ArtifactDocument) -> str:
@@ -144,17 +149,17 @@ def _left_out(artifact: ArtifactDocument) -> str:
     rows: list[str] = []
     total = 0
     for sheet in artifact["sheets"]:
-        names = {t["ref"]: t["range"] for t in sheet["tables"]}
+        names = {table["ref"]: table["range"] for table in sheet["tables"]}
         places = [
             (f"{'row' if run['rows'] == 1 else 'rows'} {span(run)}", run["as"].replace("_", " "), run.get("table"))
             for run in sheet["rows"]
             if run["as"] not in ("data", "header")
         ]
-        places += [(f"cells {one['range']}", "beside a table", None) for one in sheet["beside"]]
+        places += [(f"cells {part['range']}", "beside a table", None) for part in sheet["beside"]]
         places += [
-            (f"column {one['column']}", one["why"], table["ref"])
+            (f"column {part['column']}", part["why"], table["ref"])
             for table in sheet["tables"]
-            for one in table["left_out_columns"]
+            for part in table["left_out_columns"]
         ]
         total += len(places)
         room = max(0, SHOWN - len(rows))
@@ -174,20 +179,16 @@ def _left_out(artifact: ArtifactDocument) -> str:
 
 
 def _findings(validation: ValidationPart) -> str:
+    """The findings: how many of each code, and the first ones."""
     if not validation["total"]:
         return "<h3>Findings</h3><p>None.</p>"
     totals = (
-        _row(t["severity"], t["code"], t["field"] or "", t["count"], kind=t["severity"]) for t in validation["totals"]
+        _row(total["severity"], total["code"], total["field"] or "", total["count"], kind=total["severity"])
+        for total in validation["totals"]
     )
-    shown = validation["findings"][:SHOWN]
-    rows = [
-        _row(
-            f["severity"], f["code"], f.get("field", ""), _place(f), f.get("cell", ""), f["message"],
-            f"{f['file']}:{f['line']}" if f.get("file") else f.get("rule", ""), kind=f["severity"],
-        )
-        for f in shown
-    ]  # fmt: skip
-    note = f"<p>{len(shown)} of {validation['total']} are listed.</p>" if validation["total"] > len(shown) else ""
+    listed = validation["findings"][:SHOWN]
+    rows = [_finding_row(finding) for finding in listed]
+    note = f"<p>{len(listed)} of {validation['total']} are listed.</p>" if validation["total"] > len(listed) else ""
     return (
         "<h3>Findings</h3>"
         + _table(("severity", "code", "field", "count"), totals)
@@ -197,10 +198,22 @@ def _findings(validation: ValidationPart) -> str:
     )
 
 
+def _finding_row(finding: FindingPart) -> str:
+    """A finding as a row of a table: what is wrong, where, and the rule that says so."""
+    severity = finding["severity"]
+    rule = f"{finding['file']}:{finding['line']}" if finding.get("file") else finding.get("rule", "")
+    return _row(
+        severity, finding["code"], finding.get("field", ""), _place(finding), finding.get("cell", ""),
+        finding["message"], rule, kind=severity,
+    )  # fmt: skip
+
+
 def _place(finding: FindingPart) -> str:
+    """Where a finding is."""
     return ", ".join(part for part in (finding.get("input"), finding.get("sheet")) if part)
 
 
 def _decisions(artifact: ArtifactDocument) -> str:
+    """Every decision in a sentence."""
     lines, note = bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
     return f'<h3>Decisions</h3><ul class="explained">{lines}</ul>{note}'

@@ -40,41 +40,44 @@ def review_page(review: ReviewDocument) -> str:
     """The page."""
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
-    file = next((i["name"] for i in review["inputs"] if i["role"] == "primary"), "the file")
+    file = next((source["name"] for source in review["inputs"] if source["role"] == "primary"), "the file")
     name = (review["answer_to"] or f"{file}.decision.json").rpartition("/")[2]
     more = f"<p>{review['left_out']} more questions follow when these are answered.</p>" if review["left_out"] else ""
-    again = ""
+    decision_note = ""
     if review["decision"] is not None:
-        again = (
+        decision_note = (
             f"<p>The decision of {escape(review['decision']['by'])} was applied and leaves these questions open."
             f"{_unused(review.get('unused', []))}</p>"
         )
-    body = "".join(_question(n, question) for n, question in enumerate(questions, 1))
-    ready = json.dumps(_ready(review), indent=2, ensure_ascii=False)
+    body = "".join(_question(number, question) for number, question in enumerate(questions, 1))
+    decision_text = json.dumps(_ready(review), indent=2, ensure_ascii=False)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
         f'<h1>{escape(title)}</h1><p class="soft">Job {escape(str(job.get("job_id") or ""))}, {escape(file)}</p>'
         "<p>The job has written nothing yet. It waits until somebody answers, or until its deadline in status.json.</p>"
-        f"{again}{body}{more}<h2>How to answer</h2><p>Save this as <code>{escape(name)}</code> beside the file that "
-        "was dropped. Check every answer: each starts with what the job would do. Add your name as <code>by</code>. "
+        f"{decision_note}{body}{more}<h2>How to answer</h2><p>Save this as <code>{escape(name)}</code> beside the "
+        "file that was dropped. Check every answer: each starts with what the job would do. "
+        "Add your name as <code>by</code>. "
         'Headers and fields are remembered for the next files, unless it says <code>"remember": false</code>. '
         f"Or run <code>ade review {escape(str(job.get('job_id') or ''))}</code>.</p>"
-        f"<pre>{_escape_long(ready)}</pre></body></html>\n"
+        f"<pre>{_escape_long(decision_text)}</pre></body></html>\n"
     )
 
 
 def _unused(numbers: list[int]) -> str:
+    """The answers that fit nothing, in a sentence."""
     if not numbers:
         return ""
-    some = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
-    one = len(numbers) == 1
-    fits = f"number {some} fits" if one else f"numbers {some} fit"
+    listed = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")
+    is_single = len(numbers) == 1
+    fits = f"number {listed} fits" if is_single else f"numbers {listed} fit"
     return f" Of its answers, {fits} no column and no question of this file: check headers, letters and ids."
 
 
 def _question(number: int, question: QuestionPart) -> str:
+    """A question as a section of the page."""
     place = [question["input"], question["sheet"], question["table"] and question["table"].rpartition("!")[2]]
     where = ", ".join(escape(part) for part in place if part)
     rows = "".join(_candidate(question, candidate) for candidate in question["candidates"])
@@ -87,15 +90,17 @@ def _question(number: int, question: QuestionPart) -> str:
 
 
 def _candidate(question: QuestionPart, candidate: CandidatePart) -> str:
+    """A possible answer as a row of a table."""
     chosen = candidate["value"] == question["chosen"]
     label = escape(candidate["label"]) + (' <b class="mark">(what the job would do)</b>' if chosen else "")
     value = "null" if candidate["value"] is None else escape(candidate["value"])
     sure = "" if candidate["probability"] is None else f"{candidate['probability']:.0%}"
-    reasons = [one for r in candidate["reasons"][:_REASONS] if (one := _reason(r))]
+    reasons = [reason_text for reason in candidate["reasons"][:_REASONS] if (reason_text := _reason(reason))]
     return f"<tr><td>{label}</td><td><code>{value}</code></td><td>{sure}</td><td>{'; '.join(reasons)}</td></tr>"
 
 
 def _reason(reason: ReasonPart) -> str:
+    """What speaks for an answer, in words; its rule and weight as a title."""
     text = in_words(reason["rule"], reason["weight"])
     return f'<span title="{escape(reason["rule"])} {reason["weight"] or 0:+.2f}">{escape(text)}</span>' if text else ""
 
@@ -124,4 +129,4 @@ def _answer(question: QuestionPart) -> Json:
 
 def _escape_long(text: str) -> str:
     """Text of any length: `escape` cuts what it is given."""
-    return "".join(escape(text[at : at + 1000]) for at in range(0, len(text), 1000))
+    return "".join(escape(text[start : start + 1000]) for start in range(0, len(text), 1000))

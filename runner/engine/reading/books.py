@@ -159,6 +159,13 @@ class Layout:
             runs.extend((first, last))
 
 
+class SurveyedLayout(NamedTuple):
+    """What one pass over a sheet shows before its rows are used."""
+
+    layout: Layout
+    are_rows_ordered: bool  # their numbers ascend, so they can be streamed
+
+
 class Sheet(Protocol):
     """One sheet. ``rows`` may be called repeatedly; each call reads from the start."""
 

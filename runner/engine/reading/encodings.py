@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from runner.engine.imports import own_libraries
 
@@ -83,10 +83,20 @@ _WORD: Final = re.compile("[^ ]+")
 _PLAIN: Final = frozenset("aA0.")
 
 
-def implausible_words(text: str) -> tuple[int, int]:
-    """Of the words with non-ASCII characters: how many are implausible, and how many there are."""
+class WordCount(NamedTuple):
+    """How many words of a text have non-ASCII characters."""
+
+    words: int
+    implausible: int  # of these words, those that no language writes so
+
+
+def count_words(text: str) -> WordCount:
     words = [word for word in _WORD.findall(text.translate(_CLASSES)) if not _PLAIN.issuperset(word)]
-    return sum(_IMPLAUSIBLE.search(word) is not None for word in words), len(words)
+    return WordCount(len(words), sum(_IMPLAUSIBLE.search(word) is not None for word in words))
+
+
+def _has_implausible_words(text: str) -> bool:
+    return count_words(text).implausible > 0
 
 
 # The non-ASCII letters of each language, with those it borrows: é in names is common everywhere.
@@ -204,16 +214,25 @@ def detect(file: BinaryIO, *, declared: str | None = None) -> Encoding:
         return Encoding(name=name, sure=True, errors="surrogateescape" if name == "utf-8" else "replace", declared=True)
     if wide := is_wide(head):
         return Encoding(name=wide, sure=True, errors="replace")
-    sample, broken, valid = _scan(file)
+    scanned = _scan(file)
+    valid, broken = scanned.valid, scanned.broken
     if not broken:
-        return Encoding(name=_escaped(file, sample) or "utf-8", sure=True)
+        return Encoding(name=_escaped(file, scanned.sample) or "utf-8", sure=True)
     if valid > 10 * broken or valid >= max(broken, _MANY):  # some bytes are broken, or pasted in
         return Encoding(name="utf-8", sure=True, errors="surrogateescape")
-    return _likeliest(sample)
+    return _likeliest(scanned.sample)
 
 
-def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
-    """Lines with non-ASCII bytes, the number of places that are not valid UTF-8, and of those that are."""
+class _Scanned(NamedTuple):
+    """What a file shows if it is read as UTF-8."""
+
+    sample: bytes  # lines with non-ASCII bytes
+    broken: int  # places that are not valid
+    valid: int  # non-ASCII characters that are
+
+
+def _scan(file: BinaryIO) -> _Scanned:
+    """Read a whole file as UTF-8, in constant memory."""
     file.seek(0)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     lines: dict[bytes, None] = {}
@@ -231,7 +250,7 @@ def _scan(file: BinaryIO) -> tuple[bytes, int, int]:
             lines |= dict.fromkeys(_LINE.findall(block))
             size = sum(map(len, lines))
     broken += decoder.decode(b"", final=True).count("\ufffd")
-    return b"\n".join(lines), broken, valid
+    return _Scanned(b"\n".join(lines), broken, valid)
 
 
 def _escaped(file: BinaryIO, sample: bytes) -> str | None:
@@ -306,7 +325,7 @@ def _reads_in_a_neighbour(sample: bytes, best: _Rival) -> bool:
     for pair in _NEIGHBOURS:
         for name in pair if best.name in pair else ():
             text = sample.decode(name, "replace")
-            if text != best.text and not implausible_words(text)[0]:
+            if text != best.text and not _has_implausible_words(text):
                 return True
     return False
 
@@ -330,13 +349,13 @@ def _is_signs(sample: bytes) -> bool:
         signs = b"".join(runs).decode("cp1252")
     except UnicodeDecodeError:
         return False
-    return _COMMON_SIGNS.issuperset(signs) and not implausible_words(sample.decode("cp1252", "replace"))[0]
+    return _COMMON_SIGNS.issuperset(signs) and not _has_implausible_words(sample.decode("cp1252", "replace"))
 
 
 def _reads_well(sample: bytes, name: str) -> bool:
     """Whether the bytes are letters of plausible words in this encoding."""
     text = sample.decode(name, "replace")
-    return not implausible_words(text)[0] and _INNER_LETTER.search(text) is not None
+    return not _has_implausible_words(text) and _INNER_LETTER.search(text) is not None
 
 
 def _is_kana(sample: bytes, name: str) -> bool:
@@ -363,9 +382,8 @@ def _is_half_width(sample: bytes) -> bool:
     high = b"".join(_HIGH_RUN.findall(sample))
     if not high or max(high) > 0xDF or min(high) < 0xA1:
         return False
-    return (
-        sum(byte < 0xC0 for byte in high) >= 0.3 * len(high)
-        and not implausible_words(sample.decode("cp932", "replace"))[0]
+    return sum(byte < 0xC0 for byte in high) >= 0.3 * len(high) and not _has_implausible_words(
+        sample.decode("cp932", "replace")
     )
 
 
@@ -395,9 +413,12 @@ def _ranked(sample: bytes) -> list[_Rival]:
                 text = sample.decode(decoder)
             except UnicodeDecodeError:
                 continue
-            implausible, words = implausible_words(text)
-            score = confidence * _OLDER[name] * (1 - implausible / max(words, 1)) ** 3 * coherence(text) ** _COHERENT
-            rivals.append(_Rival(name=decoder, score=score, text=text, implausible=implausible, words=words))
+            count = count_words(text)
+            plausible = 1 - count.implausible / max(count.words, 1)
+            score = confidence * _OLDER[name] * plausible**3 * coherence(text) ** _COHERENT
+            rivals.append(
+                _Rival(name=decoder, score=score, text=text, implausible=count.implausible, words=count.words)
+            )
             best = max(best, score)
             break
     return _with_better_twin(sorted(rivals, key=lambda guess: -guess.score))
@@ -427,7 +448,7 @@ def _is_short(best: _Rival, others: list[_Rival]) -> bool:
             text = raw.decode(name)
         except UnicodeDecodeError:
             continue
-        if text != best.text and not implausible_words(text)[0]:
+        if text != best.text and not _has_implausible_words(text):
             return True
     return bool(others and others[0].score > best.score / 2)
 

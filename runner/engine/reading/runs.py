@@ -196,11 +196,12 @@ def shown(runs: Sequence[Run]) -> str:
         mark = run.text.strip()
         if run.style in ("raised", "small") and mark:
             text_after = "".join(following.text for following in runs[index + 1 :])
-            replacement, run_note = (
-                _read_raised(text.rstrip(), mark, text_after) if run.style == "raised" else _read_small(text, mark)
-            )
-            text = text + run.text if replacement is None else text.rstrip() + replacement
-            note = note or run_note
+            if run.style == "raised":
+                reading = _read_raised(text.rstrip(), mark, text_after)
+            else:
+                reading = _read_small(text, mark)
+            text = text + run.text if reading.text is None else text.rstrip() + reading.text
+            note = note or reading.note
         else:
             text += run.text
     return text if note is None else Noted(text, note)
@@ -222,9 +223,15 @@ def _without_struck(runs: Sequence[Run]) -> list[Run]:
     return shown_runs
 
 
-RunReading = tuple[str | None, Note | None]  # what stands for the run, None: its own text; and what to note
-_FOOTNOTE: Final[RunReading] = ("", "footnote")
-_AS_WRITTEN: Final[RunReading] = (None, None)
+class RunReading(NamedTuple):
+    """How a run is read after the text before it."""
+
+    text: str | None  # what is read for it; None: its own text
+    note: Note | None
+
+
+_FOOTNOTE: Final = RunReading("", "footnote")
+_AS_WRITTEN: Final = RunReading(None, None)
 
 
 def _read_raised(before: str, mark: str, after: str) -> RunReading:
@@ -239,7 +246,7 @@ def _read_raised(before: str, mark: str, after: str) -> RunReading:
         is_mark = mark not in _ORDINAL if after_number else _WORD_END.search(before) is not None
         return _FOOTNOTE if is_mark else _AS_WRITTEN
     if _TEN.search(before) and _is_exponent(mark):
-        return f"^{mark}", "power"
+        return RunReading(f"^{mark}", "power")
     return _read_raised_after_number(before, mark, after) if after_number else _read_raised_after_word(before, mark)
 
 
@@ -251,11 +258,11 @@ def _is_exponent(mark: str) -> bool:
 def _read_raised_after_number(before: str, mark: str, after: str) -> RunReading:
     """How a raised run is read after a number: a fraction, a power, cents or a footnote's mark."""
     if after.lstrip()[:1] in ("/", "\u2044"):
-        return f" {mark}", "power"  # 1 ½ written with a raised 1
+        return RunReading(f" {mark}", "power")  # 1 ½ written with a raised 1
     if not _NUMBERED.fullmatch(mark):
-        return (f"^{mark}", "power") if _is_exponent(mark) else _AS_WRITTEN
+        return RunReading(f"^{mark}", "power") if _is_exponent(mark) else _AS_WRITTEN
     if len(mark) == 2 and mark.isdecimal() and _WHOLE_PRICE.search(before):
-        return f".{mark}", "cents"
+        return RunReading(f".{mark}", "cents")
     return _FOOTNOTE
 
 
@@ -269,7 +276,7 @@ def _read_raised_after_word(before: str, mark: str) -> RunReading:
 def _read_small(before: str, mark: str) -> RunReading:
     """How a run in small print is read after this text."""
     if not (mark.isdecimal() and before[-1:].isdecimal()):
-        return None, None
+        return _AS_WRITTEN
     if len(mark) == 2 and _WHOLE_PRICE.search(before):
-        return f".{mark}", "cents"
-    return f" {mark}", "power"
+        return RunReading(f".{mark}", "cents")
+    return RunReading(f" {mark}", "power")

@@ -26,6 +26,7 @@ from runner.engine.reading.books import (
     RowBuilder,
     SharedStrings,
     Sheet,
+    SurveyedLayout,
     Value,
     ascending,
 )
@@ -50,24 +51,24 @@ BIFF5, BIFF8 = 0x0500, 0x0600
 _HEADER = struct.Struct("<HH")
 
 
-def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
-    """(type, position, body) of each record from a position to the end of its substream, without embedded charts."""
-    at = start
+def records(stream: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Type and body of each record from a position to the end of its substream, without embedded charts."""
+    position = start
     depth = 0
-    while at + 4 <= len(stream):
-        kind, length = _HEADER.unpack_from(stream, at)
-        body = stream[at + 4 : at + 4 + length]
+    while position + 4 <= len(stream):
+        kind, length = _HEADER.unpack_from(stream, position)
+        body = stream[position + 4 : position + 4 + length]
         if len(body) < length:
             raise errors.truncated("an Excel 97-2003 workbook")
         if kind == BOF:
             depth += 1
         if depth <= 1:
-            yield kind, at, body
+            yield kind, body
         if kind == EOF:
             depth -= 1
             if depth <= 0:
                 return
-        at += 4 + length
+        position += 4 + length
     raise errors.truncated("an Excel 97-2003 workbook")
 
 
@@ -225,7 +226,7 @@ class _GlobalsReader:
 
     def read(self, stream: bytes) -> Globals:
         """Read all records of the globals substream."""
-        for kind, _, body in records(stream):
+        for kind, body in records(stream):
             self._record(kind, body)
             self._last = kind if kind != CONTINUE else self._last
         if self._texts:
@@ -345,7 +346,7 @@ class XlsSheet:
     def rows(self) -> Iterator[Row]:
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
-        if not self._surveyed[1]:
+        if not self._surveyed.are_rows_ordered:
             rows = ascending(rows, self._limits, notes.add_twice)
         return notes.plain_rows(rows, are_expected=lambda: True) if self._shared.strings.noted else rows
 
@@ -354,15 +355,15 @@ class XlsSheet:
         return self._notes.remarks()
 
     def layout(self) -> Layout:
-        return self._surveyed[0]
+        return self._surveyed.layout
 
     def needs_code_page(self) -> bool:
         """Whether single-byte texts contain non-ASCII bytes."""
         return self._shared.version != BIFF8 and any(
-            not body[8:].isascii() for kind, _, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
+            not body[8:].isascii() for kind, body in self._records() if kind in (_LABEL, _RSTRING, _FORMULA_TEXT)
         )
 
-    def _records(self) -> Iterator[tuple[int, int, bytes]]:
+    def _records(self) -> Iterator[tuple[int, bytes]]:
         """The records of the sheet after the first, which must begin it."""
         sheet_records = records(self._stream, self._position)
         first = next(sheet_records, None)
@@ -376,7 +377,7 @@ class XlsSheet:
         cells = _Cells(self._shared)
         row = -1
         text_records: list[bytes] = []  # the text of a formula and its continuations
-        for kind, _, body in self._records():
+        for kind, body in self._records():
             if text_records and kind == CONTINUE:
                 text_records.append(body)
                 continue
@@ -397,11 +398,10 @@ class XlsSheet:
             yield finished
 
     @cached_property
-    def _surveyed(self) -> tuple[Layout, bool]:
-        """The layout, and whether the rows are in order."""
+    def _surveyed(self) -> SurveyedLayout:
         marker = Marker(self._shared.styles, self._limits)
         row, ordered, frozen = 0, True, False
-        for kind, _, body in self._records():
+        for kind, body in self._records():
             if kind in _CELLS:
                 number = u16(body, 0) + 1
                 ordered = ordered and number >= row
@@ -419,7 +419,7 @@ class XlsSheet:
                 frozen = bool(u16(body, 0) & 8)
             elif kind == _PANE and frozen:
                 marker.layout.frozen_columns, marker.layout.frozen_rows = u16(body, 0), u16(body, 2)
-        return marker.layout, ordered
+        return SurveyedLayout(marker.layout, ordered)
 
 
 def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:

@@ -19,6 +19,7 @@ from runner.engine.reading.books import (
     RowBuilder,
     SharedStrings,
     Sheet,
+    SurveyedLayout,
     Value,
     ascending,
 )
@@ -248,7 +249,7 @@ class XlsbSheet:
     def rows(self) -> Iterator[Row]:
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
-        if not self._surveyed[1]:
+        if not self._surveyed.are_rows_ordered:
             rows = ascending(rows, self._workbook.package.limits, notes.add_twice)
         return notes.plain_rows(rows, are_expected=self._workbook.are_notes_expected)
 
@@ -257,7 +258,7 @@ class XlsbSheet:
         return self._notes.remarks()
 
     def layout(self) -> Layout:
-        return self._surveyed[0]
+        return self._surveyed.layout
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """The records of the sheet's part."""
@@ -293,8 +294,7 @@ class XlsbSheet:
             yield finished
 
     @cached_property
-    def _surveyed(self) -> tuple[Layout, bool]:
-        """The layout, and whether the rows are in order."""
+    def _surveyed(self) -> SurveyedLayout:
         limits = self._workbook.package.limits
         marker = Marker(self._workbook.styles, limits)
         layout = marker.layout
@@ -317,7 +317,7 @@ class XlsbSheet:
             elif kind == _PANE and len(body) >= 29 and body[28] & 1:
                 across, down = struct.unpack_from("<dd", body)
                 layout.frozen_rows, layout.frozen_columns = _count(down), _count(across)
-        return layout, ordered
+        return SurveyedLayout(layout, ordered)
 
 
 def _value(  # one line per type of cell

@@ -80,6 +80,7 @@ class SheetAppearance:
         return self.first[column - 1] if row > self.searched and column <= len(self.first) else None
 
     def _numbered(self, style: int) -> Appearance | None:
+        """The look of a style by its number."""
         return self.appearances[style] if 0 <= style < len(self.appearances) else None
 
 
@@ -88,74 +89,76 @@ def sheet_appearance(sheet: Sheet, rows: Collection[int], first_data: int) -> Sh
     sheet = sheet.inner if isinstance(sheet, CorrectedSheet) else sheet
     if not isinstance(sheet, XlsxSheet):
         return SheetAppearance()
-    found = SheetAppearance()
+    known = SheetAppearance()
     try:
-        found.appearances = _Styles(sheet.workbook).read()
-        _search(sheet, frozenset(rows) | {first_data}, found)
+        known.appearances = _Styles(sheet.workbook).read()
+        _search(sheet, frozenset(rows) | {first_data}, known)
     except (InputUnreadable, ValueError, ArithmeticError):
         return SheetAppearance()  # whatever is odd about the styles, the rows themselves were read
-    for column in range(1, len(found.rows.get(first_data, ())) + 1):
-        appearance = found.of(first_data, column)  # its fill may be a mark of its own
-        found.first.append(appearance and {name: part for name, part in appearance.items() if name != "fill"})
-    return found
+    for column in range(1, len(known.rows.get(first_data, ())) + 1):
+        appearance = known.of(first_data, column)  # its fill may be a mark of its own
+        known.first.append(appearance and {name: part for name, part in appearance.items() if name != "fill"})
+    return known
 
 
-def _search(sheet: XlsxSheet, rows: frozenset[int], found: SheetAppearance) -> None:
+def _search(sheet: XlsxSheet, rows: frozenset[int], known: SheetAppearance) -> None:
+    """Search a sheet's part for the styles of some rows, and add what it shows to `found`."""
     archive = sheet.workbook.package.archive
     entry = archive.find(sheet.part)
     if entry is None:
         return
     pieces: list[bytes] = []
-    seen, room, head, last = 0, MAX_CELLS, False, max(rows)
+    bytes_read, cells_left, is_head_read, last = 0, MAX_CELLS, False, max(rows)
     for piece in archive.stream(entry):
         pieces.append(piece)
-        seen += len(piece)
-        if not head and (b"<sheetData" in piece or b"<row" in piece or seen > _MOST_HEAD):
-            head = True
-            _head(b"".join(pieces).partition(b"<sheetData")[0], found)
+        bytes_read += len(piece)
+        if not is_head_read and (b"<sheetData" in piece or b"<row" in piece or bytes_read > _MOST_HEAD):
+            is_head_read = True
+            _head(b"".join(pieces).partition(b"<sheetData")[0], known)
         if b"</row>" in piece:
-            rest = b"".join(pieces)
-            cut = rest.rfind(b"</row>") + 6
-            room -= _rows(rest[:cut], rows, found, room)
-            pieces = [rest[cut:]]
-            if found.searched >= last or room <= 0:
+            markup = b"".join(pieces)
+            end_of_rows = markup.rfind(b"</row>") + 6
+            cells_left -= _rows(markup[:end_of_rows], rows, known, cells_left)
+            pieces = [markup[end_of_rows:]]
+            if known.searched >= last or cells_left <= 0:
                 return
-        if seen > MAX_SHEET_BYTES:
+        if bytes_read > MAX_SHEET_BYTES:
             return
 
 
-def _head(head: bytes, found: SheetAppearance) -> None:
+def _head(head: bytes, known: SheetAppearance) -> None:
+    """Add the widths and styles of columns, and how the sheet is shown, to `known`."""
     for column in _COLUMN.findall(head):
-        first, last, width, style = (p.search(column) for p in (_FROM, _TO, _WIDTH, _STYLE))
+        first, last, width, style = (pattern.search(column) for pattern in (_FROM, _TO, _WIDTH, _STYLE))
         if first and last:
-            for n in range(int(first[1]), min(int(last[1]), int(first[1]) + 1000, 16_384) + 1):
+            for column_number in range(int(first[1]), min(int(last[1]), int(first[1]) + 1000, 16_384) + 1):
                 if width:
-                    found.widths[n] = min(255.0, float(width[1]))
+                    known.widths[column_number] = min(255.0, float(width[1]))
                 if style:
-                    found.columns[n] = int(style[1])
+                    known.columns[column_number] = int(style[1])
     view, plain = _VIEW.search(head), _PLAIN.search(head)
     if view:
         zoom = _ZOOM.search(view[1])
-        found.view |= {"turned": True} if _TURNED.search(view[1]) else {}
-        found.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
-        found.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
+        known.view |= {"turned": True} if _TURNED.search(view[1]) else {}
+        known.view |= {"grid": False} if _NO_GRID.search(view[1]) else {}
+        known.view |= {"zoom": max(10, min(400, int(zoom[1])))} if zoom else {}
     if plain and (width := _PLAIN_WIDTH.search(plain[1])):
-        found.view["width"] = min(255.0, float(width[1]))
+        known.view["width"] = min(255.0, float(width[1]))
 
 
-def _rows(markup: bytes, rows: frozenset[int], found: SheetAppearance, room: int) -> int:
-    """Take the styles of rows while there is room for their cells; returns how many cells that are."""
+def _rows(markup: bytes, rows: frozenset[int], known: SheetAppearance, room: int) -> int:
+    """Add the styles of rows to `known` while there is room for their cells; returns how many cells those are."""
     count = 0
     for attributes, cells in _ROW.findall(markup):
         if count >= room:
             break
-        named = _NUMBER.search(attributes)
-        number = found.searched = int(named[1]) if named else found.searched + 1
+        row_number = _NUMBER.search(attributes)
+        number = known.searched = int(row_number[1]) if row_number else known.searched + 1
         if number not in rows:
             continue
         if (height := _HEIGHT.search(attributes)) and float(height[1]) >= _SEEN_HEIGHT:
-            found.heights[number] = min(409.0, float(height[1]))
-        styles = found.rows[number] = array("i")
+            known.heights[number] = min(409.0, float(height[1]))
+        styles = known.rows[number] = array("i")
         for cell in _CELL.finditer(cells):
             column, style = column_number(cell[1].decode()), _STYLE.search(cell[0])
             if len(styles) < column <= 16_384:
@@ -182,6 +185,7 @@ class _Styles:
         self._appearances: list[Appearance] = []
 
     def read(self) -> list[Appearance]:
+        """The looks of all cell styles, by their number."""
         if self._entry is None or self._entry.size > MAX_STYLES_BYTES:
             return []
         for event in self._package.events(self._entry):
@@ -193,19 +197,21 @@ class _Styles:
         return self._appearances
 
     def _colours(self, entry: Entry | None) -> list[str]:
-        found = dict.fromkeys(_THEME, "")
+        """The colours of the theme, in the order in which styles number them; empty for an unknown one."""
+        colours = dict.fromkeys(_THEME, "")
         name = ""
         if entry is not None and entry.size <= MAX_STYLES_BYTES:
             for event in self._package.events(entry):
-                if event[0] == "start" and event[1] in found:
+                if event[0] == "start" and event[1] in colours:
                     name = event[1]
                 elif event[0] == "start" and event[1] in ("srgbClr", "sysClr") and name:
                     value = _RGB.fullmatch(event[2].get("lastClr") or event[2].get("val") or "")
-                    found[name] = value[1] if value else ""
+                    colours[name] = value[1] if value else ""
                     name = ""
-        return list(found.values())
+        return list(colours.values())
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        """Note what an element says."""
         section = self._path[1] if len(self._path) > 1 else ""
         depth = len(self._path)
         if section == "numFmts" and name == "numFmt":
@@ -220,6 +226,7 @@ class _Styles:
             self._cell(name, attributes)
 
     def _font(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Note a font, then its properties."""
         if depth == 3:
             self._fonts.append({})
         elif depth == 4 and self._fonts:
@@ -234,6 +241,7 @@ class _Styles:
                 font[_MARKS[name]] = True
 
     def _fill(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Note a fill, then its colour if it is solid."""
         if depth == 3:
             self._fills.append(None)
         elif name == "patternFill" and self._fills:
@@ -242,6 +250,7 @@ class _Styles:
             self._fills[-1] = self._colour(attributes)
 
     def _border(self, name: str, attributes: dict[str, str], depth: int) -> None:
+        """Note a border, then its sides and their colours."""
         if depth == 3:
             self._borders.append({})
         elif depth == 4 and name in _SIDES and attributes.get("style") and self._borders:
@@ -250,41 +259,43 @@ class _Styles:
             self._borders[-1][self._path[-2]][1] = self._colour(attributes)
 
     def _cell(self, name: str, attributes: dict[str, str]) -> None:
+        """Note the look of a cell style, then its alignment."""
         if name == "xf":
             appearance: Appearance = {}
             for key, parts, number in (
                 ("font", self._fonts, "fontId"), ("fill", self._fills, "fillId"), ("border", self._borders, "borderId"),
             ):  # fmt: skip
-                at = int(attributes.get(number, "0"))
-                if at < len(parts) and parts[at]:
-                    appearance[key] = parts[at]
+                index = int(attributes.get(number, "0"))
+                if index < len(parts) and parts[index]:
+                    appearance[key] = parts[index]
             if format_code := self._formats.get(int(attributes.get("numFmtId", "0"))):
                 appearance["format"] = format_code
             self._appearances.append(appearance)
         elif name == "alignment" and self._appearances:
-            found = {"h": attributes.get("horizontal"), "v": attributes.get("vertical")}
-            align: Appearance = {k: v for k, v in found.items() if v}
+            directions = {"h": attributes.get("horizontal"), "v": attributes.get("vertical")}
+            align: Appearance = {k: v for k, v in directions.items() if v}
             if attributes.get("wrapText") in ("1", "true"):
                 align["wrap"] = True
             for key, number in (("indent", "indent"), ("turn", "textRotation")):
-                if attributes.get(number, "0").isdecimal() and (turned := int(attributes.get(number, "0"))):
-                    align[key] = turned
+                if attributes.get(number, "0").isdecimal() and (degrees := int(attributes.get(number, "0"))):
+                    align[key] = degrees
             if align:
                 self._appearances[-1]["align"] = align
 
     def _colour(self, attributes: dict[str, str]) -> str | None:
+        """The colour that attributes name, as RRGGBB; None if it is the default."""
         if (rgb := _RGB.fullmatch(attributes.get("rgb", ""))) is not None:
             return rgb[1].upper()
         if attributes.get("theme", "").isdecimal() and int(attributes["theme"]) < len(self._theme):
             base = self._theme[int(attributes["theme"])]
             return tinted(base, float(attributes.get("tint", "0"))) if base else None
-        number = int(attributes["indexed"]) if attributes.get("indexed", "").isdecimal() else 64
-        return _PALETTE[number if number < 8 else number - 8] if number < 64 else None
+        palette_number = int(attributes["indexed"]) if attributes.get("indexed", "").isdecimal() else 64
+        return _PALETTE[palette_number if palette_number < 8 else palette_number - 8] if palette_number < 64 else None
 
 
 def tinted(colour: str, tint: float) -> str:
     """A colour of the theme, lighter or darker by a share of what is left to white or to black."""
-    parts = [int(colour[n : n + 2], 16) for n in (0, 2, 4)]
+    parts = [int(colour[start : start + 2], 16) for start in (0, 2, 4)]
     tint = max(-1.0, min(1.0, tint))
-    made = [p * (1 + tint) if tint < 0 else p + (255 - p) * tint for p in parts]
-    return "".join(f"{round(p):02X}" for p in made)
+    tinted_parts = [part * (1 + tint) if tint < 0 else part + (255 - part) * tint for part in parts]
+    return "".join(f"{round(part):02X}" for part in tinted_parts)

@@ -48,10 +48,10 @@ _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this
 class RowErrors:
     """What is wrong with the rows of a job, by table and row."""
 
-    def __init__(self, fields: Iterable[Field], *, wanted: bool) -> None:
+    def __init__(self, fields: Iterable[Field], *, with_messages: bool) -> None:
         """`wanted`: whether anybody will read the messages; else rows are only counted."""
-        self._fields = {f.name: f for f in fields}
-        self._wanted = wanted
+        self._fields = {field.name: field for field in fields}
+        self._wanted = with_messages
         self._marked = 0
         self._errors: dict[str, dict[int, list[CellProblem]]] = {}
 
@@ -67,13 +67,13 @@ class RowErrors:
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
-            names = {c.index: c.name for c in table.columns} | {c.index: c.name for c in table.spread}
-            for column, field, code, plain in self._errors.get(table.id, {}).get(row, ()):
-                where = names.get(column or 0) or field
-                message = plain + self._hint(field, code)
-                message_there = f"{where}: {message}" if where else message
-                if message_there not in todo:
-                    todo.append(message_there)
+            headers = {c.index: c.name for c in table.columns} | {c.index: c.name for c in table.spread}
+            for column, field, code, problem_text in self._errors.get(table.id, {}).get(row, ()):
+                place_name = headers.get(column or 0) or field
+                message = problem_text + self._hint(field, code)
+                todo_line = f"{place_name}: {message}" if place_name else message
+                if todo_line not in todo:
+                    todo.append(todo_line)
                 if column is not None:
                     cells.setdefault(column, []).append(message)
         marks = [(column, _cut("\n".join(texts), _LONGEST_MARK)) for column, texts in sorted(cells.items())]
@@ -84,20 +84,20 @@ class RowErrors:
 
         None where not all rows with errors were noted.
         """
-        wrong: set[int] = set()
+        columns_with_errors: set[int] = set()
         choices: dict[int, tuple[str, ...]] = {}
         for table in tables:
-            noted = self._errors.get(table.id, {})
-            if len(noted) < table.rejected.count:
+            problems_by_row = self._errors.get(table.id, {})
+            if len(problems_by_row) < table.rejected.count:
                 return None
-            for column, name, code, _ in chain.from_iterable(noted.values()):
+            for column, name, code, _ in chain.from_iterable(problems_by_row.values()):
                 if column is not None:
-                    wrong.add(column)
+                    columns_with_errors.add(column)
                     field = self._fields.get(name or "")
                     if code == "not_allowed" and field is not None and field.allowed:
                         allowed = tuple(map(str, field.allowed))
                         choices[column] = allowed if choices.get(column, allowed) == allowed else ()
-        return wrong, choices  # two tables may want different things of a column
+        return columns_with_errors, choices  # two tables may want different things of a column
 
     def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
         """The columns of a table's sheet that hold numbers, dates or the like."""
@@ -145,31 +145,37 @@ class RejectsDescription:
                 self._sheet(number, index, source, tables)
 
     def close(self) -> None:
+        """End the description, if it has any rows."""
         if self._file is not None and self.rows:
             self._line({"end": True, "rows": self.rows})
 
     def _sheet(self, number: int, index: int, source: SurveyedInput, tables: list[SourceTable]) -> None:
+        """Describe the rejected rows of one sheet, with the header and titles of its tables."""
         spool = source.spools[index]
-        wanted = RowSet()
+        rejected = RowSet()
         for table in tables:
-            wanted = wanted | table.rejected
+            rejected = rejected | table.rejected
         heads = {row: "top" for t in tables for row in (*t.table.titles, *t.table.header_rows)}
         heads |= {t.table.header_rows[-1]: "key" for t in tables if t.table.header_rows}
         columns = _width(spool, source)
-        appearances = self._sheet_appearance(source, index, wanted, heads)
+        appearances = self._sheet_appearance(source, index, rejected, heads)
         layout, places = spool.layout(), self._errors.places(tables)
-        known = appearances.widths or _measured(spool, wanted | RowSet.of(heads), wanted)
-        wrong = places[0] if places else range(columns + 1)
-        widths = [[n, w] for n, w in sorted(known.items()) if n <= columns and (w >= _SEEN_WIDTH or n not in wrong)]
+        known_widths = appearances.widths or _measured(spool, rejected | RowSet.of(heads), rejected)
+        columns_with_errors = places[0] if places else range(columns + 1)
+        widths = [
+            [column, width]
+            for column, width in sorted(known_widths.items())
+            if column <= columns and (width >= _SEEN_WIDTH or column not in columns_with_errors)
+        ]
+        hidden = [c for c in sorted(layout.hidden_columns) if c <= columns and c not in columns_with_errors]
         sheet = {
             "sheet": spool.name, "input": number, "index": index, "columns": columns, "widths": widths,
-            **_frozen(heads, wanted), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
-            "hidden": [n for n in sorted(layout.hidden_columns) if n <= columns and n not in wrong],
-            "view": appearances.view,
+            **_frozen(heads, rejected), "across": min(layout.frozen_columns, columns, _MOST_FROZEN),
+            "hidden": hidden, "view": appearances.view,
         }  # fmt: skip
         texts = self._texts(source, tables, columns)
-        merged = [list(area) for area in layout.merged if all(n in heads for n in range(area[0], area[2] + 1))]
-        for part in _parts(wanted):
+        merged = [list(area) for area in layout.merged if all(row in heads for row in range(area[0], area[2] + 1))]
+        for part in _parts(rejected):
             self._line(sheet)
             for row, values in _rows(spool, part | RowSet.of(heads)):
                 blanks = [None] * (columns - len(values) if appearances.rows or texts else 0)  # a table's grid goes on
@@ -184,14 +190,15 @@ class RejectsDescription:
         return {*range(1, columns + 1)}.difference(*typed)
 
     def _sheet_appearance(
-        self, source: SurveyedInput, index: int, wanted: RowSet, heads: Mapping[int, str]
+        self, source: SurveyedInput, index: int, rejected: RowSet, heads: Mapping[int, str]
     ) -> SheetAppearance:
+        """How the cells of the rejected rows look; nothing for formats without looks."""
         if source.format not in ("xlsx", "xlsm"):
             return SheetAppearance()
-        first = next(iter(wanted))[0]
+        first = next(iter(rejected))[0]
         rows = {*heads}
-        for n, row in enumerate(wanted.numbers()):
-            if n >= MARKED_ROWS:
+        for count, row in enumerate(rejected.numbers()):
+            if count >= MARKED_ROWS:
                 break
             rows.add(row)
         with source.book() as book:
@@ -207,6 +214,7 @@ class RejectsDescription:
         *,
         texts: Collection[int],
     ) -> None:
+        """Describe one row: its cells with their looks, and for a record what is wrong with it."""
         cells = []
         for column, value in enumerate(values, 1):
             appearance = appearances.of(row, column)
@@ -238,6 +246,7 @@ class RejectsDescription:
         return self._known[id(appearance)][1]
 
     def _line(self, line: Mapping[str, object]) -> None:
+        """Write one line of the description."""
         if self._file is not None:
             text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             self._file.write(text.encode(errors="replace") + b"\n")
@@ -261,18 +270,20 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     if not bad:
         return None
     share = bad / rows if rows else 1.0
-    counted = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
+    bad_share = f"{bad:,} of {rows:,} rows have errors ({share:.2%})"
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
     if options.on_error == "reject":
-        return EngineStop(EndCode.ROWS_REJECTED, f"{counted}; on_error is reject", rule="on_error", **where)
+        return EngineStop(EndCode.ROWS_REJECTED, f"{bad_share}; on_error is reject", rule="on_error", **where)
     if options.splits and runs > MAX_RUNS:
-        what = f"{counted}, in more than {MAX_RUNS:,} places; that is too many to split off"
+        what = f"{bad_share}, in more than {MAX_RUNS:,} places; that is too many to split off"
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
-    most, count = options.max_error_rate, options.max_rejected_rows
-    if most is not None and share > most:
-        return EngineStop(EndCode.ROWS_REJECTED, f"{counted}; max_error_rate is {most}", rule="max_error_rate", **where)
-    if count is not None and bad > count:
-        what = f"{counted}; max_rejected_rows is {count:,}"
+    max_rate, max_rows = options.max_error_rate, options.max_rejected_rows
+    if max_rate is not None and share > max_rate:
+        return EngineStop(
+            EndCode.ROWS_REJECTED, f"{bad_share}; max_error_rate is {max_rate}", rule="max_error_rate", **where
+        )
+    if max_rows is not None and bad > max_rows:
+        what = f"{bad_share}; max_rejected_rows is {max_rows:,}"
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="max_rejected_rows", **where)
     return None
 
@@ -303,24 +314,24 @@ def _width(spool: SpooledSheet, source: SurveyedInput) -> int:
     return columns
 
 
-def _frozen(heads: Mapping[int, str], wanted: RowSet) -> Json:
+def _frozen(heads: Mapping[int, str], rejected: RowSet) -> Json:
     """Whether a sheet has no header, and how many rows above its records stay in view."""
     headless = "key" not in heads.values()
-    above = all(row < next(iter(wanted))[0] for row in heads) and len(heads) <= _MOST_FROZEN
-    return {"headless": headless, "frozen": (1 if headless else len(heads)) if above else 0}
+    is_above = all(row < next(iter(rejected))[0] for row in heads) and len(heads) <= _MOST_FROZEN
+    return {"headless": headless, "frozen": (1 if headless else len(heads)) if is_above else 0}
 
 
-def _measured(spool: SpooledSheet, rows: RowSet, wanted: RowSet) -> dict[int, float]:
+def _measured(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:
     """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
     longest: dict[int, int] = {}
     for row, values in islice(_rows(spool, rows), _MEASURED):
-        if row not in wanted and sum(v is not None for v in values) == 1:
+        if row not in rejected and sum(value is not None for value in values) == 1:
             continue  # a title may run across the columns
-        for n, value in enumerate(values, 1):
+        for number, value in enumerate(values, 1):
             if value is not None:
                 text = str(value)
-                longest[n] = max(longest.get(n, 0), *map(len, text[:_WIDEST].split("\n")))
-    return {n: float(max(_NARROWEST, most + 2)) for n, most in longest.items()}
+                longest[number] = max(longest.get(number, 0), *map(len, text[:_WIDEST].split("\n")))
+    return {number: float(max(_NARROWEST, characters + 2)) for number, characters in longest.items()}
 
 
 def _parts(rows: RowSet) -> Iterator[RowSet]:
@@ -343,14 +354,15 @@ def _rows(spool: SpooledSheet, rows: RowSet) -> Iterator[tuple[int, list[Any]]]:
     """Some rows of a sheet."""
     for block in spool.some_blocks(lambda extent: rows.meets(extent.first, extent.last)):
         for row in rows.within(block.numbers[0], block.numbers[-1]).numbers():
-            at = _position(block.numbers, row)
-            if at is not None:
-                yield row, [column[at] for column in block.columns]
+            index = _position(block.numbers, row)
+            if index is not None:
+                yield row, [column[index] for column in block.columns]
 
 
 def _position(numbers: Sequence[int], row: int) -> int | None:
-    at = bisect_left(numbers, row)
-    return at if at < len(numbers) and numbers[at] == row else None
+    """The index of a row in ascending numbers; None if it is not among them."""
+    index = bisect_left(numbers, row)
+    return index if index < len(numbers) and numbers[index] == row else None
 
 
 def _as_json(value: Any, *, styled: bool) -> Any:
@@ -384,4 +396,5 @@ def _as_time(value: Any) -> Json | None:
 
 
 def _cut(text: str, most: int) -> str:
+    """A text of at most so many characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

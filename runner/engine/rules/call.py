@@ -14,23 +14,25 @@ from runner.engine.protocol import EngineStop
 from runner.engine.rules.returns import Returns
 
 _DIGITS: Final = re.compile(r"\d+")
+_SHORT: Final = 4  # names with fewer letters are alike by chance
 _LONG: Final = 8  # letters from which two differences still count as a typo
 _MOST_FILES: Final = 200
 _MOST_BYTES: Final = 256 * 1024
 
 
-def meant(name: str, known: Iterable[str]) -> str | None:
+def closest_name(name: str, candidates: Iterable[str]) -> str | None:
     """The known name that this one is a typo of, if any; names that differ in a number are different."""
     plain = name.casefold()
-    for other in known:
-        there = other.casefold()
-        if name == other or (plain != there and _DIGITS.sub("", plain) == _DIGITS.sub("", there)):
+    for other in candidates:
+        other_plain = other.casefold()
+        if name == other or (plain != other_plain and _DIGITS.sub("", plain) == _DIGITS.sub("", other_plain)):
             continue
         if joined(name) == joined(other):
             return other
-        if min(len(plain), len(there)) < 4 or abs(len(plain) - len(there)) > 2:
+        shorter = min(len(plain), len(other_plain))
+        if shorter < _SHORT or abs(len(plain) - len(other_plain)) > 2:
             continue
-        if distance(plain, there) <= (1 if min(len(plain), len(there)) < _LONG else 2):
+        if distance(plain, other_plain) <= (1 if shorter < _LONG else 2):
             return other
     return None
 
@@ -39,25 +41,27 @@ def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Co
     """Raise EngineStop for rule files in a folder that is not loaded; `parts`: folders and their functions."""
     inside = sorted(folder.iterdir())
     for entry in inside:
-        part = meant(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
-        if part is not None and (file := _with_rules(entry, parts[part])):
+        part = closest_name(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
+        if part is not None and (file := _file_with_rules(entry, parts[part])):
             where = f"{entry.name}/{file}"
-            raise _misplaced(where, f"{entry.name}/ is not a folder of rules; did you mean {part}/?", f"{part}/{file}")
+            raise _misplacement(
+                where, f"{entry.name}/ is not a folder of rules; did you mean {part}/?", f"{part}/{file}"
+            )
     for part, functions in parts.items():
         for entry in sorted((folder / part).iterdir()) if (folder / part).is_dir() else ():
-            nested = entry.is_dir() and not entry.name.startswith(("_", ".")) and _with_rules(entry, functions)
+            nested = entry.is_dir() and not entry.name.startswith(("_", ".")) and _file_with_rules(entry, functions)
             if nested:
                 where = f"{part}/{entry.name}/{nested}"
-                raise _misplaced(where, f"{where} is one folder too deep", f"{part}/{nested}")
+                raise _misplacement(where, f"{where} is one folder too deep", f"{part}/{nested}")
     for entry in inside:
         stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
         if stray and "columns" in parts and _defines(entry, parts["columns"]):
-            raise _misplaced(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
+            raise _misplacement(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
 
 
 def check_field(stem: str, file: str, fields: Collection[str]) -> None:
     """Raise EngineStop if the name of a file in columns/ is a typo of a declared field."""
-    if stem not in fields and (near := meant(stem, fields)):
+    if stem not in fields and (near := closest_name(stem, fields)):
         raise EngineStop(
             EndCode.RULE_ERROR,
             f"{file} does not name a declared field; did you mean {near}?",
@@ -69,16 +73,16 @@ def check_field(stem: str, file: str, fields: Collection[str]) -> None:
 
 def check_functions(module: Mapping[str, Any], file: str, used: Collection[str], known: Collection[str]) -> None:
     """Raise EngineStop if a function's name is a typo of a rule, or if a rule would never be called."""
-    functions = [f for f in module.values() if _is_defined_in(f, file)]
-    called = {name for f in functions for name in _names(f.__code__)}
+    functions = [function for function in module.values() if _is_defined_in(function, file)]
+    names_used = {name for function in functions for name in _names_used_in(function.__code__)}
     for name, item in module.items():
-        if name in used or name in called or name.startswith("_") or not callable(item) or isinstance(item, type):
+        if name in used or name in names_used or name.startswith("_") or not callable(item) or isinstance(item, type):
             continue
         if _is_defined_in(item, file):
             _check_name(item, name, file, known)
         elif name in known or ("detect" in known and name.startswith("detect_")):
             what = f"{name} in {file} is not a function of this file, so it would never be called"
-            raise _wrong(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
+            raise _refusal(file, 1, what, f"define it here: def {name}(*, …), and call the other one from it")
 
 
 def _is_defined_in(item: object, file: str) -> TypeGuard[FunctionType]:
@@ -86,45 +90,50 @@ def _is_defined_in(item: object, file: str) -> TypeGuard[FunctionType]:
     return isinstance(item, FunctionType) and item.__code__.co_filename == file
 
 
-def _check_name(function: FunctionType, name: str, file: str, known: Collection[str]) -> None:
+def _check_name(function: FunctionType, name: str, file: str, rules: Collection[str]) -> None:
     """Raise EngineStop if the name of a function that nothing calls is a typo of a rule."""
-    head, _, rest = name.partition("_")
+    head, _, suffix = name.partition("_")
     near = None
-    if "detect" in known and distance(head, "detect") == 1:
-        near = f"detect_{rest}" if rest else "detect"
-    elif not any(name.startswith(rule) for rule in known):
-        near = meant(name, known)
+    if "detect" in rules and distance(head, "detect") == 1:
+        near = f"detect_{suffix}" if suffix else "detect"
+    elif not any(name.startswith(rule) for rule in rules):
+        near = closest_name(name, rules)
     if near is not None:
         what = f"{name} in {file} is not a rule; did you mean {near}?"
         remedy = f"name it {near}, or start its name with _ if it is a helper"
-        raise _wrong(file, function.__code__.co_firstlineno, what, remedy)
+        raise _refusal(file, function.__code__.co_firstlineno, what, remedy)
 
 
-def _with_rules(folder: Path, functions: Collection[str]) -> str | None:
+def _file_with_rules(folder: Path, functions: Collection[str]) -> str | None:
+    """The first file of a folder that defines one of these functions; None if there is none."""
     files = sorted(folder.glob("*.py"))[:_MOST_FILES]
-    return next((f.name for f in files if not f.name.startswith("_") and _defines(f, functions)), None)
+    return next((file.name for file in files if not file.name.startswith("_") and _defines(file, functions)), None)
 
 
 def _defines(file: Path, functions: Collection[str]) -> bool:
+    """Whether a file defines one of these functions as a rule, with keyword arguments."""
     names = "|".join(rf"{name}\w*" if name == "detect" else name for name in functions)
     with file.open("rb") as source:
         text = source.read(_MOST_BYTES).decode("utf-8", "replace")
     return re.search(rf"^def (?:{names})\s*\(\s*\*", text, re.MULTILINE) is not None
 
 
-def _names(code: CodeType) -> set[str]:
-    found = set(code.co_names)
+def _names_used_in(code: CodeType) -> set[str]:
+    """The names that code and the functions within it use."""
+    names = set(code.co_names)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found |= _names(inner)
-    return found
+            names |= _names_used_in(inner)
+    return names
 
 
-def _misplaced(file: str, what: str, right: str) -> EngineStop:
-    return _wrong(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
+def _misplacement(file: str, what: str, right: str) -> EngineStop:
+    """The end of a job whose config has a rule where it would never be called."""
+    return _refusal(file, 1, f"{what} ({file} would never be called)", f"move it to {right}")
 
 
-def _wrong(file: str, line: int, what: str, remedy: str) -> EngineStop:
+def _refusal(file: str, line: int, what: str, remedy: str) -> EngineStop:
+    """The end of a job whose config has a file that cannot be right."""
     return EngineStop(EndCode.RULE_ERROR, what, file=file, line=line, remedy=remedy)
 
 
@@ -173,7 +182,7 @@ class Rule:
         count = code.co_argcount + code.co_kwonlyargcount
         self.wants = frozenset(code.co_varnames[:count])
         self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # uses other fields of the row
-        self.takes_all = bool(code.co_flags & _VARKEYS)
+        self.accepts_all = bool(code.co_flags & _VARKEYS)
         self.line = code.co_firstlineno
         self.name = f"{file.removesuffix('.py').replace('/', '.')}.{function.__name__}"
         defaults = len(function.__defaults__ or ())
@@ -182,36 +191,39 @@ class Rule:
             frozenset(code.co_varnames[code.co_argcount : count]) - set(function.__kwdefaults__ or {})
         )
 
-    def problem(self, known: Iterable[str]) -> str | None:
+    def problem(self, available: Iterable[str]) -> str | None:
         """What is wrong with the function's signature, if anything."""
         code: CodeType = self.function.__code__
         if code.co_posonlyargcount or code.co_flags & _VARARGS:
             return "takes positional arguments; rules are called with keyword arguments only"
-        if strange := sorted(self.needs - set(known)):
-            return f"asks for {', '.join(strange)}, which rules of this kind do not get"
+        if unknown := sorted(self.needs - set(available)):
+            return f"asks for {', '.join(unknown)}, which rules of this kind do not get"
         return None
 
-    def call(self, **given: Any) -> Any:
-        """Call the function with the arguments it names; raises RuleFailed for any exception."""
-        arguments = given if self.takes_all else {k: v for k, v in given.items() if k in self.wants}
+    def call(self, **available: Any) -> Any:
+        """Call the function with the available arguments that it names; raises RuleFailed for any exception."""
+        if self.accepts_all:
+            arguments = available
+        else:
+            arguments = {name: value for name, value in available.items() if name in self.wants}
         try:
             return self.function(**arguments)
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # noqa: BLE001  # a rule may raise anything, SystemExit included
-            kind, line = self.class_of(error) + network_hint(error), _line_in(error.__traceback__, self.file)
-            self._log(error, line, given)
+            kind, line = self.class_of(error) + network_hint(error), line_in(error.__traceback__, self.file)
+            self._log(error, line, available)
         # Raised outside the handler: the rule's own exception may contain a cell's value and must not be chained.
         raise RuleFailed(self, f"raised {kind}", line, "correct the rule at this line; try it with `ade try`")
 
-    def _log(self, error: BaseException, line: int | None, given: Mapping[str, Any]) -> None:
+    def _log(self, error: BaseException, line: int | None, arguments: Mapping[str, Any]) -> None:
         """Write the traceback to the job's log, which belongs to its owner and may contain data; each kind once."""
         self.raised += 1
         kind = (type(error).__name__, line)
         if kind in self._logged or len(self._logged) >= LOGGED_KINDS:
             return
         self._logged.add(kind)
-        log_traceback(error, f"{self.name} raised{_place(given)}")
+        log_traceback(error, f"{self.name} raised{_place(arguments)}")
 
     def summary(self) -> str | None:
         """A final line for the log if it does not show every failure."""
@@ -234,17 +246,17 @@ class Rule:
 
 def network_hint(error: BaseException) -> str:
     """What to tell an author whose rule wanted the network; empty if nothing speaks for that."""
-    return _NO_NETWORK if any(_wants_network(one) for one in _chain(error)) else ""
+    return _NO_NETWORK if any(_wants_network(link) for link in _chain(error)) else ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An exception and those that it was raised from, or while handling."""
-    one: BaseException | None = error
+    link: BaseException | None = error
     for _ in range(_MOST_LINKS):
-        if one is None:
+        if link is None:
             return
-        yield one
-        one = one.__context__ if one.__cause__ is None else one.__cause__
+        yield link
+        link = link.__context__ if link.__cause__ is None else link.__cause__
 
 
 def _wants_network(error: BaseException) -> bool:
@@ -259,11 +271,12 @@ def _wants_network(error: BaseException) -> bool:
     return False
 
 
-def _place(given: Mapping[str, Any]) -> str:
-    words = [str(given[key]) for key in ("input", "sheet") if given.get(key) is not None]
-    if given.get("column") is not None:
-        words.append(f"column {given['column']}")
-    row, rows = given.get("row") or given.get("row_index"), given.get("rows")
+def _place(arguments: Mapping[str, Any]) -> str:
+    """Where a rule was called, by its arguments, for the log."""
+    words = [str(arguments[key]) for key in ("input", "sheet") if arguments.get(key) is not None]
+    if arguments.get("column") is not None:
+        words.append(f"column {arguments['column']}")
+    row, rows = arguments.get("row") or arguments.get("row_index"), arguments.get("rows")
     if row is not None:
         words.append(f"row {row}")
     elif rows:
@@ -282,35 +295,35 @@ def log_traceback(error: BaseException, what: str) -> None:
     while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("runner.engine."):
         trace = trace.tb_next
     try:
-        said = "".join(traceback.format_exception(error.with_traceback(trace), limit=-FRAMES))
+        text = "".join(traceback.format_exception(error.with_traceback(trace), limit=-FRAMES))
     except MemoryError:
         raise
     except BaseException:  # noqa: BLE001  # the exception is the author's own and may do anything when it is shown
-        said = f"{type(error).__name__} (its text cannot be shown)\n"
+        text = f"{type(error).__name__} (its text cannot be shown)\n"
     finally:
         error.__traceback__ = whole
-    if len(said) > LONGEST:
-        said = f"{said[: LONGEST // 2]}\n[…]\n{said[-LONGEST // 2 :]}"
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}\n[…]\n{text[-LONGEST // 2 :]}"
     with contextlib.suppress(OSError, ValueError):  # a rule may have closed the log
-        print(f"{what}\n{said}".encode(errors="backslashreplace").decode(), end="", flush=True)  # noqa: T201
+        print(f"{what}\n{text}".encode(errors="backslashreplace").decode(), end="", flush=True)  # noqa: T201
 
 
 def literals_of(code: CodeType) -> frozenset[str]:
     """Every string literal of a module."""
-    found: set[str] = set()
-    todo: list[Any] = [code]
-    while todo:
-        item = todo.pop()
+    literals: set[str] = set()
+    pending: list[Any] = [code]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
-            found.add(item)
+            literals.add(item)
         elif isinstance(item, CodeType):
-            todo += item.co_consts
+            pending += item.co_consts
         elif isinstance(item, (tuple, frozenset)):
-            todo += item
-    return frozenset(found)
+            pending += item
+    return frozenset(literals)
 
 
-def _line_in(trace: TracebackType | None, file: str) -> int | None:
+def line_in(trace: TracebackType | None, file: str) -> int | None:
     """The innermost line of the rule's own file in a traceback."""
     line = None
     while trace is not None:

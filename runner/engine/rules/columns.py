@@ -14,11 +14,11 @@ from runner.engine.values.checking import Origin
 from runner.engine.values.numbers import to_number
 from runner.engine.values.words import Bad
 
-_PLAIN: Final = frozenset(
+_CELL_KINDS: Final = frozenset(
     {type(None), str, int, float, bool, date, datetime, time, timedelta, CellError, NoCachedValue, Shown}
 )
 LARGEST: Final = 1.7976931348623157e308  # what a number of a spreadsheet can be
-_GIVE_UP_AFTER: Final = 32  # consecutive failures after which a rule fails for the whole chunk
+_MAX_STREAK: Final = 32  # consecutive failures after which a rule fails for the whole chunk
 SEVERITIES: Final = ("error", "warning", "info")
 
 
@@ -29,7 +29,7 @@ class Cells:
     origin: Origin
     column: int | None
     field: str
-    given: dict[str, Any]
+    arguments: dict[str, Any]  # of the rules, but for those about their rows
     _: KW_ONLY
     others: Mapping[str, list[Any]]
     strict: bool
@@ -37,71 +37,81 @@ class Cells:
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
         """The values after the rule; cells on which it failed keep their values."""
         if "value" in rule.wants:
-            return [self._one(rule, v, n, v, self._transformed) for n, v in enumerate(values)]
+            transformed = []
+            for index, value in enumerate(values):
+                try:
+                    transformed.append(self._transformed_value(rule, self._answer_for_cell(rule, value, index), index))
+                except RuleFailed as failure:
+                    self.failed(failure, [index])
+                    transformed.append(value)
+            return transformed
 
-        def whole(part: list[Any], at: int) -> list[Any]:
-            given = rule.call(**self.given, **self._beside(rule, at, len(part)), values=part)
-            return self._transformed_list(rule, given, len(part), at)
+        def transform_part(part: list[Any], start: int) -> list[Any]:
+            return self._transformed_values(rule, self._answer_for_part(rule, part, start), len(part), start)
 
-        return self._chunk(values, whole, list)
+        return self._call_for_chunk(values, transform_part, list)
 
     def validate(self, rule: Rule, values: list[Any]) -> None:
+        """Report what the rule finds wrong with the values, and where it failed."""
         if "value" in rule.wants:
-            for n, v in enumerate(values):
-                self._one(rule, v, n, None, self._validated)
+            for index, value in enumerate(values):
+                try:
+                    self._report_answer(rule, self._answer_for_cell(rule, value, index), index)
+                except RuleFailed as failure:
+                    self.failed(failure, [index])
             return
 
-        def whole(part: list[Any], at: int) -> list[Any]:
-            given = rule.call(**self.given, **self._beside(rule, at, len(part)), values=part)
-            self._issues(rule, given, len(part), at)
+        def validate_part(part: list[Any], start: int) -> list[Any]:
+            self._report_issues(rule, self._answer_for_part(rule, part, start), len(part), start)
             return []
 
-        self._chunk(values, whole, lambda _: [])
+        self._call_for_chunk(values, validate_part, lambda _: [])
 
-    def _beside(self, rule: Rule, at: int, size: int) -> dict[str, Any]:
-        """The arguments that describe the rows of the values."""
-        beside: dict[str, Any] = {"rows": self.origin.rows[at : at + size]}
+    def _answer_for_cell(self, rule: Rule, value: Any, index: int) -> Any:
+        """What a rule returns for one cell; raises RuleFailed."""
+        of_row: dict[str, Any] = {"row": self.origin.rows[index]}
         if rule.sees_others:
-            beside["columns"] = {name: values[at : at + size] for name, values in self.others.items()}
-        return beside
+            of_row["record"] = {name: values[index] for name, values in self.others.items()}
+        return rule.call(**self.arguments, **of_row, value=value)
 
-    def _one(self, rule: Rule, value: Any, n: int, instead: Any, use: Callable[[Rule, Any, int], Any]) -> Any:
-        try:
-            beside: dict[str, Any] = {"row": self.origin.rows[n]}
-            if rule.sees_others:
-                beside["record"] = {name: values[n] for name, values in self.others.items()}
-            return use(rule, rule.call(**self.given, **beside, value=value), n)
-        except RuleFailed as failure:
-            self.failed(failure, [n])
-            return instead
+    def _answer_for_part(self, rule: Rule, part: list[Any], start: int) -> Any:
+        """What a rule returns for a part of the chunk from an index on; raises RuleFailed."""
+        end = start + len(part)
+        of_rows: dict[str, Any] = {"rows": self.origin.rows[start:end]}
+        if rule.sees_others:
+            of_rows["columns"] = {name: values[start:end] for name, values in self.others.items()}
+        return rule.call(**self.arguments, **of_rows, values=part)
 
-    def _chunk(
+    def _call_for_chunk(
         self,
         values: list[Any],
-        whole: Callable[[list[Any], int], list[Any]],
+        call: Callable[[list[Any], int], list[Any]],
         instead: Callable[[list[Any]], list[Any]],
     ) -> list[Any]:
-        """Call the rule for the chunk; if that fails, cell by cell, so that it fails only for some cells."""
+        """Call a rule for the chunk; if that fails, cell by cell, so that it fails only for some cells.
+
+        `call`: gets values and the index of the first. `instead`: what stands for values on which the rule failed.
+        """
         try:
-            return whole(list(values), 0)
+            return call(list(values), 0)
         except RuleFailed as failure:
             if self.strict or len(values) == 1:
                 self.failed(failure, range(len(values)))
                 return instead(values)
-        out: list[Any] = []
+        results: list[Any] = []
         streak = 0
-        for n, value in enumerate(values):
+        for index, value in enumerate(values):
             try:
-                out += whole([value], n)
+                results += call([value], index)
                 streak = 0
             except RuleFailed as failure:
                 streak += 1
-                if streak >= _GIVE_UP_AFTER and streak == n + 1:
-                    self.failed(failure, range(n, len(values)))
-                    return out + instead(values[n:])
-                self.failed(failure, [n])
-                out += instead([value])
-        return out
+                if streak >= _MAX_STREAK and streak == index + 1:
+                    self.failed(failure, range(index, len(values)))
+                    return results + instead(values[index:])
+                self.failed(failure, [index])
+                results += instead([value])
+        return results
 
     def failed(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
         """Add a finding per cell, or end the job if the manifest asks for it."""
@@ -122,81 +132,87 @@ class Cells:
             rule=rule.name, file=rule.file, line=failure.line,
         )  # fmt: skip
 
-    def _transformed(self, rule: Rule, given: Any, n: int) -> Any:
-        if isinstance(given, dict):
-            _known_keys(rule, given, "value", "warning")
-            if given.get("warning") is not None:
-                self._issue(rule, {"index": 0, "message": given["warning"], "severity": "warning"}, 1, n, "warning")
-            given = given["value"]
-        elif given is None and rule.returns == "never":
-            raise _wrong(rule, "returned nothing: it has no return statement", "return the value, or None for a blank")
-        return plain_value(rule, given)
+    def _transformed_value(self, rule: Rule, answer: Any, index: int) -> Any:
+        """The value in a rule's answer for one cell; its warning is reported, a wrong shape raises RuleFailed."""
+        if isinstance(answer, dict):
+            _check_keys(rule, answer, "value", "warning")
+            if answer.get("warning") is not None:
+                warning = {"index": 0, "message": answer["warning"], "severity": "warning"}
+                self._report_issue(rule, warning, 1, index, "warning")
+            answer = answer["value"]
+        elif answer is None and rule.returns == "never":
+            what = "returned nothing: it has no return statement"
+            raise _failure(rule, what, "return the value, or None for a blank")
+        return plain_value(rule, answer)
 
-    def _transformed_list(self, rule: Rule, given: Any, size: int, at: int) -> list[Any]:
+    def _transformed_values(self, rule: Rule, answer: Any, size: int, start: int) -> list[Any]:
+        """The values in a rule's answer for so many cells; warnings are reported, a wrong shape raises RuleFailed."""
         warnings: Any = ()
-        if isinstance(given, dict):
-            _known_keys(rule, given, "values", "warnings")
-            warnings = given.get("warnings") or ()
-            given = given["values"]
-        if not isinstance(given, (list, tuple)):
-            raise _wrong(
-                rule,
-                f"returned {rule.class_of(given)}",
-                'return {"values": [...]}, one value per value given',
-            )
-        if len(given) != size:
-            what = f"returned {len(given)} values for {size}"
-            raise _wrong(rule, what, "return exactly one value per value given, None for a blank")
-        kinds = set(map(type, given))
-        if not kinds <= _PLAIN or not kinds.isdisjoint((float, int)):
-            given = [plain_value(rule, v) for v in given]
+        if isinstance(answer, dict):
+            _check_keys(rule, answer, "values", "warnings")
+            warnings = answer.get("warnings") or ()
+            answer = answer["values"]
+        if not isinstance(answer, (list, tuple)):
+            what = f"returned {rule.class_of(answer)}"
+            raise _failure(rule, what, 'return {"values": [...]}, one value per value given')
+        if len(answer) != size:
+            what = f"returned {len(answer)} values for {size}"
+            raise _failure(rule, what, "return exactly one value per value given, None for a blank")
+        kinds = set(map(type, answer))
+        if not kinds <= _CELL_KINDS or not kinds.isdisjoint((float, int)):
+            answer = [plain_value(rule, value) for value in answer]
         for warning in warnings:
-            self._issue(rule, warning, size, at, "warning")
-        return list(given)
+            self._report_issue(rule, warning, size, start, "warning")
+        return list(answer)
 
-    def _validated(self, rule: Rule, given: Any, n: int) -> None:
-        if given is None or given is True:
+    def _report_answer(self, rule: Rule, answer: Any, index: int) -> None:
+        """Report what a rule says about one cell: True and None pass, False and a text do not."""
+        if answer is None or answer is True:
             return
-        if given is False:
-            given = {}
-        elif isinstance(given, str):
-            given = {"message": given}
-        if isinstance(given, dict) and "issues" in given:
-            self._issues(rule, given, 1, n)
+        if answer is False:
+            answer = {}
+        elif isinstance(answer, str):
+            answer = {"message": answer}
+        if isinstance(answer, dict) and "issues" in answer:
+            self._report_issues(rule, answer, 1, index)
         else:
-            self._issue(rule, {"index": 0, **given} if isinstance(given, dict) else given, 1, n, "error")
+            issue = {"index": 0, **answer} if isinstance(answer, dict) else answer
+            self._report_issue(rule, issue, 1, index, "error")
 
-    def _issues(self, rule: Rule, given: Any, size: int, at: int) -> None:
-        if isinstance(given, dict) and given:
-            _known_keys(rule, given, "issues")
-        issues = given.get("issues") if isinstance(given, dict) else given
+    def _report_issues(self, rule: Rule, answer: Any, size: int, start: int) -> None:
+        """Report the issues in a rule's answer for so many cells; a wrong shape raises RuleFailed."""
+        if isinstance(answer, dict) and answer:
+            _check_keys(rule, answer, "issues")
+        issues = answer.get("issues") if isinstance(answer, dict) else answer
         if issues is None:
             return
         if not isinstance(issues, (list, tuple)):
-            what = f"returned {rule.class_of(given)}"
-            raise _wrong(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
+            what = f"returned {rule.class_of(answer)}"
+            raise _failure(rule, what, 'return {"issues": [{"index": 0, "message": "..."}]} or None')
         for issue in issues:
-            self._issue(rule, issue, size, at, "error")
+            self._report_issue(rule, issue, size, start, "error")
 
-    def _issue(self, rule: Rule, issue: Any, size: int, at: int, severity: str) -> None:
+    def _report_issue(self, rule: Rule, issue: Any, size: int, start: int, severity: str) -> None:
+        """Flag the cell of an issue; `size` and `start`: the part of the chunk in which its index counts."""
         if not isinstance(issue, dict) or type(issue.get("index")) is not int:
-            raise _wrong(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
+            raise _failure(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
         if not 0 <= issue["index"] < size:
-            raise _wrong(
+            raise _failure(
                 rule,
                 f"returned an issue for index {issue['index']} of {size}",
                 "count from 0 within `values`",
             )
         level = issue.get("severity") or severity
         if level not in SEVERITIES:
-            raise _wrong(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
+            raise _failure(rule, "returned an unknown severity", f"severity is one of {', '.join(SEVERITIES)}")
         code = rule.literal(issue.get("code")) or ("rule_issue" if severity == "error" else "rule_warning")
         message = rule.literal(issue.get("message"))
         if message is None:
-            given = issue.get("message") is not None
-            message = "the rule's message is not a literal in its source and is withheld" if given else "does not pass"
+            has_message = issue.get("message") is not None
+            withheld = "the rule's message is not a literal in its source and is withheld"
+            message = withheld if has_message else "does not pass"
         self.origin.flag(
-            [at + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
+            [start + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,
         )  # fmt: skip
 
@@ -205,8 +221,8 @@ def plain_value(rule: Rule, value: Any) -> Any:
     """Check what a rule returned for a cell; anything but a cell value fails the rule."""
     kind = type(value)
     if (kind in (float, int) and not -LARGEST <= value <= LARGEST) or (kind is Decimal and not value.is_finite()):
-        raise _wrong(rule, "returned a number that is not finite or too large", "return None for a blank")
-    if kind in _PLAIN:
+        raise _failure(rule, "returned a number that is not finite or too large", "return None for a blank")
+    if kind in _CELL_KINDS:
         return value
     if isinstance(value, Decimal):  # keeps digits that a float would lose
         number = to_number(str(value))
@@ -217,25 +233,26 @@ def plain_value(rule: Rule, value: Any) -> Any:
         if isinstance(value, kind):
             return plain_value(rule, kind(value))
     what = f"returned a value of type {rule.class_of(value)}"
-    raise _wrong(rule, what, "return text, a number, a boolean, a date, a time or None")
+    raise _failure(rule, what, "return text, a number, a boolean, a date, a time or None")
 
 
-def _known_keys(rule: Rule, given: dict[Any, Any], wanted: str, *more: str) -> None:
+def _check_keys(rule: Rule, answer: dict[Any, Any], needed: str, *more: str) -> None:
     """Fail a rule whose dict lacks the key that it is about, or has one that nobody reads: a typo would blank cells."""
-    keys = ", ".join((wanted, *more))
-    if wanted not in given:
-        raise _wrong(rule, f"returned a dict without {wanted}", f"its keys are {keys}")
-    if len(given) > sum(key in given for key in (wanted, *more)):
-        raise _wrong(rule, "returned a dict with an unknown key", f"its keys are {keys}")
+    keys = ", ".join((needed, *more))
+    if needed not in answer:
+        raise _failure(rule, f"returned a dict without {needed}", f"its keys are {keys}")
+    if len(answer) > sum(key in answer for key in (needed, *more)):
+        raise _failure(rule, "returned a dict with an unknown key", f"its keys are {keys}")
 
 
-def _wrong(rule: Rule, what: str, remedy: str) -> RuleFailed:
+def _failure(rule: Rule, what: str, remedy: str) -> RuleFailed:
     return RuleFailed(rule, what, None, remedy)
 
 
 def stop(
     failure: RuleFailed, origin: Origin | None, column: int | None, field: str | None, row: int | None
 ) -> EngineStop:
+    """The end of a job whose manifest lets no rule fail, at the cell if one is known."""
     from runner.engine.common import a1  # noqa: PLC0415  # only on the way out
 
     place = origin.place if origin else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runner.engine.common.findings import Findings
 from runner.engine.contract import EndCode
@@ -15,6 +15,17 @@ SHOWN = 50  # cells of a row that rules get
 RowScores = Callable[[int, Sequence[object]], Mapping[str, float]]
 
 
+class HookIssue(NamedTuple):
+    """What a hook finds wrong with a row of a chunk."""
+
+    rule: Rule
+    row_index: int  # in the chunk
+    field: str | None
+    code: str
+    severity: str
+    message: str
+
+
 class Hooks:
     """The hooks of a package, with the arguments that all rules of a job share."""
 
@@ -25,95 +36,97 @@ class Hooks:
         self.shared = shared
 
     def has(self, name: str) -> bool:
+        """Whether the package has a hook of this name."""
         return bool(self._package.hooks[name])
 
-    def answers(self, name: str, **given: Any) -> Iterator[tuple[Rule, Any]]:
+    def answers(self, name: str, **arguments: Any) -> Iterator[tuple[Rule, Any]]:
         """What each hook of this name returned; a failing one is reported and skipped."""
         for rule in self._package.hooks[name]:
             try:
-                answer = rule.call(**self.shared, **given)
+                answer = rule.call(**self.shared, **arguments)
                 if answer is not None and not isinstance(answer, dict):
                     what = f"returned {rule.class_of(answer)}"
                     raise RuleFailed(rule, what, None, "a hook returns None or a dict")
             except RuleFailed as failure:
                 self.failed(failure)
                 continue
-            if strange := set(answer or ()) - ANSWERS.get(name, frozenset(answer or ())):
-                known = ", ".join(sorted(ANSWERS[name]))
-                what = f"returned {len(strange)} keys that {name} does not support"
-                self.failed(RuleFailed(rule, what, None, f"{name} supports: {known}"))
+            if unknown := set(answer or ()) - ANSWERS.get(name, frozenset(answer or ())):
+                supported = ", ".join(sorted(ANSWERS[name]))
+                what = f"returned {len(unknown)} keys that {name} does not support"
+                self.failed(RuleFailed(rule, what, None, f"{name} supports: {supported}"))
             if answer:
                 yield rule, answer
 
     def failed(self, failure: RuleFailed) -> None:
+        """Report a hook that failed, or end the job if the manifest asks for it."""
         if self._strict:
             raise stop(failure, None, None, None, None)
         rule = failure.rule
         self._findings.add("rule_error", "error", failure.message, rule=rule.name, file=rule.file, line=failure.line)
 
-    def notify(self, name: str, **given: Any) -> None:
+    def notify(self, name: str, **arguments: Any) -> None:
         """Call hooks whose answer does not matter."""
-        for _ in self.answers(name, **given):
+        for _ in self.answers(name, **arguments):
             pass
 
     def skipped_tables(self, tables: list[dict[str, Any]]) -> set[str]:
         """Tables that after_structure skips: {"skip": [table ids]}."""
-        known = {t["id"] for t in tables}
+        table_ids = {table["id"] for table in tables}
         skip: set[str] = set()
         for rule, answer in self.answers("after_structure", tables=tables):
-            asked = answer.get("skip", [])
-            if not isinstance(asked, list) or not set(map(str, asked)) <= known:
+            ids = answer.get("skip", [])
+            if not isinstance(ids, list) or not set(map(str, ids)) <= table_ids:
                 self.failed(
                     RuleFailed(rule, "named tables that do not exist", None, 'return {"skip": [ids from `tables`]}')
                 )
                 continue
-            skip |= set(map(str, asked))
+            skip |= set(map(str, ids))
         return skip
 
-    def remapped(self, fields: set[str], columns: set[str], **given: Any) -> dict[str, str | None]:
+    def remapped(self, fields: set[str], columns: set[str], **arguments: Any) -> dict[str, str | None]:
         """Columns that after_mapping remaps: {"mapping": {"B": "plan", "C": None}}."""
         changes: dict[str, str | None] = {}
-        for rule, answer in self.answers("after_mapping", **given):
-            asked = answer.get("mapping", {})
-            fine = isinstance(asked, dict) and all(
-                c in columns and (f is None or f in fields) for c, f in asked.items()
+        for rule, answer in self.answers("after_mapping", **arguments):
+            mapping = answer.get("mapping", {})
+            is_valid = isinstance(mapping, dict) and all(
+                letters in columns and (field is None or field in fields) for letters, field in mapping.items()
             )
-            if not fine:
+            if not is_valid:
                 remedy = 'return {"mapping": {column letters: a declared field or None}}'
                 self.failed(RuleFailed(rule, "named columns or fields that do not exist", None, remedy))
                 continue
-            both = {**changes, **asked}
-            taken = [field for field in both.values() if field is not None]
-            if len(set(taken)) < len(taken):
+            combined = {**changes, **mapping}
+            mapped = [field for field in combined.values() if field is not None]
+            if len(set(mapped)) < len(mapped):
                 self.failed(RuleFailed(rule, "mapped two columns to one field", None, "map one column to each field"))
                 continue
-            changes = both
+            changes = combined
         return changes
 
-    def replaced(self, columns: dict[str, list[Any]], count: int, **given: Any) -> dict[str, list[Any]]:
+    def replaced(self, columns: dict[str, list[Any]], count: int, **arguments: Any) -> dict[str, list[Any]]:
         """Columns that after_transform rewrites: {"columns": {"plan": [...]}}."""
         changes: dict[str, list[Any]] = {}
-        for rule, answer in self.answers("after_transform", columns=columns, **given):
-            asked = answer.get("columns", {})
-            fine = isinstance(asked, dict) and all(
+        for rule, answer in self.answers("after_transform", columns=columns, **arguments):
+            new_columns = answer.get("columns", {})
+            is_valid = isinstance(new_columns, dict) and all(
                 name in columns and isinstance(values, (list, tuple)) and len(values) == count
-                for name, values in asked.items()
+                for name, values in new_columns.items()
             )
-            if not fine:
+            if not is_valid:
                 remedy = f'return {{"columns": {{field: one value per row}}}}; fields are {", ".join(columns)}'
                 self.failed(RuleFailed(rule, "returned columns with a wrong name or length", None, remedy))
                 continue
             try:
-                changes |= {name: [plain_value(rule, v) for v in values] for name, values in asked.items()}
+                changes |= {
+                    name: [plain_value(rule, value) for value in values] for name, values in new_columns.items()
+                }
             except RuleFailed as failure:
                 self.failed(failure)
         return changes
 
-    def issues(
-        self, count: int, fields: set[str], **given: Any
-    ) -> Iterator[tuple[Rule, int, str | None, str, str, str]]:
+    def issues(self, count: int, fields: set[str], **arguments: Any) -> Iterator[HookIssue]:
         """What after_validate adds: {"issues": [{"index", "field", "message", "severity", "code"}]}."""
-        for rule, answer in self.answers("after_validate", **given):
+        for rule, answer in self.answers("after_validate", **arguments):
             for issue in answer.get("issues") or ():
                 index = issue.get("index") if isinstance(issue, dict) else None
                 if type(index) is not int or not 0 <= index < count or issue.get("field") not in {*fields, None}:
@@ -123,18 +136,18 @@ class Hooks:
                 severity = issue.get("severity") if issue.get("severity") in SEVERITIES else "error"
                 code = rule.literal(issue.get("code")) or "rule_issue"
                 message = rule.literal(issue.get("message")) or "does not pass"
-                yield rule, index, issue.get("field"), code, str(severity), message
+                yield HookIssue(rule, index, issue.get("field"), code, str(severity), message)
 
     def sheets(self) -> Iterator[tuple[str, list[list[Any]]]]:
         """Extra sheets from finalize: {"sheets": {name: rows, the first being the header}}."""
         for rule, answer in self.answers("finalize"):
-            asked = answer.get("sheets", {})
+            sheets = answer.get("sheets", {})
             remedy = 'return {"sheets": {"Totals": [["plan", "members"], ["A", 3]]}}'
-            if not isinstance(asked, dict):
+            if not isinstance(sheets, dict):
                 self.failed(RuleFailed(rule, "returned sheets of a wrong shape", None, remedy))
                 continue
-            for name, rows in asked.items():
-                if not isinstance(rows, list) or not rows or not all(isinstance(r, (list, tuple)) for r in rows):
+            for name, rows in sheets.items():
+                if not isinstance(rows, list) or not rows or not all(isinstance(row, (list, tuple)) for row in rows):
                     self.failed(RuleFailed(rule, "returned a sheet of a wrong shape", None, remedy))
                     continue
                 if len(rows) > MAX_SHEET_ROWS:
@@ -143,14 +156,14 @@ class Hooks:
                         f"{rule.name} returned a sheet of {len(rows)} rows ({rule.file}, line {rule.line})",
                         rule=rule.name, file=rule.file, line=rule.line, remedy="return totals, not the data again",
                     )  # fmt: skip
-                yield str(name), [self._finite(rule, r) for r in rows]
+                yield str(name), [self._finite_cells(rule, row) for row in rows]
 
-    def _finite(self, rule: Rule, row: Sequence[Any]) -> list[Any]:
+    def _finite_cells(self, rule: Rule, row: Sequence[Any]) -> list[Any]:
         """The cells of a row; numbers that no cell can hold become blanks, and are reported."""
-        odd = [type(v) is float and not isfinite(v) for v in row]
-        if any(odd):
+        is_infinite = [type(cell) is float and not isfinite(cell) for cell in row]
+        if any(is_infinite):
             self.failed(RuleFailed(rule, "returned a sheet with numbers that are not finite", None, "use None instead"))
-        return [None if bad else v for v, bad in zip(row, odd, strict=True)]
+        return [None if infinite else cell for cell, infinite in zip(row, is_infinite, strict=True)]
 
 
 def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | None:
@@ -160,7 +173,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
     broken: set[str] = set()
 
     def scores(number: int, values: Sequence[object]) -> dict[str, float]:
-        total: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for label, rules in package.row_types.items():
             for rule in rules:
                 if rule.name in broken:
@@ -170,16 +183,17 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
                         **hooks.shared, **place, row_index=number, row_values_sample=list(values[:SHOWN])
                     )
                     for name, delta in _checked_scores(rule, label, answer).items():
-                        total[name] = total.get(name, 0.0) + delta
+                        totals[name] = totals.get(name, 0.0) + delta
                 except RuleFailed as failure:
                     broken.add(rule.name)  # reported once: it would fail on every row
                     hooks.failed(failure)
-        return total
+        return totals
 
     return scores
 
 
 def _checked_scores(rule: Rule, label: str, answer: Any) -> dict[str, float]:
+    """The scores that a detector returned, without zeros; a wrong shape raises RuleFailed."""
     remedy = f'return {{"scores": {{label: number}}}}, a number or None; labels are {", ".join(ROW_LABELS)}'
     if answer is None:
         return {}

@@ -16,29 +16,30 @@ from runner.engine.rules.call import (
     check_field,
     check_folders,
     check_functions,
+    closest_name,
+    line_in,
     literals_of,
     log_traceback,
-    meant,
     network_hint,
 )
 from runner.engine.rules.returns import returns_of
 
 _ALWAYS: Final = ("params", "state", "lookups", "log", "job")
-_TABLE: Final = ("input", "sheet", "table")
-_COLUMN: Final = (*_ALWAYS, *_TABLE, "field", "header", "column", "column_index")
-_CHUNK: Final = (*_ALWAYS, *_TABLE, "columns", "rows")
+_PER_TABLE: Final = ("input", "sheet", "table")
+_PER_COLUMN: Final = (*_ALWAYS, *_PER_TABLE, "field", "header", "column", "column_index")
+_PER_CHUNK: Final = (*_ALWAYS, *_PER_TABLE, "columns", "rows")
 # The arguments that each kind of function may name.
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
-    "columns.detect": (*_COLUMN, "values_sample"),
-    "columns.transform": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
-    "columns.validate": (*_COLUMN, "values", "value", "rows", "row", "columns", "record"),
+    "columns.detect": (*_PER_COLUMN, "values_sample"),
+    "columns.transform": (*_PER_COLUMN, "values", "value", "rows", "row", "columns", "record"),
+    "columns.validate": (*_PER_COLUMN, "values", "value", "rows", "row", "columns", "record"),
     "row_types.detect": (*_ALWAYS, "input", "sheet", "row_index", "row_values_sample"),
     "hooks.on_job_start": (*_ALWAYS, "inputs", "fields"),
     "hooks.after_structure": (*_ALWAYS, "tables"),
-    "hooks.after_mapping": (*_ALWAYS, *_TABLE, "mapping", "headers"),
-    "hooks.after_transform": _CHUNK,
-    "hooks.after_validate": _CHUNK,
-    "hooks.accumulate": _CHUNK,
+    "hooks.after_mapping": (*_ALWAYS, *_PER_TABLE, "mapping", "headers"),
+    "hooks.after_transform": _PER_CHUNK,
+    "hooks.after_validate": _PER_CHUNK,
+    "hooks.accumulate": _PER_CHUNK,
     "hooks.finalize": _ALWAYS,
     "hooks.on_job_end": (*_ALWAYS, "summary"),
 }
@@ -64,9 +65,9 @@ class RulePackage(NamedTuple):
 
     def log_failures(self) -> None:
         """Write to the job's log how often rules raised, if it does not show every failure."""
-        named = [*self.transforms.values(), *self.validators.values()]
-        listed = [*self.row_types.values(), *self.hooks.values()]
-        for rule in [*self.detectors, *named, *(r for rules in listed for r in rules)]:
+        of_fields = [*self.transforms.values(), *self.validators.values()]
+        in_lists = [*self.row_types.values(), *self.hooks.values()]
+        for rule in [*self.detectors, *of_fields, *(rule for rules in in_lists for rule in rules)]:
             if line := rule.summary():
                 with contextlib.suppress(OSError, ValueError):
                     print(line, flush=True)  # noqa: T201
@@ -94,16 +95,17 @@ def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
 
 
 def _load_file(package: RulePackage, part: str, path: Path) -> None:
+    """Add the rules of a file to the package; raises EngineStop if it has none or one that would never be called."""
     file = f"{part}/{path.name}"
     module, rules = _rules_in(path, file)
-    known = FUNCTIONS[part]
-    used = []
+    functions = FUNCTIONS[part]
+    rule_names = []
     for name, rule in rules.items():
         kind = "detect" if name.startswith("detect") and part != "hooks" else name
-        if name.startswith("_") or kind not in known:
+        if name.startswith("_") or kind not in functions:
             continue
-        _check(rule, f"{part}.{kind}")
-        used.append(name)
+        _check_arguments(rule, f"{part}.{kind}")
+        rule_names.append(name)
         if part == "hooks":
             package.hooks[name].append(rule)
         elif part == "row_types":
@@ -115,7 +117,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
                 rule.returns = returns_of(SOURCES[file], name, rule.line)
             (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
     if part == "row_types" and path.stem not in ROW_LABELS:
-        near = meant(path.stem, ROW_LABELS)
+        near = closest_name(path.stem, ROW_LABELS)
         raise EngineStop(
             EndCode.RULE_ERROR,
             f"{file} does not name a row type" + (f"; did you mean {near}?" if near else ""),
@@ -123,14 +125,14 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
             line=1,
             remedy=f"name it after one of {', '.join(ROW_LABELS)}",
         )
-    check_functions(module, file, used, known)
-    if not used:
+    check_functions(module, file, rule_names, functions)
+    if not rule_names:
         raise EngineStop(
             EndCode.RULE_ERROR,
             f"{file} defines no rule",
             file=file,
             line=1,
-            remedy=f"define one of {', '.join('detect_*' if k == 'detect' else k for k in known)}, "
+            remedy=f"define one of {', '.join('detect_*' if k == 'detect' else k for k in functions)}, "
             "or start the file's name with _ if it is a helper",
         )
     if part == "columns":
@@ -138,7 +140,7 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
     import hashlib  # noqa: PLC0415  # most jobs have no Python, and it takes milliseconds to load
 
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    package.files.append({"path": file, "sha256": digest, "rules": used})
+    package.files.append({"path": file, "sha256": digest, "rules": rule_names})
 
 
 def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
@@ -170,12 +172,8 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
         raise
     except BaseException as error:  # noqa: BLE001  # a module may raise anything
         log_traceback(error, f"{file} cannot be loaded")
-        kind, trace, line = type(error).__name__, error.__traceback__, None
+        kind, line = type(error).__name__, line_in(error.__traceback__, file)
         what = f" ({error})" if isinstance(error, ImportError) else network_hint(error)
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == file:
-                line = trace.tb_lineno
-            trace = trace.tb_next
         remedy = "correct this line"
         if isinstance(error, ImportError):
             remedy = "add the package to requirements.txt of the config, or the module to the config folder"
@@ -194,16 +192,18 @@ def _rules_in(path: Path, file: str) -> tuple[dict[str, Any], dict[str, Rule]]:
     }
 
 
-def _check(rule: Rule, kind: str) -> None:
+def _check_arguments(rule: Rule, kind: str) -> None:
+    """Raise EngineStop if a rule asks for arguments that rules of its kind do not get."""
     problem = rule.problem(ARGUMENTS[kind])
     if problem is None and kind in ("columns.transform", "columns.validate"):
-        asked = rule.wants & {"value", "values"}
-        if len(asked) != 1 and not rule.takes_all:
+        value_arguments = rule.wants & {"value", "values"}
+        if len(value_arguments) != 1 and not rule.accepts_all:
             problem = "must ask for `value` (called per cell) or `values` (called per chunk of a column)"
-        elif strange := sorted(rule.needs & ({"rows", "columns"} if "value" in asked else {"row", "record"})):
-            problem = (
-                f"asks for {', '.join(strange)}: `row` and `record` go with `value`, `rows` and `columns` with `values`"
-            )
+        else:
+            others = {"rows", "columns"} if "value" in value_arguments else {"row", "record"}
+            if misplaced := sorted(rule.needs & others):
+                rows = "`row` and `record` go with `value`, `rows` and `columns` with `values`"
+                problem = f"asks for {', '.join(misplaced)}: {rows}"
     if problem is not None:
         raise EngineStop(
             EndCode.RULE_ERROR,

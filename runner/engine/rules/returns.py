@@ -12,14 +12,15 @@ def returns_of(source: bytes, name: str, line: int) -> Returns:
     """How the function of this name that starts at this line ends; `always` if it cannot be found."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name == name and _first_line(node) == line:
-            if not any(isinstance(one, ast.Return) and one.value is not None for one in _inside(node.body)):
+            if not any(isinstance(inner, ast.Return) and inner.value is not None for inner in _inside(node.body)):
                 return "never"
             return "always" if _ends(node.body) else "sometimes"
     return "always"
 
 
 def _first_line(node: ast.FunctionDef) -> int:
-    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    """The line at which a function starts, decorators included."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -42,13 +43,14 @@ def _ends(body: list[ast.stmt]) -> bool:
     if isinstance(last, ast.Try):
         return _try_ends(last)
     if isinstance(last, ast.Match):
-        return _is_exhaustive(last) and all(_ends(one.body) for one in last.cases)
+        return _is_exhaustive(last) and all(_ends(case.body) for case in last.cases)
     if isinstance(last, ast.While):
         return _is_endless(last)
     return isinstance(last, ast.Raise)
 
 
 def _try_ends(node: ast.Try) -> bool:
+    """Whether no way through a `try` leads past its end."""
     if node.finalbody and _ends(node.finalbody):
         return True
     return _ends(node.orelse or node.body) and all(_ends(handler.body) for handler in node.handlers)
@@ -63,4 +65,4 @@ def _is_exhaustive(node: ast.Match) -> bool:
 def _is_endless(node: ast.While) -> bool:
     """Whether the condition is always true, and nothing breaks out."""
     is_always = isinstance(node.test, ast.Constant) and bool(node.test.value)
-    return is_always and not any(isinstance(one, ast.Break) for one in _inside(node.body))
+    return is_always and not any(isinstance(inner, ast.Break) for inner in _inside(node.body))

@@ -23,8 +23,10 @@ _NO_WORKBOOK: Final = "normalized.xlsx was not written by the engine's writer"
 
 
 class Member(NamedTuple):
+    """A part of the workbook."""
+
     name: str
-    at: int  # offset of its compressed bytes
+    offset: int  # of its compressed bytes
     packed: int
     size: int
     crc: int
@@ -35,32 +37,33 @@ class Archive:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.members = list(self._listed())
+        self.members = list(self._checked_members())
         if len({member.name for member in self.members}) != len(self.members):
             raise BadOutput("normalized.xlsx has a part twice")
         if sum(member.size for member in self.members) > MAX_TOTAL:
             raise BadOutput(f"normalized.xlsx unpacks to more than {MAX_TOTAL} bytes")
 
-    def _listed(self) -> Iterator[Member]:
-        count, listing, end = self._listing()
-        at = place = 0
+    def _checked_members(self) -> Iterator[Member]:
+        """The members as both the listing and their own headers have them; raises BadOutput where these differ."""
+        count, listing, listing_offset = self._listing()
+        offset = position = 0  # of a member in the file, and of its record in the listing
         for _ in range(count):
-            if len(listing) - place < CENTRAL.size:
+            if len(listing) - position < CENTRAL.size:
                 raise BadOutput(_NO_WORKBOOK)
-            fields = CENTRAL.unpack_from(listing, place)
+            fields = CENTRAL.unpack_from(listing, position)
             crc, packed, size, length = fields[7:11]
-            name = listing[place + CENTRAL.size : place + CENTRAL.size + length]
+            name = listing[position + CENTRAL.size : position + CENTRAL.size + length]
             sizes = (crc, packed, size, length)
-            if fields != (b"PK\1\2", 20, 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0, 0, 0, 0, 0, at):
+            if fields != (b"PK\1\2", 20, 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0, 0, 0, 0, 0, offset):
                 raise BadOutput(_NO_WORKBOOK)
-            head = LOCAL.pack(b"PK\3\4", 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0) + name
-            self._file.seek(at)
-            if self._file.read(len(head)) != head or not name.isascii():
+            header = LOCAL.pack(b"PK\3\4", 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0) + name
+            self._file.seek(offset)
+            if self._file.read(len(header)) != header or not name.isascii():
                 raise BadOutput(_NO_WORKBOOK)
-            yield Member(name.decode(), at + len(head), packed, size, crc)
-            at += len(head) + packed
-            place += CENTRAL.size + length
-        if place != len(listing) or at != end:
+            yield Member(name.decode(), offset + len(header), packed, size, crc)
+            offset += len(header) + packed
+            position += CENTRAL.size + length
+        if position != len(listing) or offset != listing_offset:
             raise BadOutput(_NO_WORKBOOK)
 
     def _listing(self) -> tuple[int, bytes, int]:
@@ -70,19 +73,19 @@ class Archive:
             raise BadOutput(_NO_WORKBOOK)
         self._file.seek(size - END.size)
         fields = END.unpack(self._file.read(END.size))
-        count, length, at = fields[4:7]
-        if fields != (b"PK\5\6", 0, 0, count, count, length, at, 0) or at + length + END.size != size:
+        count, length, offset = fields[4:7]
+        if fields != (b"PK\5\6", 0, 0, count, count, length, offset, 0) or offset + length + END.size != size:
             raise BadOutput(_NO_WORKBOOK)
         if length > MAX_LISTING:
             raise BadOutput("normalized.xlsx has too many parts")
-        self._file.seek(at)
-        return count, self._file.read(length), at
+        self._file.seek(offset)
+        return count, self._file.read(length), offset
 
     def blocks(self, member: Member) -> Iterator[bytes]:
         """Decompress a member piece by piece; at the end its size and checksum are verified."""
         unpack = isal_zlib.decompressobj(-15)
         left, size, crc = member.packed, 0, 0
-        self._file.seek(member.at)
+        self._file.seek(member.offset)
         try:
             while not unpack.eof:
                 data = unpack.unconsumed_tail

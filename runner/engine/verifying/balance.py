@@ -1,5 +1,6 @@
 """Checks the ledger of an artifact: every row read is in exactly one run, and all counts add up."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from runner.engine.document_types import ArtifactDocument, RowRun, SharedRows, SheetFacts, TablePart
@@ -8,23 +9,23 @@ from runner.engine.protocol import BadOutput
 
 def balance(artifact: ArtifactDocument) -> None:
     """Check the counts of every sheet and table and of the summary; raises BadOutput if they do not balance."""
-    left_out: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
     used = rows_out = 0  # rows of the inputs, and what they made of the output
     for sheet in artifact["sheets"]:
         runs = _runs_by_table(sheet)
-        _add_up_sheet(sheet, runs)
+        _check_sheet(sheet, runs)
         for table in sheet["tables"]:
-            used += _add_up_table(table, _by_kind(runs[table["ref"]]))
+            used += _check_table(table, _by_kind(runs[table["ref"]]))
             rows_out += _made(table)
-            _count(left_out, table["left_out"])
-        _count(left_out, _by_kind(runs[None]))
+            left_out.update(table["left_out"])
+        left_out.update(_by_kind(runs[None]))
     summary, output = artifact["summary"], artifact["output"]
-    _same("the rows of its tables and its output", rows_out, output["rows"])
-    _same("the rows of its summary and its output", summary["rows_out"], output["rows"])
-    _same("what was left out, in its sheets and its summary", left_out, summary["left_out"])
-    _same("the rows in and out of its summary", summary["rows_in"], used + sum(left_out.values()))
-    _same("the rows of its inputs and its summary", summary.get("rows_used", rows_out), used)
-    _same("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
+    _require_equal("the rows of its tables and its output", rows_out, output["rows"])
+    _require_equal("the rows of its summary and its output", summary["rows_out"], output["rows"])
+    _require_equal("what was left out, in its sheets and its summary", left_out, summary["left_out"])
+    _require_equal("the rows in and out of its summary", summary["rows_in"], used + sum(left_out.values()))
+    _require_equal("the rows of its inputs and its summary", summary.get("rows_used", rows_out), used)
+    _require_equal("the sheets of its summary and its output", summary["sheets_out"], len(output["sheets"]))
 
 
 def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
@@ -42,21 +43,22 @@ def _runs_by_table(sheet: SheetFacts) -> dict[str | None, list[RowRun]]:
     return owners
 
 
-def _add_up_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> None:
+def _check_sheet(sheet: SheetFacts, owners: dict[str | None, list[RowRun]]) -> None:
     """Check that each row read is in one run, or in one run of each table that shares it."""
     for runs in owners.values():
-        _in_order(runs)
-    _in_order(sheet["shared"])
+        _check_order(runs)
+    _check_order(sheet["shared"])
     _check_apart(sheet["rows"])
-    _really_shared(sheet)
-    listed = sum(run["rows"] for run in sheet["rows"])
-    twice = sum((one["tables"] - 1) * one["rows"] for one in sheet["shared"])
-    _same("the rows that were read and those listed", sheet["rows_read"], listed - twice)
+    _check_shared(sheet)
+    rows_listed = sum(run["rows"] for run in sheet["rows"])
+    counted_again = sum((shared["tables"] - 1) * shared["rows"] for shared in sheet["shared"])
+    _require_equal("the rows that were read and those listed", sheet["rows_read"], rows_listed - counted_again)
     if sheet.get("skipped") and (sheet["rows_read"] or sheet["tables"]):
         raise BadOutput("artifact.json lists rows of a sheet that was not read")
 
 
-def _in_order(runs: Sequence[RowRun | SharedRows]) -> None:
+def _check_order(runs: Sequence[RowRun | SharedRows]) -> None:
+    """Check that runs ascend without overlap and have no more rows than their range."""
     end = 0
     for run in runs:
         if not end < run["from"] <= run["to"]:
@@ -78,34 +80,34 @@ def _check_apart(runs: list[RowRun]) -> None:
             outside = run["to"]
 
 
-def _really_shared(sheet: SheetFacts) -> None:
+def _check_shared(sheet: SheetFacts) -> None:
     """Check that rows declared as shared are in the runs of as many tables."""
     steps: dict[int, int] = {}
     for run in sheet["rows"] if sheet["shared"] else ():
         steps[run["from"]] = steps.get(run["from"], 0) + 1
         steps[run["to"] + 1] = steps.get(run["to"] + 1, 0) - 1
     rows = sorted(steps)
-    at = depth = 0
-    for one in sheet["shared"]:
-        while at < len(rows) and rows[at] <= one["from"]:
-            depth += steps[rows[at]]
-            at += 1
+    next_step = depth = 0
+    for shared in sheet["shared"]:
+        while next_step < len(rows) and rows[next_step] <= shared["from"]:
+            depth += steps[rows[next_step]]
+            next_step += 1
         most = depth
-        while at < len(rows) and rows[at] <= one["to"]:
-            depth += steps[rows[at]]
+        while next_step < len(rows) and rows[next_step] <= shared["to"]:
+            depth += steps[rows[next_step]]
             most = max(most, depth)
-            at += 1
-        if most < one["tables"]:
+            next_step += 1
+        if most < shared["tables"]:
             raise BadOutput("artifact.json lists shared rows that the tables do not have")
 
 
-def _add_up_table(table: TablePart, found: dict[str, int]) -> int:
+def _check_table(table: TablePart, rows_by_kind: dict[str, int]) -> int:
     """Check a table; returns its rows in the output."""
-    rows_out = found.pop("data", 0)
-    left_out = {kind: rows for kind, rows in found.items() if kind not in ("header", "title")}
-    _same("the rows of a table and its runs", table["rows_out"], rows_out)
-    _same("what a table left out and its runs", table["left_out"], left_out)
-    _same("the rows in and out of a table", table["rows_in"], rows_out + sum(left_out.values()))
+    rows_out = rows_by_kind.pop("data", 0)
+    left_out = {kind: rows for kind, rows in rows_by_kind.items() if kind not in ("header", "title")}
+    _require_equal("the rows of a table and its runs", table["rows_out"], rows_out)
+    _require_equal("what a table left out and its runs", table["left_out"], left_out)
+    _require_equal("the rows in and out of a table", table["rows_in"], rows_out + sum(left_out.values()))
     if rows_out and table.get("skipped"):
         raise BadOutput("artifact.json counts rows of a table that was left out")
     return rows_out
@@ -123,18 +125,15 @@ def _made(table: TablePart) -> int:
     return unpivot["rows"]
 
 
-def _by_kind(runs: list[RowRun]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _by_kind(runs: list[RowRun]) -> Counter[str]:
+    """How many rows of each kind some runs have."""
+    counts: Counter[str] = Counter()
     for run in runs:
-        _count(found, {run["as"]: run["rows"]})
-    return found
+        counts[run["as"]] += run["rows"]
+    return counts
 
 
-def _count(into: dict[str, int], more: dict[str, int]) -> None:
-    for kind, rows in more.items():
-        into[kind] = into.get(kind, 0) + rows
-
-
-def _same(what: str, one: object, other: object) -> None:
-    if one != other:
+def _require_equal(what: str, counted: object, stated: object) -> None:
+    """Raise BadOutput if two counts of one thing differ."""
+    if counted != stated:
         raise BadOutput(f"the books do not balance: artifact.json differs in {what}")

@@ -34,12 +34,14 @@ class CellStyles:
         self._known: dict[str, int] = {}
 
     def of(self, appearance: dict[str, Any]) -> int:
+        """The style number of a look; equal ones share it."""
         text = json.dumps(appearance, sort_keys=True)
         if text not in self._known:
             self._known[text] = self._add(appearance)
         return self._known[text]
 
     def _add(self, appearance: dict[str, Any]) -> int:
+        """Add a look to the styles part; its number."""
         font = _index(self._fonts, _font(appearance.get("font", {})))
         fill = 0
         if appearance.get("fill"):
@@ -49,24 +51,26 @@ class CellStyles:
         number = 164 + _index(self._formats, appearance["format"]) if appearance.get("format") else 0
         align = appearance.get("align", {})
         alignment = "".join(
-            f' {name}="{align[k]}"' for k, name in (("h", "horizontal"), ("v", "vertical")) if k in align
+            f' {name}="{align[key]}"' for key, name in (("h", "horizontal"), ("v", "vertical")) if key in align
         )
         alignment += "".join(
-            f' {name}="{align[k]}"' for k, name in (("indent", "indent"), ("turn", "textRotation")) if k in align
+            f' {name}="{align[key]}"' for key, name in (("indent", "indent"), ("turn", "textRotation")) if key in align
         )
         alignment += ' wrapText="1"' if align.get("wrap") else ""
         inside = f"<alignment{alignment}/>" if alignment else ""
-        used = 'applyNumberFormat="1" ' if number else ""
-        used += 'quotePrefix="1" ' if appearance.get("quoted") else ""
-        used += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
+        applied = 'applyNumberFormat="1" ' if number else ""
+        applied += 'quotePrefix="1" ' if appearance.get("quoted") else ""
+        applied += 'applyFont="1" applyFill="1" applyBorder="1" applyAlignment="1"'
         parts_used = f'numFmtId="{number}" fontId="{font}" fillId="{fill}" borderId="{border}" xfId="0"'
-        return _index(self._xfs, f"<xf {parts_used} {used}>{inside}</xf>")
+        return _index(self._xfs, f"<xf {parts_used} {applied}>{inside}</xf>")
 
     def xml(self) -> str:
+        """The styles part."""
         formats = "".join(
-            f'<numFmt numFmtId="{164 + n}" formatCode="{attribute(f)}"/>' for n, f in enumerate(self._formats)
+            f'<numFmt numFmtId="{164 + number}" formatCode="{attribute(content)}"/>'
+            for number, content in enumerate(self._formats)
         )
-        fills = "".join(f"<fill>{f}</fill>" for f in self._fills)
+        fills = "".join(f"<fill>{content}</fill>" for content in self._fills)
         return (
             f'{_XML}<styleSheet xmlns="{_MAIN}">'
             + (f'<numFmts count="{len(self._formats)}">{formats}</numFmts>' if formats else "")
@@ -80,10 +84,12 @@ class CellStyles:
 
 
 def _index(numbers: dict[str, int], text: str) -> int:
+    """The number of a text among those that have one; a new one gets the next."""
     return numbers.setdefault(text, len(numbers))
 
 
 def _font(font: dict[str, Any]) -> str:
+    """The element of a font."""
     marks = "".join(f"<{tag}/>" for name, tag in _FONT_MARKS.items() if font.get(name))
     colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
     name = attribute(font.get("name", "Calibri"))
@@ -91,6 +97,7 @@ def _font(font: dict[str, Any]) -> str:
 
 
 def _border(border: dict[str, Any]) -> str:
+    """The element of a border."""
     sides = ""
     for side in _SIDES:
         if side in border:
@@ -134,6 +141,7 @@ def checked_appearance(value: object) -> dict[str, Any]:
 
 
 def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
+    """The known properties of a font that have valid values."""
     plain: dict[str, Any] = {name: True for name in _FONT_MARKS if font.get(name) is True}
     if isinstance(font.get("name"), str) and font["name"].isprintable() and 0 < len(font["name"]) <= 60:
         plain["name"] = font["name"]
@@ -145,8 +153,10 @@ def _plain_font(font: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_whole(value: object, most: int) -> bool:
+    """Whether a value is a whole number from 1 to a limit."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
 
 
 def _is_colour(value: object) -> bool:
+    """Whether a value is a colour such as FFC7CE."""
     return isinstance(value, str) and _RGB.fullmatch(value) is not None

@@ -42,27 +42,29 @@ def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> Any:
     if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
         raise BadOutput(f"{name} has more than {MAX_ELEMENTS} elements")
     try:
-        found = json.loads(
+        document = json.loads(
             raw.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_twins
         )
         if b"\\u" in raw:  # the only source of unpaired surrogates
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadOutput(f"{name} is not unambiguous JSON") from None
     try:
-        validator(name).validate(found)
+        validator(name).validate(document)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise BadOutput(f"{name} does not match its schema at {_place(error, name)}") from None
-    return found
+    return document
 
 
 @cache
 def validator(name: OutputName = OutputName.ARTIFACT) -> jsonschema_rs.Validator:
+    """What checks a document against its schema; made once."""
     return jsonschema_rs.validator_for(json.loads(_SCHEMAS[name].read_text()))
 
 
 @cache
 def _known_names(name: str) -> frozenset[str]:
+    """The keys that a schema names."""
     return frozenset(_NAME.findall(_SCHEMAS[name].read_text()))
 
 
@@ -74,10 +76,12 @@ def _place(error: Exception, name: str) -> str:
 
 
 def _no_constant(_: str) -> None:
+    """Refuse NaN and Infinity, which are not JSON."""
     raise ValueError
 
 
 def _finite(text: str) -> float:
+    """A number; refuses one that is too large."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError
@@ -85,7 +89,8 @@ def _finite(text: str) -> float:
 
 
 def _without_twins(pairs: list[tuple[str, object]]) -> Json:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    """An object; refuses one with a key twice, which readers would read differently."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError
-    return made
+    return members

@@ -21,7 +21,7 @@ from runner.engine.verifying.workbook_check import named, read_book
 
 MAX_REVIEW: Final = 4 * 1024 * 1024
 _DATA: Final = ("data", "rejected", "skipped_table")  # as what the books list rows that may have errors
-_ODD: Final = "the verifier failed on the outputs"
+_FAILED: Final = "the verifier failed on the outputs"
 
 
 def carry_out(order: VerifyOrder) -> FinalEvent:
@@ -33,17 +33,19 @@ def carry_out(order: VerifyOrder) -> FinalEvent:
     except MemoryError:
         problem = EndError(EndCode.OUT_OF_MEMORY, "verifying the outputs exceeded the job's memory limit")
     except Exception as error:  # noqa: BLE001  # whatever it was, these bytes brought it about
-        problem = EndError(EndCode.ENGINE_ERROR, f"{_ODD}: {type(error).__name__}", place_of(error))
+        problem = EndError(EndCode.ENGINE_ERROR, f"{_FAILED}: {type(error).__name__}", place_of(error))
     return FinalEvent(error=problem)
 
 
 def _verify_review(order: VerifyOrder) -> Json:
+    """Verify the questions of a review and write its page; the summary of the run."""
     review = verify_review(order)
     _write_page(order, OutputName.REVIEW_PAGE, review_page(review))
     return {"questions": len(review["questions"]) + review["left_out"]}
 
 
 def _verify_outputs(order: VerifyOrder) -> Json:
+    """Verify the outputs of a job, and write its rejects, profile and report; the summary of the run."""
     artifact = verify(order)
     _make_rejects(order, artifact)
     _write_profile(order, artifact)
@@ -52,6 +54,7 @@ def _verify_outputs(order: VerifyOrder) -> Json:
 
 
 def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:
+    """Write a page if the order asks for it."""
     target = order.outputs.get(name)
     if target is not None:
         with open_target(target) as file:
@@ -60,69 +63,73 @@ def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:
 
 def summary_of(artifact: ArtifactDocument) -> Json:
     """What the runner gets to know: the counts, and how long each pass took."""
-    times = {one["pass"]: one["seconds"] for one in artifact["pass_history"]}
+    times = {entry["pass"]: entry["seconds"] for entry in artifact["pass_history"]}
     return {**artifact["summary"], "drift": _changes(artifact), "passes": times}
 
 
 def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """Write rejects.xlsx from the box's description, which must have the rows that the artifact counts."""
-    wanted, target = artifact["output"].get("rejects", {}).get("rows", 0), order.outputs.get(OutputName.REJECTS)
-    described = order.written.get(OutputName.REJECTED_ROWS)
-    rows = 0
-    if described is not None and target is not None:
-        with open(described, "rb") as source, open_target(target) as file:  # noqa: PTH123 - as below
+    counted_rows, target = artifact["output"].get("rejects", {}).get("rows", 0), order.outputs.get(OutputName.REJECTS)
+    description = order.written.get(OutputName.REJECTED_ROWS)
+    described_rows = 0
+    if description is not None and target is not None:
+        with open(description, "rb") as source, open_target(target) as file:  # noqa: PTH123 - as below
             source.seek(0)
-            rows = write_rejects(source, file, job=order.job.job_id, title=order.title, exists=_books(artifact))
-    if rows != wanted and target is not None:
-        raise BadOutput(f"artifact.json counts {wanted} rows of rejects.xlsx, the box described {rows}")
+            described_rows = write_rejects(
+                source, file, job=order.job.job_id, title=order.title, exists=_books(artifact)
+            )
+    if described_rows != counted_rows and target is not None:
+        raise BadOutput(f"artifact.json counts {counted_rows} rows of rejects.xlsx, the box described {described_rows}")
 
 
 def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
     """Whether the books of an artifact have a row of data (`row`) or any other row."""
-    names = [one["name"] for one in artifact["inputs"] if one["role"] == "primary"]
-    data: dict[tuple[int, int], RowSet] = {}
-    every: dict[tuple[int, int], RowSet] = {}
+    names = [source["name"] for source in artifact["inputs"] if source["role"] == "primary"]
+    data_rows: dict[tuple[int, int], RowSet] = {}
+    all_rows: dict[tuple[int, int], RowSet] = {}
     for sheet in artifact["sheets"]:
         if sheet["input"] not in names:
             continue
         place = (names.index(sheet["input"]), sheet["index"])
         runs = [(run["from"], run["to"], run["as"]) for run in sheet.get("rows", ())]
-        every[place] = _covered((first, last) for first, last, _ in runs)
-        data[place] = _covered((first, last) for first, last, kind in runs if kind in _DATA)
+        all_rows[place] = _covered((first, last) for first, last, _ in runs)
+        data_rows[place] = _covered((first, last) for first, last, kind in runs if kind in _DATA)
     nothing = RowSet()
-    return lambda kind, n, index, row: row in (data if kind == "row" else every).get((n, index), nothing)
+    return lambda kind, input_number, index, row: (
+        row in (data_rows if kind == "row" else all_rows).get((input_number, index), nothing)
+    )
 
 
 def _covered(runs: Iterable[tuple[int, int]]) -> RowSet:
     """The rows of runs that may overlap, as those of tables side by side do."""
-    joined: list[tuple[int, int]] = []
+    joined_runs: list[tuple[int, int]] = []
     for first, last in sorted(runs):
-        if joined and first <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        if joined_runs and first <= joined_runs[-1][1]:
+            joined_runs[-1] = (joined_runs[-1][0], max(last, joined_runs[-1][1]))
         else:
-            joined.append((first, last))
-    return RowSet(joined)
+            joined_runs.append((first, last))
+    return RowSet(joined_runs)
 
 
 def _changes(artifact: ArtifactDocument) -> int:
     """In how many places this drop differs from the sender's last one."""
-    found = artifact.get("drift")
-    if found is None:
+    drift = artifact.get("drift")
+    if drift is None:
         return 0
-    rows = "rows" in found and found["rows"]["out_of_range"]
-    return sum(len(changed) for changed in found["columns"].values()) + len(found["values"]) + rows
+    rows = "rows" in drift and drift["rows"]["out_of_range"]
+    return sum(len(changed_columns) for changed_columns in drift["columns"].values()) + len(drift["values"]) + rows
 
 
 def _write_profile(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """The profile by itself, for the sender's next drop to be compared with, below a line that says what it follows."""
-    target, found = order.outputs.get(OutputName.PROFILE), artifact.get("profile")
-    if target is not None and found is not None:
+    target, profile = order.outputs.get(OutputName.PROFILE), artifact.get("profile")
+    if target is not None and profile is not None:
         drift = artifact.get("drift")
         same_kind = drift is not None and drift["previous"].get("same_kind")
-        head = {"after": drift["previous"].get("job_id") if drift and same_kind else None, "layout": layout(found)}
+        head = {"after": drift["previous"].get("job_id") if drift and same_kind else None, "layout": layout(profile)}
         with open_target(target) as file:
             file.write(json.dumps(head).encode() + b"\n")
-            file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+            file.write(json.dumps(profile, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
 
 
 def verify(order: VerifyOrder) -> ArtifactDocument:
@@ -133,7 +140,7 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
         if name not in written:
             raise BadOutput(f"the box did not write {name}")
     artifact = read_artifact(_read(written[OutputName.ARTIFACT], MAX_BYTES))
-    _same_job(order, artifact)
+    _check_job(order, artifact)
     if artifact.get("decision") != order.decision:
         raise BadOutput("artifact.json names another decision than the runner knows")
     if artifact["config"].get("overlays", []) != [one.encode() for one in order.overlays]:
@@ -150,7 +157,7 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
         return artifact
     if "xlsx" in formats:
         with open(written[OutputName.WORKBOOK], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
-            _same_rows(order, artifact["output"], file)
+            _check_rows(order, artifact["output"], file)
     if order.data is not None:
         check_data_files({OutputName(name): place for name, place in written.items()}, order.data, artifact["output"])
     return artifact
@@ -191,46 +198,47 @@ def verify_review(order: VerifyOrder) -> ReviewDocument:
 
 
 def _read(path: Place, most: int) -> bytes:
+    """At most so many bytes of a file, and one more if it has more."""
     with open(path, "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
         file.seek(0)  # the descriptor may be at the end
         return file.read(most + 1)
 
 
-def _same_job(order: VerifyOrder, artifact: ArtifactDocument) -> None:
+def _check_job(order: VerifyOrder, artifact: ArtifactDocument) -> None:
     """Check that the artifact agrees with what the runner itself knows."""
     known = {
         "job": order.job.encode(),
         "params": order.params,
         "config": order.config_digest,
-        "inputs": [one.encode() for one in order.known],
+        "inputs": [file.encode() for file in order.known],
         "sandbox": [order.sandbox.driver, order.sandbox.level],
     }
     reported = {
-        "job": {k: artifact["job"].get(k) for k in order.job.encode()},
+        "job": {key: artifact["job"].get(key) for key in order.job.encode()},
         "params": artifact["job"]["params"],
         "config": artifact["config"]["digest"],
-        "inputs": [{k: i.get(k) for k in ("role", "name", "sha256", "size")} for i in artifact["inputs"]],
-        "sandbox": [artifact["engine"]["sandbox"].get(k) for k in ("driver", "level")],
+        "inputs": [{key: entry.get(key) for key in ("role", "name", "sha256", "size")} for entry in artifact["inputs"]],
+        "sandbox": [artifact["engine"]["sandbox"].get(key) for key in ("driver", "level")],
     }
     for what, value in known.items():
         if reported[what] != value:
             raise BadOutput(f"artifact.json and the runner disagree about its {what}")
 
 
-def _same_rows(order: VerifyOrder, output: OutputPart, file: IO[bytes]) -> None:
+def _check_rows(order: VerifyOrder, output: OutputPart, file: IO[bytes]) -> None:
     """Check that the workbook has the artifact's sheets, rows and columns."""
     sheets = read_book(file, title=order.title, formats=order.formats)
     names = [*output["sheets"], *(extra["name"] for extra in output["extra_sheets"])]
     if sorted(map(named, names)) != sorted(sheet.name for sheet in sheets):
         raise BadOutput("artifact.json and normalized.xlsx have different sheets")
-    found = {sheet.name: sheet for sheet in sheets}
-    data = [found[named(name)] for name in output["sheets"]]
-    rows = [sheet.rows for sheet in data]
+    sheets_by_name = {sheet.name: sheet for sheet in sheets}
+    data_sheets = [sheets_by_name[named(name)] for name in output["sheets"]]
+    rows = [sheet.rows for sheet in data_sheets]
     if sum(rows) != output["rows"]:
         raise BadOutput(f"artifact.json counts {output['rows']} rows, normalized.xlsx has {sum(rows)}")
     if rows != output["sheet_rows"]:
         raise BadOutput("artifact.json and normalized.xlsx have different row counts for a sheet")
-    if any(sheet.columns != len(output["columns"]) for sheet in data):
+    if any(sheet.columns != len(output["columns"]) for sheet in data_sheets):
         raise BadOutput("artifact.json and normalized.xlsx have different columns")
-    if any(found[named(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
+    if any(sheets_by_name[named(extra["name"])].rows != extra["rows"] for extra in output["extra_sheets"]):
         raise BadOutput("artifact.json and normalized.xlsx have different row counts for an extra sheet")

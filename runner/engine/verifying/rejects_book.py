@@ -107,6 +107,7 @@ def write_rejects(
 
 
 def _lines(described: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """The lines of the description, each an object; raises BadOutput."""
     while raw := described.readline(MAX_LINE):
         if not raw.endswith(b"\n"):
             raise BadOutput("rejects.jsonl has a line without an end")
@@ -140,8 +141,8 @@ class RejectsBook(BookWriter):
         """The style of a cell with one of the described looks and a value."""
         kind = type(value)
         is_quoted = kind is str and value.startswith(_FORMULA_SIGNS)
-        key_ = number, kind, is_head, is_wrong, is_quoted
-        if key_ not in self._styles:
+        style_key = number, kind, is_head, is_wrong, is_quoted
+        if style_key not in self._styles:
             appearance = self.appearances[number] if number is not None else _HEAD if is_head else {}
             if is_wrong:
                 appearance = {
@@ -157,10 +158,11 @@ class RejectsBook(BookWriter):
                     **appearance,
                     "format": _FORMATS.get(kind, "General"),
                 }  # it would come back as something else
-            self._styles[key_] = self.cells.of({**appearance, "quoted": True} if is_quoted else appearance)
-        return self._styles[key_]
+            self._styles[style_key] = self.cells.of({**appearance, "quoted": True} if is_quoted else appearance)
+        return self._styles[style_key]
 
     def close(self) -> None:
+        """Write the small parts, with the content types of comments."""
         put, count = self.archive.put, len(self._sheets)
         put("xl/workbook.xml", parts.workbook(self._sheets))
         put("xl/_rels/workbook.xml.rels", parts.workbook_rels(count))
@@ -170,9 +172,9 @@ class RejectsBook(BookWriter):
         put("_rels/.rels", parts.root_rels())
         more = '<Default Extension="vml" ContentType="application/vnd.openxmlformats-officedocument.vmlDrawing"/>'
         more += "".join(
-            f'<Override PartName="/xl/comments{n}.xml" '
+            f'<Override PartName="/xl/comments{number}.xml" '
             'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.comments+xml"/>'
-            for n in self.commented
+            for number in self.commented
         )
         put("[Content_Types].xml", parts.content_types(count).replace("</Types>", f"{more}</Types>"))
         self.archive.close()
@@ -192,7 +194,7 @@ class _Sheet:
         name = line["sheet"]
         if not isinstance(name, str):
             raise BadOutput("rejects.jsonl has a sheet without a name")
-        self._number, _ = book.opened(cut(name, 200))
+        self._number, _ = book.open_part(cut(name, 200))
         self._row = 0
         self._last = 0
         self._first = 0  # the first row of data
@@ -206,26 +208,28 @@ class _Sheet:
             self._label_row()
 
     def _open(self, line: dict[str, Any]) -> None:
+        """Write the sheet up to its rows: view, widths, frozen panes."""
         down, across = (_whole(line.get(name, 0), 0, _MOST_FROZEN) for name in ("frozen", "across"))
-        hidden = {_whole(n, 1, self._columns) for n in _list(line.get("hidden", []))}
+        hidden = {_whole(number, 1, self._columns) for number in _list(line.get("hidden", []))}
         added = {self._columns + 1: float(_TO_DO_WIDTH), self._columns + 2: 12.0}
         widths = dict.fromkeys(hidden, 9.0) | _pairs(line.get("widths")) | added
         cols = "".join(
-            f'<col min="{n}" max="{n}" width="{width:.2f}" customWidth="1"' + (' hidden="1"/>' if n in hidden else "/>")
-            for n, width in sorted(widths.items())
+            f'<col min="{number}" max="{number}" width="{width:.2f}" customWidth="1"'
+            + (' hidden="1"/>' if number in hidden else "/>")
+            for number, width in sorted(widths.items())
         )
         view = line.get("view", {})
         if not isinstance(view, dict):
             raise BadOutput("rejects.jsonl has a sheet with an invalid view")
-        shown = ' tabSelected="1"' if self._number == 1 else ""
-        shown += ' showGridLines="0"' if view.get("grid") is False else ""
-        shown += ' rightToLeft="1"' if view.get("turned") is True else ""
-        shown += f' zoomScale="{_whole(view["zoom"], 10, 400)}"' if "zoom" in view else ""
-        plain = f' defaultColWidth="{_number(view["width"], 0, 255):.2f}"' if "width" in view else ""
+        view_attributes = ' tabSelected="1"' if self._number == 1 else ""
+        view_attributes += ' showGridLines="0"' if view.get("grid") is False else ""
+        view_attributes += ' rightToLeft="1"' if view.get("turned") is True else ""
+        view_attributes += f' zoomScale="{_whole(view["zoom"], 10, 400)}"' if "zoom" in view else ""
+        default_width = f' defaultColWidth="{_number(view["width"], 0, 255):.2f}"' if "width" in view else ""
         self._entry.write(
             f'{_XML}<worksheet xmlns="{_MAIN}" xmlns:r="{_REL}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
-            f'<sheetViews><sheetView{shown} workbookViewId="0">{_pane(down, across)}</sheetView></sheetViews>'
-            f'<sheetFormatPr{plain} defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
+            f'<sheetViews><sheetView{view_attributes} workbookViewId="0">{_pane(down, across)}</sheetView></sheetViews>'
+            f'<sheetFormatPr{default_width} defaultRowHeight="15"/><cols>{cols}</cols><sheetData>'.encode()
         )
 
     def _label_row(self) -> None:
@@ -234,57 +238,62 @@ class _Sheet:
         self._entry.write((self._labels(0) + "</row>").encode())
 
     def _labels(self, row: int) -> str:
+        """The cells that name the added columns; a comment says how to use them."""
         key_text = key("key", self._job, self._input, self._index, row)
         self._comment(self._columns + 1, _HOW)
         return self._text(1, TO_DO, _TO_DO_HEAD) + self._text(2, key_text, _KEY_CELL)
 
     def _text(self, added: int, text: str, appearance: dict[str, Any]) -> str:
+        """A text cell in one of the added columns, counted from 1."""
         style = self._book.cells.of(appearance)
         place = f"{a1.letters(self._columns + added)}{self._row}"
         return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
 
     def _begin(self, height: float | None) -> None:
+        """Start a row."""
         self._row += 1
         if self._row > MAX_ROWS:
             raise BadOutput("rejects.jsonl has more rows than a sheet holds")
-        tall = f' ht="{height:.2f}" customHeight="1"' if height is not None else ""
-        self._entry.write(f'<row r="{self._row}"{tall}>'.encode())
+        height_attributes = f' ht="{height:.2f}" customHeight="1"' if height is not None else ""
+        self._entry.write(f'<row r="{self._row}"{height_attributes}>'.encode())
 
     def write(self, line: dict[str, Any]) -> None:
+        """Write a described row, marked and with its key; raises BadOutput for one that the input does not have."""
         row, kind = _whole(line["row"], self._last + 1, MAX_ROWS * 100), line.get("kind")
         if kind not in KINDS:
             raise BadOutput("rejects.jsonl has a row of no known kind")
         if not self._exists(kind, self._input, self._index, row):
             raise BadOutput(f"rejects.jsonl has row {row}, which is not such a row of the input in artifact.json")
         self._last = row
-        tall = line.get("height")
-        height = _number(tall, 0, _TALLEST) if tall is not None else None
+        described_height = line.get("height")
+        height = _number(described_height, 0, _TALLEST) if described_height is not None else None
         to_do = _checked_text(line.get("do"), 2_000) if kind == "row" else ""
         if (lines := _lines_of(to_do, _TO_DO_WIDTH)) > 1:  # spreadsheet programs do not all make room by themselves
             height = max(height or 0.0, min(_TALLEST, 15.0 * lines))
         self._begin(height)
         marks = _marks(line.get("marks", []), self._columns)
         cells = {column: (value, appearance) for column, value, appearance in self._cells(line.get("cells"))}
-        out = []
+        elements = []
         for column in sorted(cells.keys() | marks.keys()):
             value, appearance = cells.get(column, (None, None))
             if column in marks:
                 self._comment(column, marks[column])
             style = self._book.style(appearance, value, is_head=kind != "row", is_wrong=column in marks)
-            out.append(self._cell(column, value, style))
+            elements.append(self._cell(column, value, style))
         if kind == "key":
-            out.append(self._labels(row))
+            elements.append(self._labels(row))
         else:
             if kind == "row":
                 self._book.rows += 1
                 self._first = self._first or self._row
-                out.append(self._text(1, to_do, _TO_DO_CELL))
-            out.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
+                elements.append(self._text(1, to_do, _TO_DO_CELL))
+            elements.append(self._text(2, key(kind, self._job, self._input, self._index, row), _KEY_CELL))
         if kind != "row":
             self._heads[row] = self._row
-        self._entry.write(("".join(out) + "</row>").encode(errors="replace"))
+        self._entry.write(("".join(elements) + "</row>").encode(errors="replace"))
 
     def _cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
+        """Column, value and number of the look of each described cell; raises BadOutput."""
         last = 0
         for cell in _list(value):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
@@ -294,6 +303,7 @@ class _Sheet:
             yield last, _value(cell[1]), appearance
 
     def _cell(self, column: int, value: Any, style: int) -> str:
+        """The element of one cell."""
         kind = type(value)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
@@ -309,14 +319,16 @@ class _Sheet:
         return f"{opening}><v>{parts.serial(value)}</v></c>"
 
     def _comment(self, column: int, text: str) -> None:
+        """Note a comment at a cell of the open row."""
         if len(self._comments) < MAX_COMMENTS:
             self._comments.append((self._row, column, text))
 
     def merge(self, value: object) -> None:
+        """Merge the cells of headers as the sender's sheet does."""
         for area in _list(value):
             if not isinstance(area, list) or len(area) != 4:
                 raise BadOutput("rejects.jsonl has an invalid merged cell")
-            top, left, bottom, right = (_whole(n, 1, MAX_ROWS * 100) for n in area)
+            top, left, bottom, right = (_whole(number, 1, MAX_ROWS * 100) for number in area)
             first, last = self._heads.get(top), self._heads.get(bottom)
             if first and last and last - first == bottom - top and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
@@ -328,7 +340,12 @@ class _Sheet:
                 raise BadOutput("rejects.jsonl has an invalid list of choices")
             column, allowed = _whole(pair[0], 1, self._columns), _list(pair[1])
             choices = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
-            if self._first and allowed and len(choices) <= _MAX_LIST and not any("," in str(one) for one in allowed):
+            if (
+                self._first
+                and allowed
+                and len(choices) <= _MAX_LIST
+                and not any("," in str(choice) for choice in allowed)
+            ):
                 area = f"{a1.cell(self._first, column)}:{a1.cell(self._row, column)}"
                 self._offers.append(
                     f'<dataValidation type="list" allowBlank="1" showErrorMessage="0" sqref="{area}">'
@@ -419,6 +436,7 @@ class _Error(str):
 
 
 def _value(value: object) -> Any:
+    """A described value; raises BadOutput for anything else."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -437,6 +455,7 @@ def _value(value: object) -> Any:
 
 
 def _special(kind: str, content: Any) -> Any:
+    """A described error, date, time or duration; raises ValueError for anything else."""
     if kind == "error" and content in ERROR_CODES:
         return _Error(content)
     if kind == "date":
@@ -451,6 +470,7 @@ def _special(kind: str, content: Any) -> Any:
 
 
 def _marks(value: object, columns: int) -> dict[int, str]:
+    """Column -> what is wrong there; raises BadOutput."""
     marks: dict[int, str] = {}
     for mark in _list(value):
         if not isinstance(mark, list) or len(mark) != 2:
@@ -460,12 +480,14 @@ def _marks(value: object, columns: int) -> dict[int, str]:
 
 
 def _checked_text(value: object, most: int) -> str:
+    """A described text, cut to a length; raises BadOutput."""
     if not isinstance(value, str):
         raise BadOutput("rejects.jsonl lacks a text")
     return cut(value, most)
 
 
 def _pairs(value: object) -> dict[int, float]:
+    """Column -> width; raises BadOutput."""
     pairs: dict[int, float] = {}
     for pair in _list(value):
         if not isinstance(pair, list) or len(pair) != 2:
@@ -475,18 +497,21 @@ def _pairs(value: object) -> dict[int, float]:
 
 
 def _list(value: object) -> list[Any]:
+    """A described list; raises BadOutput."""
     if not isinstance(value, list):
         raise BadOutput("rejects.jsonl has no list where one is due")
     return value
 
 
 def _whole(value: object, least: int, most: int) -> int:
+    """A described whole number within bounds; raises BadOutput."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
     return value
 
 
 def _number(value: object, least: float, most: float) -> float:
+    """A described number within bounds; raises BadOutput."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise BadOutput("rejects.jsonl has a number that cannot be")
     return float(value)

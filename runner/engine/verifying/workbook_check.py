@@ -55,6 +55,8 @@ _CELL_FORMATS = re.compile(
 
 
 class WrittenSheet(NamedTuple):
+    """What a sheet of the workbook holds."""
+
     name: str  # as in the attribute, escaped
     columns: int
     rows: int  # below the header
@@ -76,9 +78,9 @@ def read_book(file: IO[bytes], *, title: str, formats: Sequence[str]) -> list[Wr
         if archive.text(member, MAX_PART) != text:
             raise BadOutput(f"normalized.xlsx has a {member.name} that the engine does not write")
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
-    shapes = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
-    names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in shapes])
-    return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, shapes, strict=True)]
+    measured = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
+    names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in measured])
+    return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, measured, strict=True)]
 
 
 def named(name: str) -> str:
@@ -87,12 +89,13 @@ def named(name: str) -> str:
 
 
 def _parts(archive: Archive) -> list[Member]:
+    """The members, sheets first, which must be exactly those that the engine writes."""
     members = archive.members
     count = len(members) - len(_AFTER_SHEETS)
     if count > MAX_SHEETS:
         raise BadOutput(f"normalized.xlsx has more than {MAX_SHEETS} sheets")
-    wanted = (*(f"xl/worksheets/sheet{n}.xml" for n in range(1, count + 1)), *_AFTER_SHEETS)
-    if count < 1 or tuple(member.name for member in members) != wanted:
+    expected = (*(f"xl/worksheets/sheet{number}.xml" for number in range(1, count + 1)), *_AFTER_SHEETS)
+    if count < 1 or tuple(member.name for member in members) != expected:
         raise BadOutput("normalized.xlsx has parts that the engine does not write")
     return members
 
@@ -104,13 +107,13 @@ def _names(text: str, filtered: list[str]) -> list[str]:
         raise BadOutput("normalized.xlsx does not name each of its sheets once")
     if not all(_ATTRIBUTE.fullmatch(name) for name in names):
         raise BadOutput("normalized.xlsx has a sheet with an invalid name")
-    sheets = [parts.SheetPart(f"\ue000{n}\ue000") for n in range(len(names))]
+    sheets = [parts.SheetPart(f"\ue000{number}\ue000") for number in range(len(names))]
     for sheet, area in zip(sheets, filtered, strict=True):
         sheet.filtered = area
     # The definition of a filter quotes the name, so quotes in it are doubled.
     quoted = [name.replace("'", "''").replace("&quot;", '"') for name in names]
-    expected = re.sub("'\ue000([0-9]+)\ue000'", lambda n: f"'{quoted[int(n[1])]}'", parts.workbook(sheets))
-    expected = re.sub('"\ue000([0-9]+)\ue000"', lambda n: f'"{names[int(n[1])]}"', expected)
+    expected = re.sub("'\ue000([0-9]+)\ue000'", lambda number: f"'{quoted[int(number[1])]}'", parts.workbook(sheets))
+    expected = re.sub('"\ue000([0-9]+)\ue000"', lambda number: f'"{names[int(number[1])]}"', expected)
     if text != expected:
         raise BadOutput("normalized.xlsx has a xl/workbook.xml that the engine does not write")
     return names
@@ -118,16 +121,16 @@ def _names(text: str, filtered: list[str]) -> list[str]:
 
 def _check_styles(text: str, formats: Sequence[str]) -> None:
     """Check that every number format is the engine's or the manifest's, and the rest as the engine writes it."""
-    known = {attribute(one): one for one in (*FORMATS.values(), DURATION, *formats)}
-    by_number = {str(number): one for one, number in BUILT_IN.items()}
-    for number, raw in _FORMAT.findall(text):
-        if raw not in known:
+    known = {attribute(number_format): number_format for number_format in (*FORMATS.values(), DURATION, *formats)}
+    by_number = {str(number): number_format for number_format, number in BUILT_IN.items()}
+    for number, escaped_format in _FORMAT.findall(text):
+        if escaped_format not in known:
             raise BadOutput("normalized.xlsx has a number format that is not in the manifest")
-        by_number[number] = known[raw]
-    used = _CELL_FORMATS.findall(text)
-    if len(used) > len(by_number) or not all(number in by_number for number in used):
+        by_number[number] = known[escaped_format]
+    cell_formats = _CELL_FORMATS.findall(text)
+    if len(cell_formats) > len(by_number) or not all(number in by_number for number in cell_formats):
         raise BadOutput("normalized.xlsx has a cell format that the engine does not write")
-    if text != StyleSheet([by_number[number] for number in used]).xml():
+    if text != StyleSheet([by_number[number] for number in cell_formats]).xml():
         raise BadOutput("normalized.xlsx has a xl/styles.xml that the engine does not write")
 
 
@@ -173,6 +176,7 @@ class _SheetReader:
         return before
 
     def _more(self) -> bool:
+        """Decompress a piece more; False at the end."""
         piece = next(self._blocks, b"")
         self._rest += piece
         return bool(piece)
@@ -184,7 +188,7 @@ class _SheetReader:
             end = row_ends if row_ends >= 0 else self._rest.rfind(b"</c>") + 4
             if row_ends >= 0 or end > 3:
                 piece, self._rest = self._rest[:end], self._rest[end:]
-                _speakable(piece)
+                _check_characters(piece)
                 if not _HEADER_CELLS.fullmatch(piece):
                     raise BadOutput("normalized.xlsx has a header with something other than texts")
                 self._columns += piece.count(b"<c ")
@@ -204,13 +208,13 @@ class _SheetReader:
                 end = max(0, self._rest.rfind(b"</row></sheetData>"))
             if end > 3:
                 piece, self._rest = self._rest[:end], self._rest[end:]
-                _speakable(piece)
+                _check_characters(piece)
                 yield piece
             if len(self._rest) > _MAX_PIECE:
                 raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
 
 
-def _speakable(piece: bytes) -> None:
+def _check_characters(piece: bytes) -> None:
     """Check that all characters are valid in XML; control characters are not in the language anyway."""
     try:
         piece.decode()

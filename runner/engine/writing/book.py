@@ -39,22 +39,26 @@ class ArchiveWriter:
         self._directory: list[bytes] = []
 
     def entry(self, name: str, head: bytes = b"") -> "EntryWriter":
+        """Open an entry; close it before the next one. `head`: see above."""
         return EntryWriter(self, name, head)
 
     def put(self, name: str, text: str) -> None:
+        """Write a whole entry."""
         entry = self.entry(name)
         entry.write(text.encode())
         entry.close()
 
-    def listed(self, record: bytes) -> None:
+    def add_to_directory(self, record: bytes) -> None:
+        """Note the record of an entry that is complete."""
         self._directory.append(record)
 
     def close(self) -> None:
-        at = self.file.tell()
+        """Write the directory and the end record."""
+        offset = self.file.tell()
         listing = b"".join(self._directory)
         count = len(self._directory)
         self.file.write(listing)
-        self.file.write(END.pack(b"PK\5\6", 0, 0, count, count, len(listing), at, 0))
+        self.file.write(END.pack(b"PK\5\6", 0, 0, count, count, len(listing), offset, 0))
         self.file.flush()
 
 
@@ -77,6 +81,7 @@ class EntryWriter:
         self.size = 0  # bytes after the head
 
     def write(self, data: bytes) -> None:
+        """Append bytes to the entry, compressed."""
         self._crc = isal_zlib.crc32(data, self._crc)
         self.size += len(data)
         self._file.write(self._pack.compress(data))
@@ -98,7 +103,7 @@ class EntryWriter:
         self._file.seek(end)
         sizes = (crc, packed, size, len(self._name))
         record = CENTRAL.pack(b"PK\1\2", 20, 20, 0, DEFLATED, 0, DATE_1980, *sizes, 0, 0, 0, 0, 0, self._start)
-        self._archive.listed(record + self._name)
+        self._archive.add_to_directory(record + self._name)
 
 
 MAX_ROWS: Final = 1_048_576
@@ -124,6 +129,7 @@ class OutputColumn:
 
     @classmethod
     def typed(cls, header: str, field_type: str, number_format: str | None) -> "OutputColumn":
+        """A column for values of a field's type."""
         return cls(header, number_format, KIND_OF.get(field_type, str))
 
 
@@ -142,24 +148,27 @@ class BookWriter:
 
     def free_name(self, name: str) -> str:
         """`name`, or the first `name (n)` that is not in use, within 31 characters."""
-        clean = "".join("_" if c in "[]:*?/\\" or not c.isprintable() else c for c in name).strip("' ")
-        used = {_RESERVED, *(s.name.casefold() for s in self._sheets)}
-        free, n = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
+        clean = "".join("_" if char in "[]:*?/\\" or not char.isprintable() else char for char in name).strip("' ")
+        used = {_RESERVED, *(sheet.name.casefold() for sheet in self._sheets)}
+        free, number = cut(clean, MAX_NAME).rstrip("' ") or "Sheet", 1
         while free.casefold() in used:
-            n += 1
-            tail = f" ({n})"
-            free = cut(clean or "Sheet", MAX_NAME - len(tail)) + tail
+            number += 1
+            suffix = f" ({number})"
+            free = cut(clean or "Sheet", MAX_NAME - len(suffix)) + suffix
         return free
 
-    def opened(self, name: str) -> tuple[int, str]:
-        free = self.free_name(name)
-        self._sheets.append(parts.SheetPart(free))
-        return len(self._sheets), free
+    def open_part(self, name: str) -> tuple[int, str]:
+        """Add a sheet under a free name; its number, from 1, and its name."""
+        free_name = self.free_name(name)
+        self._sheets.append(parts.SheetPart(free_name))
+        return len(self._sheets), free_name
 
     def closed(self, number: int, filtered: str) -> None:
+        """Note the filtered area of a sheet that is complete."""
         self._sheets[number - 1].filtered = filtered
 
     def close(self) -> None:
+        """Write the small parts; a workbook without sheets gets an empty one."""
         if not self._sheets:
             self.sheet("Normalized", []).close()
         put = self.archive.put
@@ -192,15 +201,16 @@ class SheetWriter:
         self._open()
 
     def _open(self) -> None:
-        self._number, name = self._book.opened(self._name)
+        """Open the next sheet and write its header row."""
+        self._number, name = self._book.open_part(self._name)
         self.names.append(name)
         self._row = 1
         widest = parts.sheet_head([_WIDEST] * len(self._columns), MAX_ROWS, active=self._number == 1)
         self._head_size = len(widest)
         self._entry = self._book.archive.entry(f"xl/worksheets/sheet{self._number}.xml", widest.encode())
         header = "".join(
-            f'<c r="{a1.letters(n)}1" s="{HEADER}" t="inlineStr">{cell_text(c.header)}</c>'
-            for n, c in enumerate(self._columns, 1)
+            f'<c r="{a1.letters(number)}1" s="{HEADER}" t="inlineStr">{cell_text(column.header)}</c>'
+            for number, column in enumerate(self._columns, 1)
         )
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
@@ -214,65 +224,69 @@ class SheetWriter:
 
     def write(self, columns: list[list[Any]], count: int) -> None:
         """Append `count` rows, given as one list per column."""
-        at = 0
-        while at < count:
-            room = min(count - at, MAX_ROWS - self._row)
-            if room == 0 or self._entry.size > MAX_SHEET_BYTES:
+        written = 0
+        while written < count:
+            count_here = min(count - written, MAX_ROWS - self._row)
+            if count_here == 0 or self._entry.size > MAX_SHEET_BYTES:
                 self._close_part()
                 self._full.append(self._row - 1)
                 self._open()
                 continue
-            part = columns if room == count else [c[at : at + room] for c in columns]
-            self._append(part, room)
-            at += room
+            part = columns if count_here == count else [column[written : written + count_here] for column in columns]
+            self._append(part, count_here)
+            written += count_here
         self.rows += count
 
     def _append(self, columns: list[list[Any]], count: int) -> None:
+        """Write rows that fit on the open sheet."""
         rows = list(map(str, range(self._row + 1, self._row + 1 + count)))
         pieces: list[Any] = [repeat('<row r="'), rows, repeat('">')]
         for cells, values in zip(self._cells, columns, strict=True):
             pieces += cells.pieces(values, rows)
         pieces.append(repeat("</row>"))
-        text = "".join(chain.from_iterable(zip(*_merged(pieces), strict=False)))
+        text = "".join(chain.from_iterable(zip(*_with_joined_constants(pieces), strict=False)))
         self._entry.write(text.encode(errors="replace"))
         self._row += count
         self._fit(columns)
 
     def _fit(self, columns: list[list[Any]]) -> None:
-        for n, values in enumerate(columns):
-            if self._widths[n] < _WIDEST:
-                longest = max((len(spelled(v)) for v in values[:_MEASURED] if v is not None), default=0)
-                self._widths[n] = max(self._widths[n], longest + 2)
+        """Widen columns to the longest of the first values of a chunk."""
+        for index, values in enumerate(columns):
+            if self._widths[index] < _WIDEST:
+                longest = max((len(spelled(value)) for value in values[:_MEASURED] if value is not None), default=0)
+                self._widths[index] = max(self._widths[index], longest + 2)
 
     def _close_part(self) -> None:
+        """Finish the open sheet with its true dimension and widths."""
         last = f"{a1.letters(max(1, len(self._columns)))}{self._row}"
-        filtered = f"A1:{last}" if self._columns else ""
-        tail = f'<autoFilter ref="{filtered}"/>' if filtered else ""
+        filter_area = f"A1:{last}" if self._columns else ""
+        tail = f'<autoFilter ref="{filter_area}"/>' if filter_area else ""
         self._entry.write(f"</sheetData>{tail}{parts.SHEET_TAIL}".encode())
-        widths = [min(_WIDEST, max(_NARROWEST, w)) for w in self._widths]
+        widths = [min(_WIDEST, max(_NARROWEST, width)) for width in self._widths]
         head = parts.sheet_head(widths, self._row, active=self._number == 1)
         self._entry.close(head.ljust(self._head_size).encode())
-        self._book.closed(self._number, filtered)
+        self._book.closed(self._number, filter_area)
 
     def close(self) -> None:
+        """Finish the last sheet."""
         self._close_part()
 
 
-def _merged(pieces: list[Any]) -> list[Any]:
+def _with_joined_constants(pieces: list[Any]) -> list[Any]:
     """Join neighbouring constants: fewer pieces per row."""
-    out: list[Any] = []
+    joined_pieces: list[Any] = []
     constant = ""
     for piece in pieces:
         if isinstance(piece, repeat):
             constant += next(piece)
             continue
         if constant:
-            out.append(repeat(constant))
+            joined_pieces.append(repeat(constant))
             constant = ""
-        out.append(piece)
+        joined_pieces.append(piece)
     if constant:
-        out.append(repeat(constant))
-    return out
+        joined_pieces.append(repeat(constant))
+    return joined_pieces
 
 
 class NormalizedBook:
@@ -289,7 +303,9 @@ class NormalizedBook:
                 remedy='leave unmapped columns out with "mapping": {"unmapped": "drop"}, or split the input by columns',
             )
         self._book = BookWriter(file, title=title) if file else None
-        self.main: SheetWriter | None = self._book.sheet(sheet, [_column(c) for c in columns]) if self._book else None
+        self.main: SheetWriter | None = (
+            self._book.sheet(sheet, [_output_column(c) for c in columns]) if self._book else None
+        )
         self.extra: list[ExtraSheet] = []
 
     def sheets(self) -> list[tuple[str, int]]:
@@ -302,25 +318,27 @@ class NormalizedBook:
             return
         self.main.close()
         for name, (header, *rows) in beside:
-            self._add(name, [str(h) for h in header], rows)
+            self._add(name, [str(title) for title in header], rows)
         if findings is not None:
-            listed = [f.as_dict() for f in findings.listed]
-            self._add("Findings", _FINDING, [[f.get(h) for h in _FINDING] for f in listed])
+            finding_rows = [finding.as_dict() for finding in findings.listed]
+            self._add("Findings", _FINDING, [[finding.get(title) for title in _FINDING] for finding in finding_rows])
         self._book.close()
 
     def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
+        """Write an extra sheet."""
         if self._book is None:
             return
-        sheet = self._book.sheet(name, [OutputColumn(h) for h in header])
+        sheet = self._book.sheet(name, [OutputColumn(title) for title in header])
         width = len(header)
-        body = [row[:width] + [None] * (width - len(row)) for row in rows]
-        if body:
-            sheet.write([list(c) for c in zip(*body, strict=True)], len(body))
+        padded_rows = [row[:width] + [None] * (width - len(row)) for row in rows]
+        if padded_rows:
+            sheet.write([list(column) for column in zip(*padded_rows, strict=True)], len(padded_rows))
         sheet.close()
-        self.extra.append({"name": sheet.names[0], "rows": len(body)})
+        self.extra.append({"name": sheet.names[0], "rows": len(padded_rows)})
 
 
-def _column(column: OutColumn) -> OutputColumn:
+def _output_column(column: OutColumn) -> OutputColumn:
+    """A column of the output with the number format of its field's type."""
     field = column.field
     if field is None or field.type == ANY:
         return OutputColumn(column.header)

@@ -29,12 +29,13 @@ def escaped(text: str) -> str:
     if "_x" in text:
         text = _ESCAPE_LIKE.sub("_x005F_", text)
     if not text.isprintable():
-        text = _UNSPEAKABLE.sub(lambda c: f"_x{ord(c[0]):04X}_", text)
+        text = _UNSPEAKABLE.sub(lambda char: f"_x{ord(char[0]):04X}_", text)
         text = _SURROGATE.sub("\ufffd", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def attribute(text: str) -> str:
+    """A text as the value of an XML attribute."""
     return escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
@@ -59,7 +60,7 @@ def cut(text: str, units: int) -> str:
     return raw.decode("utf-16-le", "ignore")
 
 
-def harmless(texts: Sequence[str]) -> bool:
+def need_no_escaping(texts: Sequence[str]) -> bool:
     """Whether no text needs escaping, cutting or preserved blanks: one check for a whole chunk."""
     joined = "|".join(texts)
     if not joined.isprintable() or joined[:1] == " " or joined[-1:] == " ":
@@ -129,22 +130,29 @@ class StyleSheet:
         return self._formats.index(number_format) + 2
 
     def xml(self) -> str:
-        own = [f for f in self._formats if f not in BUILT_IN]
-        number = {f: BUILT_IN.get(f) or _FIRST_OWN + own.index(f) for f in self._formats}
-        formats = "".join(f'<numFmt numFmtId="{number[f]}" formatCode="{attribute(f)}"/>' for f in own)
+        """The styles part."""
+        own_formats = [number_format for number_format in self._formats if number_format not in BUILT_IN]
+        number_of = {
+            number_format: BUILT_IN.get(number_format) or _FIRST_OWN + own_formats.index(number_format)
+            for number_format in self._formats
+        }
+        formats = "".join(
+            f'<numFmt numFmtId="{number_of[number_format]}" formatCode="{attribute(number_format)}"/>'
+            for number_format in own_formats
+        )
         plain = '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
         header = (
             '<xf numFmtId="0" fontId="1" fillId="2" borderId="1" xfId="0" applyFont="1" applyFill="1" '
             'applyBorder="1" applyAlignment="1"><alignment vertical="center"/></xf>'
         )
         cells = "".join(
-            f'<xf numFmtId="{number[f]}" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
-            for f in self._formats
+            f'<xf numFmtId="{number_of[code]}" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>'
+            for code in self._formats
         )
         return (
             '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
             '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
-            + (f'<numFmts count="{len(own)}">{formats}</numFmts>' if own else "")
+            + (f'<numFmts count="{len(own_formats)}">{formats}</numFmts>' if own_formats else "")
             + '<fonts count="2"><font><sz val="11"/><name val="Calibri"/><family val="2"/></font>'
             '<font><b/><sz val="11"/><color rgb="FFFFFFFF"/><name val="Calibri"/><family val="2"/></font></fonts>'
             '<fills count="3"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/>'
@@ -233,33 +241,35 @@ class CellFormatter:
     def pieces(self, values: list[Any], rows: list[str]) -> Pieces:
         """Iterables that give the rows when zipped with those of the other columns and joined."""
         kinds = set(map(type, values))
-        gaps = type(None) in kinds
+        has_blanks = type(None) in kinds
         kinds.discard(type(None))
         if not kinds:
             return []
         kind = float if kinds == _NUMBERS else next(iter(kinds))
         if len(kinds) == 1 or kinds == _NUMBERS:
-            uniform = self._uniform(kind, [v for v in values if v is not None] if gaps else values)
-            if uniform is not None:
-                head = f'<c r="{self._letters}'
-                opening, text, closing = uniform
+            of_one_kind = self._pieces_of_one_kind(
+                kind, [value for value in values if value is not None] if has_blanks else values
+            )
+            if of_one_kind is not None:
+                opening_of_cell = f'<c r="{self._letters}'
+                opening, text, closing = of_one_kind
                 if self._styles.get(kind):
                     opening = f'" s="{self._styles[kind]}{opening}'
-                if not gaps:
-                    return [repeat(head), rows, repeat(opening), text, repeat(closing)]
-                fill = iter(text)
+                if not has_blanks:
+                    return [repeat(opening_of_cell), rows, repeat(opening), text, repeat(closing)]
+                texts_left = iter(text)
                 return [
                     [
-                        "" if v is None else f"{head}{r}{opening}{next(fill)}{closing}"
-                        for v, r in zip(values, rows, strict=True)
+                        "" if value is None else f"{opening_of_cell}{row}{opening}{next(texts_left)}{closing}"
+                        for value, row in zip(values, rows, strict=True)
                     ]
                 ]
-        return [[self._cell(v, r) for v, r in zip(values, rows, strict=True)]]
+        return [[self._cell(value, row) for value, row in zip(values, rows, strict=True)]]
 
-    def _uniform(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
+    def _pieces_of_one_kind(self, kind: type, values: list[Any]) -> tuple[str, Iterable[str], str] | None:
         """The text before, in and after each cell of a column of one kind; None if cells differ too much."""
         if kind is str:
-            if harmless(values):
+            if need_no_escaping(values):
                 return _INLINE + '"><is><t>', values, "</t></is></c>"
         elif kind is float or kind is int:
             if min(values) > -MAX_EXACT and max(values) < MAX_EXACT and isfinite(sum(values)):
@@ -271,6 +281,7 @@ class CellFormatter:
         return None
 
     def _cell(self, value: Any, row: str) -> str:
+        """The element of one cell, with its reference; empty for a blank."""
         if value is None:
             return ""
         kind = type(value)
@@ -321,10 +332,11 @@ class SheetPart:
 
 
 def sheet_head(widths: list[int], last_row: int, *, active: bool) -> str:
+    """A sheet's part up to its rows, always of the same length for so many columns."""
     last = f"{a1.letters(max(1, len(widths)))}{last_row}"
     cols = "".join(
-        f'<col min="{n}" max="{n}" width="{width}" customWidth="1"/>'
-        for n, width in enumerate(widths[:_MOST_WIDTHS], 1)
+        f'<col min="{number}" max="{number}" width="{width}" customWidth="1"/>'
+        for number, width in enumerate(widths[:_MOST_WIDTHS], 1)
     )
     return (
         f'{_XML}<worksheet xmlns="{_MAIN}"><dimension ref="A1:{last}"/>'
@@ -336,40 +348,46 @@ def sheet_head(widths: list[int], last_row: int, *, active: bool) -> str:
 
 
 def workbook(sheets: list[SheetPart]) -> str:
-    listed = "".join(
-        f'<sheet name="{attribute(s.name)}" sheetId="{n}" r:id="rId{n}"/>' for n, s in enumerate(sheets, 1)
+    """The workbook part: the sheets, and their filters as defined names."""
+    sheet_elements = "".join(
+        f'<sheet name="{attribute(sheet.name)}" sheetId="{number}" r:id="rId{number}"/>'
+        for number, sheet in enumerate(sheets, 1)
     )
     names = "".join(
-        f'<definedName name="_xlnm._FilterDatabase" localSheetId="{n}" hidden="1">'
-        f"{escaped(_quoted(s.name))}!{_absolute(s.filtered)}</definedName>"
-        for n, s in enumerate(sheets)
-        if s.filtered
+        f'<definedName name="_xlnm._FilterDatabase" localSheetId="{number}" hidden="1">'
+        f"{escaped(_quoted(sheet.name))}!{_absolute(sheet.filtered)}</definedName>"
+        for number, sheet in enumerate(sheets)
+        if sheet.filtered
     )
     return (
         f'{_XML}<workbook xmlns="{_MAIN}" xmlns:r="{_REL}"><workbookPr defaultThemeVersion="124226"/>'
         f'<bookViews><workbookView xWindow="0" yWindow="0" windowWidth="24000" windowHeight="12000"/></bookViews>'
-        f"<sheets>{listed}</sheets>{f'<definedNames>{names}</definedNames>' if names else ''}"
+        f"<sheets>{sheet_elements}</sheets>{f'<definedNames>{names}</definedNames>' if names else ''}"
         '<calcPr calcId="124519"/></workbook>'
     )
 
 
 def _quoted(name: str) -> str:
+    """A sheet's name as references have it."""
     return "'" + name.replace("'", "''") + "'"
 
 
 def _absolute(area: str) -> str:
+    """An area with dollar signs: $A$1:$C$9."""
+
     def fixed(cell: str) -> str:
-        word = cell.rstrip("0123456789")
-        return f"${word}${cell[len(word) :]}"
+        column_letters = cell.rstrip("0123456789")
+        return f"${column_letters}${cell[len(column_letters) :]}"
 
     first, _, last = area.partition(":")
     return f"{fixed(first)}:{fixed(last)}"
 
 
 def workbook_rels(count: int) -> str:
+    """The relations of the workbook part."""
     sheets = "".join(
-        f'<Relationship Id="rId{n}" Type="{_REL}/worksheet" Target="worksheets/sheet{n}.xml"/>'
-        for n in range(1, count + 1)
+        f'<Relationship Id="rId{number}" Type="{_REL}/worksheet" Target="worksheets/sheet{number}.xml"/>'
+        for number in range(1, count + 1)
     )
     return (
         f'{_XML}<Relationships xmlns="{_PACK}/relationships">{sheets}'
@@ -378,6 +396,7 @@ def workbook_rels(count: int) -> str:
 
 
 def root_rels() -> str:
+    """The relations of the package."""
     return (
         f'{_XML}<Relationships xmlns="{_PACK}/relationships">'
         f'<Relationship Id="rId1" Type="{_REL}/officeDocument" Target="xl/workbook.xml"/>'
@@ -387,9 +406,10 @@ def root_rels() -> str:
 
 
 def content_types(count: int) -> str:
+    """The content types of all parts."""
     sheets = "".join(
-        f'<Override PartName="/xl/worksheets/sheet{n}.xml" ContentType="{_TYPES}.worksheet+xml"/>'
-        for n in range(1, count + 1)
+        f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{_TYPES}.worksheet+xml"/>'
+        for number in range(1, count + 1)
     )
     return (
         f'{_XML}<Types xmlns="{_PACK}/content-types">'
@@ -405,6 +425,7 @@ def content_types(count: int) -> str:
 
 
 def core(title: str) -> str:
+    """The core properties: title and creator."""
     return (
         f'{_XML}<cp:coreProperties xmlns:cp="{_PACK}/metadata/core-properties" '
         'xmlns:dc="http://purl.org/dc/elements/1.1/">'
@@ -413,4 +434,5 @@ def core(title: str) -> str:
 
 
 def app() -> str:
+    """The extended properties."""
     return f'{_XML}<Properties xmlns="{_OFFICE}/extended-properties"><Application>ade-drop</Application></Properties>'

@@ -74,7 +74,7 @@ def without_entities(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    """The character of an entity; U+FFFD for a code that is none."""
+    """The character of an entity; U+FFFD for an invalid code."""
     decimal, hexadecimal, name = match.groups()
     if name:
         return _NAMED[name]
