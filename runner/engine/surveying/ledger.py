@@ -241,8 +241,11 @@ class SheetBooks:
         for table in self.tables:
             assigned = assigned | table.rows
         for table in self.tables:
-            structure = table.source.table
-            for kind, numbers in (("title", structure.titles), ("note", structure.notes)):
+            structure, source = table.source.table, table.source
+            cells = (*source.labelled.values(), *([source.caption] if source.caption else ()))
+            above = [cell.row for cell in cells if cell.row < structure.range.top]
+            below = [cell.row for cell in cells if cell.row > structure.range.bottom]
+            for kind, numbers in (("title", (*structure.titles, *above)), ("note", (*structure.notes, *below))):
                 rows = (RowSet.of(numbers) & self._read) - assigned
                 if rows:
                     table.around[kind] = rows
