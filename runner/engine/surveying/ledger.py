@@ -93,7 +93,9 @@ class TableBooks:
             data = data - removed if removed else data
         self.kinds["skipped_table" if skipped else "data"] = data - rejected if rejected else data
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
-        self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
+        supplied = {cell.row for cell in source.labelled.values()}  # the manifest names what is in them
+        left = source.table.left_out.items()
+        self.unproven = RowSet.of(n for n, row in left if row.proof is None and n not in supplied)
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
         self.top, self.bottom = (
             min([box.top, *rows]),
