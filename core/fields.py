@@ -122,6 +122,13 @@ class FromLabel(Strict):
     label: Annotated[str, Field(min_length=1, max_length=200)]
     side: Literal["right", "below"] | None = None  # None: found out
 
+    @field_validator("label")
+    @classmethod
+    def _has_words(cls, label: str) -> str:
+        if not any(map(str.isalnum, label)):
+            raise wrong(f"is {shown(label)}", "the words of a label; signs and blanks do not count")
+        return label
+
 
 class FromCaption(Strict):
     """The caption above the rows."""
@@ -264,6 +271,12 @@ class FieldSpec(Strict):
                 what = f"is {shown(form)}" + (f"; did you mean {meant}?" if meant else "")
                 raise wrong(what, "strptime directives such as %Y-%m-%d", n)
         return formats
+
+    @model_validator(mode="after")
+    def _fills_own_column(self) -> Self:
+        if self.fill_down and self.source is not None:
+            raise wrong("is set together with from", "fill_down for a field with a column of its own", "fill_down")
+        return self
 
     @model_validator(mode="after")
     def _fits_type(self) -> Self:

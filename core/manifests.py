@@ -619,7 +619,8 @@ class Manifest(Strict):
 
     def _check_targets(self) -> None:
         """A field takes captions, names or values of unpivoted columns only if nothing else fills it."""
-        filled = {f.name: n for n, f in enumerate(self.fields) if f.constant is not None or f.source is not None}
+        fields = [f for f in self.fields if f.constant is not None or f.source is not None or f.fill_down]
+        filled = {f.name for f in fields}
         unpivot, captions = self.rows.unpivot, self.reading.captions
         targets = [] if captions is None else [(captions.to, ("reading", "captions", "to"))]
         if unpivot is not None:
@@ -627,7 +628,8 @@ class Manifest(Strict):
             targets += [(unpivot.value_to, ("rows", "unpivot", "value_to"))]
         for at, (name, place) in enumerate(targets):
             if name in filled:
-                raise wrong(f"is {name}, which has a source of its own", "a field without constant and from", *place)
+                remedy = "a field without constant, from and fill_down"
+                raise wrong(f"is {name}, which is filled otherwise", remedy, *place)
             if name in [other for other, _ in targets[:at]]:
                 raise wrong(f"is {name} again", "a field that takes nothing else", *place)
 

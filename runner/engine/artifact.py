@@ -299,7 +299,10 @@ class Artifact:
         if table.spread and not books.skipped:
             rows, partly = next(((s.rows, s.partly) for s in self._streams if s.table_id == table.id), (0, 0))
             left = {"left_out": partly} if partly else {}
-            out["unpivot"] = {"columns": len(table.spread), "rows": rows, "blanks": table.blanks, **left}
+            letters = [a1.letters(one.index) for one in table.spread]
+            out["unpivot"] = {
+                "columns": len(letters), "letters": letters, "rows": rows, "blanks": table.blanks, **left,
+            }  # fmt: skip
         if cells := supplied_cells(mapped):
             out["sources"] = cells
         return out

@@ -77,6 +77,7 @@ class UnpivotPart(TypedDict):
     """Columns of a table that became rows."""
 
     columns: int
+    letters: NotRequired[list[str]]
     rows: int
     blanks: str
     left_out: NotRequired[int]

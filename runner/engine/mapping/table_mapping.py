@@ -200,8 +200,8 @@ class MappedTable:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether any of its columns is a field, or a part of one."""
-        return bool(self.combined) or any(c.field is not None for c in self.choices)
+        """Whether any of its columns is a field, a part of one, or becomes rows."""
+        return bool(self.combined or self.source.spread) or any(c.field is not None for c in self.choices)
 
     def read_as(self) -> list[tuple[str, int]]:
         """Each field with a column that it takes; a field that takes several comes several times."""

@@ -93,7 +93,9 @@ class TableBooks:
             data = data - removed if removed else data
         self.kinds["skipped_table" if skipped else "data"] = data - rejected if rejected else data
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
-        self.unproven = RowSet.of(n for n, row in source.table.left_out.items() if row.proof is None)
+        supplied = {cell.row for cell in source.labelled.values()}  # the manifest names what is in them
+        left = source.table.left_out.items()
+        self.unproven = RowSet.of(n for n, row in left if row.proof is None and n not in supplied)
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
         self.top, self.bottom = (
             min([box.top, *rows]),
@@ -241,8 +243,11 @@ class SheetBooks:
         for table in self.tables:
             assigned = assigned | table.rows
         for table in self.tables:
-            structure = table.source.table
-            for kind, numbers in (("title", structure.titles), ("note", structure.notes)):
+            structure, source = table.source.table, table.source
+            cells = (*source.labelled.values(), *([source.caption] if source.caption else ()))
+            above = [cell.row for cell in cells if cell.row < structure.range.top]
+            below = [cell.row for cell in cells if cell.row > structure.range.bottom]
+            for kind, numbers in (("title", (*structure.titles, *above)), ("note", (*structure.notes, *below))):
                 rows = (RowSet.of(numbers) & self._read) - assigned
                 if rows:
                     table.around[kind] = rows

@@ -328,7 +328,7 @@ def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
 def strands(tables: Sequence[SourceTable]) -> list[list[SourceTable]]:
     """Group the tables of a sheet so that tables of one group share no row: each group takes one reading."""
     groups: list[list[SourceTable]] = []
-    for table in sorted((t for t in tables if t.has_data), key=lambda t: (t.top, t.columns[0].index)):
+    for table in sorted((t for t in tables if t.has_data), key=lambda t: (t.top, t.table.range.left)):
         for group in groups:
             if group[-1].bottom < table.top:
                 group.append(table)

@@ -50,7 +50,7 @@ def test_every_row_of_the_sheet_is_accounted_for(tmp_path):
     summary, found = done.artifact["summary"], table(done)
     assert (summary["rows_in"], summary["rows_used"], summary["rows_out"]) == (4, 3, 8)
     assert summary["left_out"] == {"blank": 1}
-    assert found["unpivot"] == {"columns": 3, "rows": 8, "blanks": "drop"}
+    assert found["unpivot"] == {"columns": 3, "letters": ["B", "C", "D"], "rows": 8, "blanks": "drop"}
     assert [(f["row"], f["severity"]) for f in findings(done, "rows_blank")] == [(4, "info")]
 
 
