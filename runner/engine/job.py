@@ -31,7 +31,7 @@ from runner.engine.corrections.corrected import Corrections
 from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
-from runner.engine.mapping.score import IN_FULL, IN_SHORT, Shown
+from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
 from runner.engine.mapping.supplying import report_spread, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
@@ -209,7 +209,7 @@ class EngineJob:
         finally:
             package.log_failures()
 
-    def map_only(self, shown: Shown = IN_FULL) -> list[MappedTable]:
+    def map_only(self, shown: ListedFields = IN_FULL) -> list[MappedTable]:
         """Run structure and mapping without the config's Python; returns every table with data, mapped or not."""
         package = load(None)
         fields = self._fields(package)
@@ -358,7 +358,7 @@ class EngineJob:
         package: RulePackage,
         hooks: Hooks,
         *,
-        shown: Shown = IN_SHORT,
+        shown: ListedFields = IN_SHORT,
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))

@@ -61,9 +61,9 @@ def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, object]:
 _NEXT: Final = 3  # runners-up that the table has room for; `--json` lists ten
 
 
-def _why(column: MappedColumn, taken: Collection[str | None]) -> str:
-    """The reasons for a column's field, or for the nearest one that is not `taken`."""
-    near = next((r["reasons"] for r in column["runners_up"] if r["field"] not in taken), [])
+def _why(column: MappedColumn, used: Collection[str | None]) -> str:
+    """The reasons for a column's field, or for the nearest one that is not `used`."""
+    near = next((r["reasons"] for r in column["runners_up"] if r["field"] not in used), [])
     reasons = column["reasons"] if column["field"] is not None else near
     parts = ", ".join(f"{r['rule']} {r['weight']:+.1f}" for r in reasons)
     return ": ".join(part for part in (column["note"], parts) if part)
@@ -72,7 +72,7 @@ def _why(column: MappedColumn, taken: Collection[str | None]) -> str:
 def _show(found: ScannedFile, out: Printer) -> None:
     for table in found["tables"]:
         out.heading(f"{found['file']}: {table['sheet']} {table['range']}")
-        taken = {column["field"] for column in table["columns"]}
+        used = {column["field"] for column in table["columns"]}
         rows = [
             (
                 column["column"],
@@ -80,7 +80,7 @@ def _show(found: ScannedFile, out: Printer) -> None:
                 column["field"] or "-",
                 f"{column['probability']:.2f}",
                 ", ".join(f"{r['field']} {r['probability']:.2f}" for r in column["runners_up"][:_NEXT]),
-                _why(column, taken),
+                _why(column, used),
             )
             for column in table["columns"]
         ]

@@ -179,7 +179,7 @@ def _alike(a: str, b: str) -> float:
         return 1.0
     if not _LITTLE_WORDS.isdisjoint((a, b)) or a.isdecimal() or b.isdecimal():
         return 0.0
-    if _stands_alone(a) and _stands_alone(b):
+    if _is_whole_word(a) and _is_whole_word(b):
         return 0.0  # two words of their own are the same only by their meaning
     short, long = sorted((a, b), key=len)
     same = next((n for n, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
@@ -190,7 +190,7 @@ def _alike(a: str, b: str) -> float:
     return _ABBREVIATED if len(short) + 2 <= len(long) <= 3 * len(short) <= 15 and _is_skeleton(short, long) else 0.0
 
 
-def _stands_alone(word: str) -> bool:
+def _is_whole_word(word: str) -> bool:
     """Whether a word is known, so that it is neither cut off nor abbreviated."""
     return is_word(word) or (word.endswith("s") and is_word(word[:-1]))
 

@@ -65,15 +65,15 @@ class Doubt(NamedTuple):
     settle: str
 
 
-class Shown(NamedTuple):
+class ListedFields(NamedTuple):
     """How many of the other fields that a column could be are listed, and how likely they have to be."""
 
     most: int
     least_likely: float
 
 
-IN_SHORT: Final = Shown(3, LEAST_SHOWN)
-IN_FULL: Final = Shown(10, 0.0001)  # for `ade map`
+IN_SHORT: Final = ListedFields(3, LEAST_SHOWN)
+IN_FULL: Final = ListedFields(10, 0.0001)  # for `ade map`
 
 
 class RunnerUp(NamedTuple):
@@ -118,7 +118,7 @@ def choose(
     detected: Detected,
     allowed: Allowed,
     recall: Recall = EMPTY,
-    shown: Shown = IN_SHORT,
+    shown: ListedFields = IN_SHORT,
 ) -> list[MappingChoice]:
     """Decide every column's field."""
     return _Chooser(columns, fields, threshold, Weigher(columns, fields, allowed, recall, detected), shown).choices()
@@ -128,7 +128,12 @@ class _Chooser:
     """One table's columns against the fields."""
 
     def __init__(
-        self, columns: Sequence[ColumnIn], fields: Sequence[Field], threshold: float, weigher: Weigher, shown: Shown
+        self,
+        columns: Sequence[ColumnIn],
+        fields: Sequence[Field],
+        threshold: float,
+        weigher: Weigher,
+        shown: ListedFields,
     ) -> None:
         self._columns = {c.position: c for c in columns}
         self._fields = fields

@@ -19,7 +19,7 @@ from runner.engine.mapping.evidence import EMPTY, Contribution, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
 from runner.engine.mapping.sample import Sample
-from runner.engine.mapping.score import IN_SHORT, Doubt, MappingChoice, Shown, choose
+from runner.engine.mapping.score import IN_SHORT, Doubt, MappingChoice, ListedFields, choose
 from runner.engine.memory.recall import Recall
 from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
@@ -449,7 +449,7 @@ def map_table(
     supplied: Mapping[str, str] | None = None,
     samples: list[list[Any]] | None = None,
     evidence: list[list[Any]] | None = None,
-    shown: Shown = IN_SHORT,
+    shown: ListedFields = IN_SHORT,
 ) -> MappedTable:
     """`supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
     `evidence`: those that decide, of all tables with this header."""
