@@ -672,7 +672,10 @@ class EngineJob:
                     books.report(self.findings)
             rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
-            write_sorted(line, streams)
+            if line.ordered is not None:
+                for spool in (spool for source in sources for spool in source.spools.values()):
+                    spool.release()  # sorting needs the room, and every row of the sheets was read
+                write_sorted(line, streams)
             for stream in streams.values():
                 stream.report_left_out()
                 stream.report_filled_down()
