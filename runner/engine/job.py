@@ -716,7 +716,7 @@ class EngineJob:
         """Check how many rows there are; end the job if those left out are too scattered to be listed."""
         for rule in self.options.rules:
             if rule.rows is not None:
-                check_row_count(rule, artifact.rows, self.findings)
+                check_row_count(rule, artifact.rows_written, self.findings)
         runs = sum(len(rows) for source in sources for t in source.tables for rows in t.removed.values())
         if runs > MAX_RUNS:
             what = f"rows.filter and rows.dedupe leave out rows in {runs:,} places; at most {MAX_RUNS:,} can be listed"
