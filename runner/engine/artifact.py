@@ -75,6 +75,11 @@ class Artifact:
         """Rows of the inputs that are in the output."""
         return sum(s.source_rows for s in self._streams)
 
+    @property
+    def rows_written(self) -> int:
+        """Rows of the output; a row of the inputs may have become several."""
+        return self._rows
+
     def shapes(self, answers: Answers) -> Json:
         """Each table's headers and what was decided about them; a decision or `ade learn` puts them into a memory."""
         tables: list[Json] = []

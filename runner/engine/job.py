@@ -672,7 +672,10 @@ class EngineJob:
                     books.report(self.findings)
             rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
-            write_sorted(line, streams)
+            if line.ordered is not None:
+                for spool in (spool for source in sources for spool in source.spools.values()):
+                    spool.release()  # sorting needs the room, and every row of the sheets was read
+                write_sorted(line, streams)
             for stream in streams.values():
                 stream.report_left_out()
                 stream.report_filled_down()
@@ -713,7 +716,7 @@ class EngineJob:
         """Check how many rows there are; end the job if those left out are too scattered to be listed."""
         for rule in self.options.rules:
             if rule.rows is not None:
-                check_row_count(rule, artifact.rows, self.findings)
+                check_row_count(rule, artifact.rows_written, self.findings)
         runs = sum(len(rows) for source in sources for t in source.tables for rows in t.removed.values())
         if runs > MAX_RUNS:
             what = f"rows.filter and rows.dedupe leave out rows in {runs:,} places; at most {MAX_RUNS:,} can be listed"

@@ -308,7 +308,8 @@ _MANIFESTS = (
     _M + '"rules":[{"name":"r","then":{"field":"a","op":"in","value":@}}]}', _M + '"expect":{"by":"12:00","tz":@}}',
     _F + '"synonyms":@}]}', _F + '"allowed":@}]}', _F + '"formats":@}]}', _F + '"pattern":@}]}', _F + '"clean":@}]}',
     _F + '"min":@}]}', _F + '"label":@}]}', _M + '"params":{"p":@},"sweep":{"x":[1,2,3,4,5,6,7,8,9,10]}}',
-    _M + '"x":1,"not_before":@}', _M[:-1] + ',"name":@}',
+    _M + '"x":1,"not_before":@}', _M[:-1] + ',"name":@}', _F + '"map":@}]}', _F + '"from":{"columns":@}}]}',
+    _F + '"from":{"expression":@}}]}', _M + '"rows":{"sort":@}}', _M + '"rules":[{"name":"r","unique":@}]}',
 )  # fmt: skip
 _E = '"at":"2026-01-01"'
 _MEMORIES = (

@@ -9,10 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import localcontext
 from typing import Any, Final, NamedTuple
 
-from runner.engine.expressions.operations import CONTEXT, INPUT, OPERATIONS, SAFE, Failure, joined, loaded, written
+from runner.engine.expressions.operations import (
+    CONTEXT,
+    INPUT,
+    OPERATIONS,
+    SAFE,
+    Failure,
+    joined,
+    loaded,
+    text_of,
+    written,
+)
 from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedCall, Expression, FieldValue, Value
 
 _GAPS: Final = frozenset({type(None), Failure})
+_TEXTS: Final = frozenset({str, type(None)})
+_UNEXPECTED: Final = (TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
 
 
 class Vector(NamedTuple):
@@ -34,10 +46,20 @@ class Columns:
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], wrong: Mapping[str, Sequence[int]], count: int) -> None:
         """`wrong`: indexes of cells that are not of their field's type, by field."""
-        self._columns = columns
-        self._wrong = wrong
+        self._columns = dict(columns)
+        self._wrong = dict(wrong)
         self.count = count
         self._loaded: dict[str, Vector] = {}
+
+    def add(self, name: str, values: Sequence[Any], wrong: Sequence[int]) -> None:
+        """Set the column of a field that was just computed."""
+        self._columns[name], self._wrong[name] = values, wrong
+        self._loaded.pop(name, None)
+
+    def row(self, index: int) -> "Columns":
+        """One row by itself."""
+        wrong = {name: [0] for name, indexes in self._wrong.items() if index in indexes}
+        return Columns({name: [values[index]] for name, values in self._columns.items()}, wrong, 1)
 
     def vector(self, field: FieldValue) -> Vector:
         found = self._loaded.get(field.name)
@@ -57,6 +79,8 @@ class Columns:
         elif field.kind == NUMBER and max(map(abs, values)) >= 10**15:
             values = list(map(loaded, values))
             gaps = True
+        elif field.kind == TEXT and not _TEXTS.issuperset(map(type, values)):
+            values = [v if v.__class__ in _TEXTS else text_of(v) for v in values]
         if wrong:
             values = list(values)
             for at in wrong:
@@ -65,7 +89,31 @@ class Columns:
 
 
 def computed(expression: Expression, columns: Columns) -> Computed:
-    """Evaluate an expression for every row of a chunk."""
+    """Evaluate an expression for every row of a chunk; never raises.
+
+    A value that is not of its field's type, and that nothing reported as such, makes the expression fail in its row.
+    """
+    try:
+        return _computed(expression, columns)
+    except _UNEXPECTED:
+        return _row_by_row(expression, columns)
+
+
+def _row_by_row(expression: Expression, columns: Columns) -> Computed:
+    values: list[Any] = []
+    failed: dict[int, Failure] = {}
+    for n in range(columns.count):
+        try:
+            one = _computed(expression, columns.row(n))
+        except _UNEXPECTED:
+            one = Computed([None], {0: INPUT})
+        values += one.values
+        if one.failed:
+            failed[n] = one.failed[0]
+    return Computed(values, failed)
+
+
+def _computed(expression: Expression, columns: Columns) -> Computed:
     with localcontext(CONTEXT):
         found = _evaluated(expression.tree, columns)
         values = list(found.values)

@@ -6,10 +6,9 @@ whoever wrote it: processes that serve every tenant parse expressions, within `c
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_LENGTH: Final = 1000  # characters of an expression
 MAX_NODES: Final = 200
@@ -44,20 +43,17 @@ class ExpressionError(Exception):
         self.allowed = allowed
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     at: int
     value: str | Decimal | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class FieldName:
+class FieldName(NamedTuple):
     at: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(NamedTuple):
     """A function or an operator with its arguments."""
 
     at: int
@@ -78,43 +74,35 @@ def parse(text: str) -> Node:
     return tree
 
 
-def field_names(tree: Node) -> Iterator[FieldName]:
-    """The fields of an expression, from left to right; one may come several times."""
-    match tree:
-        case FieldName():
-            yield tree
-        case FunctionCall():
-            for one in tree.arguments:
-                yield from field_names(one)
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     kind: str  # number, text, field, name, sign or end
     text: str
     at: int
 
 
-def _words(text: str) -> Iterator[_Word]:
-    at = 0
-    while found := _WORD.match(text, at):
-        kind = str(found.lastgroup)
+def _words(text: str) -> list[_Word]:
+    """The words of an expression, from the last to the first."""
+    words, end = [], 0
+    for found in _WORD.finditer(text):
+        if found.start() != end:
+            break
+        kind, end = str(found.lastgroup), found.end()
         start = found.start(kind)
-        yield _Word(kind, found[kind], start + (kind != "field"))  # the bracket of a field is a character before it
-        at = found.end()
-    rest = text[at:].lstrip()
-    end = len(text.rstrip()) + 1
+        words.append(_Word(kind, found[kind], start + (kind != "field")))  # a field's bracket is the character before
+    rest = text[end:].lstrip()
     if rest:
         raise ExpressionError("has a character that it cannot have", len(text) - len(rest) + 1, "words, numbers, signs")
-    yield _Word("end", "", end)
+    words.append(_Word("end", "", len(text.rstrip()) + 1))
+    words.reverse()
+    return words
 
 
 class _Parser:
     """Reads words from left to right; a method for each precedence, the weakest first."""
 
     def __init__(self, text: str) -> None:
-        self._all = _words(text)
-        self._word = next(self._all)
+        self._rest = _words(text)
+        self._word = self._rest.pop()
         self._nodes = 0
         self._depth = 0
 
@@ -268,7 +256,7 @@ class _Parser:
 
     def _next(self) -> _Word:
         word = self._word
-        self._word = next(self._all)
+        self._word = self._rest.pop() if self._rest else word  # nothing comes after the end
         return word
 
     def _expect(self, sign: str) -> None:

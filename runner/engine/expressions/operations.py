@@ -77,6 +77,14 @@ def text_of_number(value: Number) -> Any:
     return (plain.rstrip("0").rstrip(".") or "0") if "." in plain else plain
 
 
+def text_of(value: Any) -> Any:
+    """A cell of a text field whose value is something else, such as a number among allowed values."""
+    if type(value) in (int, float, Decimal):
+        number = loaded(value)
+        return number if type(number) is Failure else text_of_number(number)
+    return text(value) if type(value) in (bool, date, datetime, time) else INPUT
+
+
 def text(value: Any) -> Any:
     """Any value as a text, as a person would type it."""
     kind = type(value)

@@ -5,10 +5,10 @@ goes with all of them. A checked expression names the operation of each of its c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from runner.engine.expressions.grammar import (
@@ -17,7 +17,6 @@ from runner.engine.expressions.grammar import (
     FunctionCall,
     Literal,
     Node,
-    field_names,
     parse,
 )
 
@@ -157,22 +156,19 @@ _ELSEWHERE: Final = {
 _CLOCKS: Final = frozenset({"today", "now", "rand", "random"})
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A literal."""
 
     value: str | Decimal | bool | None
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class FieldValue:
+class FieldValue(NamedTuple):
     name: str
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedCall:
+class CheckedCall(NamedTuple):
     name: str  # in `operations`
     kind: str
     arguments: "tuple[Checked, ...]"
@@ -195,9 +191,9 @@ class Expression(NamedTuple):
 
 def compiled(text: str, fields: Mapping[str, str]) -> Expression:
     """An expression over fields, given with their types; raises ExpressionError."""
-    parsed = parse(text)
-    tree = _Checker(fields).checked(parsed)
-    return Expression(text, tree, tuple(dict.fromkeys(one.name for one in field_names(parsed))))
+    checker = _Checker(fields)
+    tree = checker.checked(parse(text))
+    return Expression(text, tree, tuple(checker.used))
 
 
 def in_order(uses: Mapping[str, Sequence[str]]) -> list[str]:
@@ -234,6 +230,7 @@ class CircularFields(Exception):
 class _Checker:
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
+        self.used: dict[str, None] = {}  # fields, in their order
 
     def checked(self, node: Node) -> Checked:
         match node:
@@ -247,6 +244,7 @@ class _Checker:
     def _kind(self, node: FieldName) -> str:
         declared = self._fields.get(node.name)
         if declared is not None:
+            self.used[node.name] = None
             return KIND_OF_TYPE[declared]
         near = _nearest(node.name, self._fields)
         known = ", ".join(list(self._fields)[:20]) or "none"
@@ -260,8 +258,8 @@ class _Checker:
         if ways is None:
             raise _unknown(node)
         arguments = [self.checked(one) for one in node.arguments]
-        kinds = [one.kind for one in arguments]
-        way = next((found for one in ways if (found := _matched(one, kinds)) is not None), None)
+        kinds = tuple(one.kind for one in arguments)
+        way = _way(node.name, kinds) if len(kinds) <= 2 else _found_way(ways, kinds)
         if way is None:
             raise _misfit(node, ways, kinds)
         operation, kind = way
@@ -270,6 +268,16 @@ class _Checker:
         if operation == "date_of_text" and isinstance(arguments[0], Value):
             _check_date(node, arguments[0].value)
         return CheckedCall(operation, kind, tuple(arguments))
+
+
+@lru_cache(maxsize=2048)  # at most as many as there are operators and pairs of kinds
+def _way(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
+    """How a call with one or two arguments is carried out, and what it gives."""
+    return _found_way(OPERATORS.get(name) or FUNCTIONS[name], kinds)
+
+
+def _found_way(ways: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
+    return next((found for one in ways if (found := _matched(one, kinds)) is not None), None)
 
 
 def _kind_of(literal: Literal) -> str:

@@ -122,6 +122,11 @@ class SpooledSheet:
             return False
         return True
 
+    def release(self) -> None:
+        """Free the memory of the rows; whoever wants them again reads the sheet."""
+        self._drop_blocks()
+        self.complete = False
+
     def _drop_blocks(self) -> None:
         """Forget the spooled blocks and give their room back."""
         for block in self._blocks:

@@ -102,13 +102,9 @@ class Computations:
             (after if waits else before).append(name)
         return before, after
 
-    def origins(self, name: str) -> Iterator[str]:
-        """The fields with values of their own that a computed field depends on, from left to right."""
-        for used in self._uses[name]:
-            if used in self._uses:
-                yield from self.origins(used)
-            else:
-                yield used
+    def uses(self, name: str) -> Sequence[str]:
+        """The fields that a computed field is computed from, from left to right."""
+        return self._uses[name]
 
     def compute(self, name: str, columns: Columns, out: Mapping[str, list[Any]]) -> Made:
         """The values of a computed field for the rows of a chunk; `out`: the values of all fields so far."""

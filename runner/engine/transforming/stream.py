@@ -161,8 +161,8 @@ class TableStream:
         for n, parts in self._combined.items():
             self._points_at[n] = columns[parts[0][0]].index
         for name in self._line.computations.order:
-            origins = (self._column(self._by_name[one]) for one in self._line.computations.origins(name))
-            at = next((column for column in origins if column is not None), None)
+            uses = (self._column(self._by_name[one]) for one in self._line.computations.uses(name))
+            at = next((column for column in uses if column is not None), None)
             if at is not None:
                 self._points_at[self._by_name[name]] = at
 
@@ -422,12 +422,12 @@ class TableStream:
             self.total[n] += count - raw.count(None)
             if values is not raw and n not in self._late:
                 self.changed[n] += sum(map(ne, raw, values))
-        for name in self._before:
-            self._compute_declared(name, out, bad, origin)
+        if self._before:
+            self._compute_declared(self._before, out, bad, origin)
         for n in self._late:
             self._compute(n, rows, out, bad, origin)
-        for name in self._after:
-            self._compute_declared(name, out, bad, origin)
+        if self._after:
+            self._compute_declared(self._after, out, bad, origin)
         if self._line.hooks.has("after_transform"):
             self._after_transform(out, bad, origin, count)
         if self._line.package.files:
@@ -472,25 +472,31 @@ class TableStream:
             values, wrong = coalesced(parts)
         return self._ruled(n, values, wrong, self._combined[n][0][1], origin)
 
-    def _compute_declared(self, name: str, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
-        """Compute a field from other fields of its rows, as the manifest declares it."""
-        n = self._by_name[name]
-        field, converter, count = self._line.columns[n].field, self.converters[n], len(origin.rows)
-        if field is None or converter is None:
-            return
-        columns = self._by_field(out)
-        made = self._line.computations.compute(name, Columns(columns, self._wrong_by_field(bad), count), columns)
-        for one in made.failed:
-            if one.indexes:
-                at = None if one.field is None else self._column(self._by_name[one.field])
-                self._remarks.append(RowRemark(n, one.indexes, one.code, one.what, one.rule, at))
-        values, wrong = self._read(n, made.values, converter, origin)
-        rule = self._line.package.transforms.get(name)
-        if rule is not None:
-            values = self._cells(n, origin, columns).transform(rule, values)
-            values, wrong = self._convert(n, values, converter, origin)
-        out[n], bad[n] = _with_default(field, values), sorted({*wrong, *made.wrong})
-        self.total[n] += count
+    def _compute_declared(
+        self, names: Sequence[str], out: list[list[Any]], bad: list[list[int]], origin: Origin
+    ) -> None:  # fmt: skip
+        """Compute fields from other fields of their rows, as the manifest declares them, in this order."""
+        values_by_field = self._by_field(out)
+        columns = Columns(values_by_field, self._wrong_by_field(bad), len(origin.rows))
+        for name in names:
+            n = self._by_name[name]
+            field, converter = self._line.columns[n].field, self.converters[n]
+            if field is None or converter is None:
+                continue
+            made = self._line.computations.compute(name, columns, values_by_field)
+            for one in made.failed:
+                if one.indexes:
+                    at = None if one.field is None else self._column(self._by_name[one.field])
+                    self._remarks.append(RowRemark(n, one.indexes, one.code, one.what, one.rule, at))
+            values, wrong = self._read(n, made.values, converter, origin)
+            rule = self._line.package.transforms.get(name)
+            if rule is not None:
+                values = self._cells(n, origin, values_by_field).transform(rule, values)
+                values, wrong = self._convert(n, values, converter, origin)
+            out[n] = values_by_field[name] = _with_default(field, values)
+            bad[n] = sorted({*wrong, *made.wrong})
+            columns.add(name, out[n], bad[n])
+            self.total[n] += len(origin.rows)
 
     def _broken(self, raw: list[Any], origin: Origin, n: int, column: int | None = None) -> None:
         """Report cells with a spreadsheet error, or with a formula that has no stored result."""

@@ -167,12 +167,14 @@ def manifest_of(expressions):
     return json.dumps({"manifest": 1, "name": "t", "fields": fields}).encode()
 
 
-def test_all_expressions_of_a_manifest_cost_less_than_a_second_and_have_a_bound():
-    dense = "(" * 15 + "+".join(["n"] * 99) + ")" * 15
+@pytest.mark.parametrize("dense", ["(" * 15 + "+".join(["n"] * 99) + ")" * 15, "-" * 18 + "n", "n in (" + ",".join("1" * 190) + ")"])  # fmt: skip
+def test_all_expressions_of_a_manifest_cost_less_than_a_tenth_of_a_second_and_have_a_bound(dense):
+    """As docs/explanation/cost.md promises; three times as much on a busy machine."""
+    dense = dense if " in " not in dense else f"length('x') + if({dense}, 1, 2)"
     body = manifest_of([dense] * (MAX_CHARACTERS // len(dense)))
     start = process_time()
     parse_manifest(body)
-    assert process_time() - start < 1.5
+    assert process_time() - start < 0.3
     with pytest.raises(ManifestInvalid) as caught:
         parse_manifest(manifest_of([dense] * (MAX_CHARACTERS // len(dense) + 1)))
     assert "too long together" in caught.value.problems[0].problem

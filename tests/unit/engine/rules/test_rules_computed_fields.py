@@ -4,6 +4,9 @@ import datetime as dt
 
 import pytest
 
+from runner.engine.expressions.evaluation import Columns
+from runner.engine.expressions.evaluation import computed as evaluated
+from runner.engine.expressions.signatures import compiled
 from tests.support.engine_jobs import run_job
 
 FIELDS = [
@@ -227,3 +230,33 @@ def test_a_map_applies_to_what_is_computed(tmp_path):
     fields = [*FIELDS, computed("quarter", "text(quarter(since))", map={"1": "Q1", "2": "Q2"})]
     done = run_job(tmp_path, ROWS, fields=fields)
     assert done.column("quarter") == ["Q1", "Q1", "Q1", None]
+
+
+def test_a_text_field_may_hold_numbers(tmp_path):
+    """Allowed values, defaults and mapped values of a text field are what the manifest says, also numbers."""
+    rows = [["grade", "n"], ["1", 1], ["2.5", 2], [None, 3]]
+    fields = [
+        {"name": "grade", "type": "enum", "allowed": [1, 2.5, True], "default": True},
+        computed("label", "'no. ' & upper(grade)"),
+    ]
+    assert run_job(tmp_path, rows, fields=fields).column("label") == ["no. 1", "no. 2.5", "no. TRUE"]
+
+
+def test_a_long_chain_of_computed_fields_costs_what_it_is_long(tmp_path):
+    chain = [computed(f"f{n}", f"f{n - 1} + f{max(0, n - 2)}", "decimal") for n in range(1, 600)]
+    done = run_job(
+        tmp_path,
+        [["id", "x"], ["a", 1], ["b", 2]],
+        fields=[{"name": "id"}, {"name": "f0", "type": "decimal", "optional": True}, *chain],
+    )
+    assert done.column("f599") == [None, None]
+
+
+@pytest.mark.parametrize("wrong", [dt.timedelta(1), object(), b"x", [1]])
+def test_values_that_no_field_should_have_make_an_expression_fail_in_their_row(wrong):
+    done = evaluated(
+        compiled("upper(s) & round(n / 2, 1)", {"s": "text", "n": "decimal"}),
+        Columns({"s": ["a", wrong, "b"], "n": [1, 2, wrong]}, {}, 3),
+    )
+    assert done.values == ["A0.5", None, None]
+    assert sorted(done.failed) == [1, 2]
