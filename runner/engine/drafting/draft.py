@@ -99,9 +99,12 @@ def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldD
 
 
 def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
-    """The draft with the first unique field only: numbers of other things may repeat in a later file."""
-    unique = [facts.name for facts, one in drafts if one.spec.get("unique") and "unique" not in facts.declared]
-    return [(facts, _without_key(one) if facts.name in unique[1:] else one) for facts, one in drafts]
+    """The draft with a unique field in the first column only: numbers of other things may repeat in a later file."""
+    rest = [
+        (facts, _without_key(one) if one.spec.get("unique") and "unique" not in facts.declared else one)
+        for facts, one in drafts[1:]
+    ]
+    return [*drafts[:1], *rest]
 
 
 def _without_key(one: FieldDraft) -> FieldDraft:

@@ -18,14 +18,17 @@ from runner.engine.values.words import BOOLEANS
 Spec = dict[str, Any]  # a field as the manifest writes it
 NEVER_TWICE: Final = "never twice in one sample"
 _FEW_ROWS: Final = 20  # below this nothing is said about blanks
+_ALONE_ROWS: Final = 50  # the same for a single sample
 _KEY_ROWS: Final = 30  # rows that a key needs without a repeat
+_CODES: Final = 50  # values that a pattern needs
 _SLIPS: Final = 0.02  # share of values that may not be of the type, which then is a warning
 _SLIPS_ROWS: Final = 50
 _MOST_ALLOWED: Final = 60
 _LONGEST_ALLOWED: Final = 100
+_FEW_VALUES: Final = 3
 _EACH_OFTEN: Final = 3  # how often each allowed value occurs at least
-_OFTEN: Final = 10  # how often it occurs on average, if there is a single sample
-_OFTEN_EACH_FILE: Final = 5  # the same with several samples
+_OFTEN: Final = 10  # how often it occurs on average, with two samples
+_OFTEN_EACH_FILE: Final = 5  # the same with more
 _OPEN: Final = ("place", "district", "company", "person", "text", "text_short", "identifier")  # new ones always come
 _RANGE_VALUES: Final = 30
 _MONEY_VALUES: Final = 200
@@ -138,7 +141,7 @@ class Inference:
         if len(facts.files) < self._files:
             self.spec["optional"] = True
             self.evidence.append(f"{self._files - len(facts.files)} of {self._files} samples have no such column")
-        elif not blank and facts.rows >= _FEW_ROWS:
+        elif not blank and facts.rows >= (_FEW_ROWS if self._files > 1 else _ALONE_ROWS):
             self.spec["required"] = True
             self.evidence.append("never blank")
         elif blank:
@@ -152,9 +155,10 @@ class Inference:
             return
         if facts.hints_at("postcode", "phone", "house_number"):
             return
-        if facts.values < facts.rows or not facts.values:
+        if facts.values < facts.rows or not facts.values or any(fit.fractions for fit in facts.fit("decimal")):
             return
-        if facts.rows >= _KEY_ROWS and min(column.rows for column in facts.columns) >= _FEW_ROWS:
+        several = len(facts.files) > 1
+        if several and facts.rows >= _KEY_ROWS and min(column.rows for column in facts.columns) >= _FEW_ROWS:
             self.spec["unique"] = True
             self.evidence.append(NEVER_TWICE)
         else:
@@ -166,7 +170,7 @@ class Inference:
         facts = self._facts
         if self.spec["type"] != "text" or facts.is_personal or facts.overflow or "unique" in self.spec:
             return
-        counts, several = facts.counts, len(facts.files) > 1
+        counts = facts.counts
         different = {value.casefold() for value in counts}
         if not 2 <= len(different) <= _MOST_ALLOWED or max(map(len, counts)) > _LONGEST_ALLOWED:
             return
@@ -175,8 +179,7 @@ class Inference:
         values = sorted(counts)
         if _is_saturated(facts, len(different)) and not facts.hints_at(*_OPEN):
             self.spec.update({"type": "enum", "allowed": values})
-            where = "each in several samples" if several else "none of them only in the second half of the rows"
-            self.evidence.append(f"{len(different)} different values, {where}")
+            self.evidence.append(f"{len(different)} different values, each in every sample")
         elif facts.values >= _OFTEN_EACH_FILE * len(different):
             text = f"are these {len(different)} values all that may occur?"
             change = {"type": "enum", "allowed": values}
@@ -185,7 +188,7 @@ class Inference:
     def _pattern(self) -> None:
         facts = self._facts
         kind: str = self.spec["type"]
-        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _FEW_ROWS:
+        if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _CODES:
             return
         counts: Mapping[str, int] = facts.counts
         if kind == "phone" and not all(text.isdecimal() for text in counts):
@@ -308,14 +311,14 @@ _A_VALID: Final = {
 
 
 def _is_saturated(facts: FieldFacts, different: int) -> bool:
-    """Whether a value that was never seen is unlikely to come: all are frequent, and none came late."""
-    if min(facts.counts.values()) < _EACH_OFTEN:
+    """Whether a value that was never seen is unlikely to come: there are several samples, all values are frequent, and
+    each is in all of them. Two values say little, unless the header names a choice."""
+    if len(facts.files) < 2 or min(facts.counts.values()) < _EACH_OFTEN:
         return False
-    if len(facts.files) == 1:
-        return facts.values >= _OFTEN * different and not any(column.grows for column in facts.columns)
-    everywhere = all(sum(value in column.counts for column in facts.columns) > 1 for value in facts.counts)
+    closed = different >= _FEW_VALUES or facts.is_about("category", "status", "boolean")
+    everywhere = all(len(column.counts) == len(facts.counts) for column in facts.columns)
     often = _OFTEN_EACH_FILE if len(facts.files) > 2 else _OFTEN
-    return everywhere and facts.values >= often * different
+    return closed and everywhere and facts.values >= often * different
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:

@@ -75,7 +75,6 @@ class ColumnFacts:
         self.filled = 0  # cells with a value, also one such as n/a
         self.nothings: Counter[str] = Counter()  # values such as n/a
         self.counts: Counter[str] = Counter()  # values as texts, without outer blanks
-        self.first: dict[str, int] = {}  # value -> the number of its first row
         self.overflow = False  # there are more different values than are counted
         self.kinds: Counter[str] = Counter()
         self.zeros = False  # digits with a zero in front
@@ -92,10 +91,10 @@ class ColumnFacts:
     def add(self, values: Sequence[Any]) -> None:
         """Count the values of some rows."""
         texts: list[str | None] = []
-        for number, value in enumerate(values, self.rows):
+        for value in values:
             texts.append(text := self._one(value))
             if text is not None:
-                self._count(text, number)
+                self._count(text)
         self.rows += len(values)
         self.repeats = self.repeats or bool(self._seen.repeats(texts))
 
@@ -123,23 +122,16 @@ class ColumnFacts:
             self.percents = self.percents or text.endswith("%")
             self.inner_blanks = self.inner_blanks or "  " in raw.strip()
 
-    def _count(self, text: str, row: int) -> None:
+    def _count(self, text: str) -> None:
         if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
             self.overflow = True
             return
         self.counts[text] += 1
-        self.first.setdefault(text, row)
 
     @property
     def values(self) -> int:
         """Cells with a value that says something."""
         return self.filled - self.nothings.total()
-
-    @property
-    def grows(self) -> bool:
-        """Whether the second half of the rows has values that the first half has not."""
-        half = self.rows // 2
-        return any(row >= half for row in self.first.values())
 
 
 def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFacts]:

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from runner.engine.values.dates import reader_of
 
-_FEWEST: Final = 10  # different values that a pattern needs
+_FEWEST: Final = 15  # different values that a pattern needs
 _MOST_RUNS: Final = 9
-_MOST_SHAPES: Final = 2
 _PLAIN: Final = " -_/,:;#%&@'\""
 _FILLED: Final = 5  # how often a word occurs that may stand for a missing value
 _CLASSES: Final = {"digit": "[0-9]", "upper": "[A-Z]", "lower": "[a-z]"}
@@ -48,20 +47,18 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
     shapes: dict[tuple[str, ...], list[tuple[_Run, ...]]] = {}
     for text in counts:
         runs = _runs(text)
-        if len(runs) > _MOST_RUNS or len(shapes) > _MOST_SHAPES + most_fillers:
+        if len(runs) > _MOST_RUNS or len(shapes) > 1 + most_fillers:
             return None
         shapes.setdefault(tuple(run.kind for run in runs), []).append(runs)
     rare = ("".join(run.text for run in runs) for alike in shapes.values() if len(alike) < _FEWEST for runs in alike)
     fillers = list(islice(rare, most_fillers + 1))
     usual = [alike for alike in shapes.values() if len(alike) >= _FEWEST]
-    if not 1 <= len(usual) <= _MOST_SHAPES or len(fillers) > most_fillers:
+    if len(usual) != 1 or len(fillers) > most_fillers:
         return None
     if any(counts[text] < _FILLED or not text.replace(" ", "").isalpha() for text in fillers):
         return None
-    expressions = [_expression(alike, counted=counted) for alike in usual]
-    if None in expressions:
-        return None
-    return "|".join([*sorted(one for one in expressions if one is not None), *map(_escaped, sorted(fillers))])
+    expression = _expression(usual[0], counted=counted)
+    return None if expression is None else "|".join([expression, *map(_escaped, sorted(fillers))])
 
 
 def _expression(alike: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:

@@ -177,17 +177,18 @@ def test_nothing_personal_is_in_a_draft(header, make, tmp_path):
     assert not [value for value in values if value in text]
 
 
-def test_only_the_first_key_is_unique_and_only_over_enough_rows(tmp_path):
+def test_only_a_key_in_the_first_column_is_unique_and_only_over_several_samples(tmp_path):
     body = table(
         40,
         **{"Order ID": lambda n: f"A-{n:05}", "Customer number": lambda n: f"C-{n:05}", "Item": lambda n: f"i{n % 5}"},
     )
-    document = drafted(tmp_path, {"a.csv": body})
+    document = drafted(tmp_path, {"a.csv": body, "b.csv": body})
     assert [name for name, spec in specs(document).items() if spec.get("unique")] == ["order_id"]
     assert [(q["kind"], q["field"]) for q in document["questions"] if q["kind"] == "unique"] == [
         ("unique", "customer_number")
     ]
-    assert "unique" not in specs(drafted(tmp_path, {"a.csv": body[:12]}))["order_id"]
+    assert "unique" not in specs(drafted(tmp_path, {"a.csv": body}))["order_id"]
+    assert "unique" not in specs(drafted(tmp_path, {"a.csv": body[:12], "b.csv": body[:12]}))["order_id"]
 
 
 def test_an_open_order_of_day_and_month_is_a_question(tmp_path):
