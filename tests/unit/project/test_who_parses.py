@@ -36,6 +36,8 @@ LISTED = {
     "console/api/submissions.py:Submissions._known": OURS + "an answer to a request",
     "console/web/forms.py:drop": OURS + "the answer of another operation",
     "console/web/pages.py:_job_query": "a query, a few KiB",
+    "console/library.py:Library.before_live": OURS + "a note of at most 10 KB",
+    "console/library.py:differences": "manifests that were validated",
     "console/cli/explain.py:explained": DESK,
     "console/cli/explain.py:accounted": DESK,
     "console/cli/commands/try_.py:run": OURS + "result.json",
