@@ -19,7 +19,7 @@ from runner.engine.mapping.evidence import EMPTY, Contribution, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
 from runner.engine.mapping.sample import Sample
-from runner.engine.mapping.score import IN_SHORT, Doubt, MappingChoice, ListedFields, choose
+from runner.engine.mapping.score import IN_SHORT, Doubt, ListedFields, MappingChoice, choose
 from runner.engine.memory.recall import Recall
 from runner.engine.options import GROUP
 from runner.engine.protocol import EngineStop
