@@ -108,6 +108,7 @@ SHEETS = {
         ["a", 1, None, "x", 7],
         ["b", 2, None, "y", 8],
         ["c", 3, None, "z", 9],
+        ["cc", 3, None, None, None],
         [None] * 5,
         [None] * 5,
         ["code", "qty"],
@@ -188,6 +189,13 @@ class TestComparison:
 
 
 class TestExpected:
+    @pytest.mark.parametrize("text", ["a\rb", "a\nb", 'say "x", y', "\r", ",", "a\r\nb"])
+    def test_every_text_comes_back_from_expected_csv(self, tmp_path, text):
+        rule = f"def transform(*, value):\n    return {text!r}\n"
+        done = run_job(tmp_path / "a", ROWS, fields=[{"name": "code", "clean": []}], rules={"columns/code.py": rule})
+        expected = inspected(tmp_path, "describe", files(done))
+        assert compared(tmp_path, expected, files(done))["same"] is True
+
     def test_a_result_is_equal_to_its_own_description(self, tmp_path):
         done = run_job(tmp_path / "a", ROWS, fields=FIELDS, output={"provenance": True})
         expected = inspected(tmp_path, "describe", files(done))
