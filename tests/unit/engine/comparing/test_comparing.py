@@ -248,7 +248,7 @@ class TestExplained:
         fields = [*FIELDS, {"name": "made"}, {"name": "fixed", "constant": "EU"}]
         done = run_job(tmp_path / "a", ROWS, fields=fields, rules={"columns/made.py": rule})
         assert "columns.made.transform makes it" in " ".join(self.told(tmp_path, done, "D2")["why"])
-        assert "constant or default" in " ".join(self.told(tmp_path, done, "E2")["why"])
+        assert "its constant" in " ".join(self.told(tmp_path, done, "E2")["why"])
 
     @pytest.mark.parametrize(
         ("cell", "why"),
@@ -276,3 +276,13 @@ def test_sorted_and_unpivoted_rows_are_traced_by_provenance_only(tmp_path):
     assert [row.source for row in ResultSide(files(plain)).rows()] == ["", "", ""]
     traced = run_job(tmp_path / "b", rows, fields=FIELDS[:2], row_shape={"sort": ["code"]}, output={"provenance": True})
     assert [row.source for row in ResultSide(files(traced)).rows()] == ["Sheet1!3", "Sheet1!4", "Sheet1!2"]
+
+
+def test_a_field_of_several_columns_names_them_all_and_no_single_cell(tmp_path):
+    rows = [["a", "b", "qty"], [None, "x", 1], ["y", "z", 2], ["w", None, 3]]
+    fields = [{"name": "code", "from": {"columns": ["a", "b"]}}, {"name": "qty", "type": "integer"}]
+    done = run_job(tmp_path / "a", rows, fields=fields)
+    found = inspected(tmp_path, "explain", files(done), cell="A2")
+    assert found["value"] == "x"
+    assert found["source"]["cell"] is None
+    assert found["source"]["row"] == 2
