@@ -139,3 +139,13 @@ def test_a_case_has_its_rows_whatever_formats_the_manifest_asks_for(ade, package
     assert len((package / "tests/first/expected.csv").read_text().splitlines()) == 3
     ade("try", "tests/first/input.csv", "--manifest", "manifest.json", "--out", "out")
     assert "no normalized.xlsx" in ade("diff", "out", "out", expect=2).err
+
+
+def test_jobs_are_listed_by_their_outcome(ade, package):
+    ade.write("manifest.json", MEMBERS)
+    good = ade.dropped()
+    bad = ade.dropped(tenant="other", csv=CSV.replace("7\n", "seven\n"))
+    ade("run", "--drain")
+    assert [job["job_id"] for job in ade("jobs", "--outcome", "errors", "--json").json] == [bad]
+    assert [job["job_id"] for job in ade("jobs", "--outcome", "clean", "--json").json] == [good]
+    assert "outcome   errors" in ade("status", bad).out

@@ -52,6 +52,7 @@ def _facts(job: Job, now: float) -> list[tuple[str, str]]:
     level = f"{job.sandbox.get('driver')}, {job.sandbox.get('level')}" if job.sandbox else ""
     return [
         ("state", str(job.state)),
+        ("outcome", str(job.outcome or "")),
         ("reason", job.reason),
         ("waiting for", ", ".join(job.waiting_for)),
         ("error", f"{error.message} ({error.verdict}; at fault: {error.fault})" if error else ""),

@@ -14,7 +14,7 @@ from console.cli.service import Signals
 from console.desk.boxes import boxes
 from console.desk.files import DeskSource, inbox_folder
 from console.desk.trials import TENANT, Trial, TriedTable, desk_of, trials_of
-from core.jobs import Job, State
+from core.jobs import Job, Outcome, State
 from core.settings import Settings
 from core.verdicts import Verdict
 from runner.documents import final_state, result_body
@@ -70,7 +70,8 @@ def _progress_words(job: Job, event: Event) -> str:
 
 def _print(trial: Trial, job: Job, out: Printer) -> None:
     state = str(final_state(job))
-    out.heading(f"{trial.job.subject or trial.job.workflow}: {state}")
+    quality = "" if job.outcome in (None, Outcome.CLEAN) else f", with {job.outcome}"
+    out.heading(f"{trial.job.subject or trial.job.workflow}: {state}{quality}")
     if job.error is not None:
         out.line(f"  {job.error.message} ({job.error.verdict}; at fault: {job.error.fault})")
         for name, value in job.error.where.items():

@@ -46,7 +46,8 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     found, number = _row(side, artifact, sheet, row)
     value = _value(found, artifact, index)
     place = _source(artifact, found, number)
-    mapping = _mapping(artifact, column, place)
+    mappings = _mappings(artifact, column, place)
+    mapping = mappings[0] if len(mappings) == 1 else None  # of several columns any may have given the value
     source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
     field = column["field"]
     transform = next(
@@ -65,13 +66,14 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
         "value": value,
         "source": None if place is None else {**place._asdict(), "cell": source_cell},
         "mapping": mapping,
+        "mappings": mappings,
         "readings": readings,
         "transform": transform,
         "rules": rules,
         "findings": findings[:_FINDINGS],
         "why": [
             *_source_words(place, source_cell),
-            *_mapping_words(column, mapping, transform),
+            *_mapping_words(column, mappings, transform),
             *(f"Reading: {reading(one)}" for one in readings),
             *([transform_words(transform)] if transform else []),
             *(f"Rules of this field: {', '.join(rules)}." for _ in rules[:1]),
@@ -156,14 +158,15 @@ def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
                     yield _Place(sheet["input"], sheet["name"], names[run.get("table", "")], int(row), None)
 
 
-def _mapping(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> MappingPart | None:
-    """The source column of an output column in the row's table."""
-    for one in artifact["mapping"]:
-        if place is None or one["table"] != place.table:
-            continue
-        if one["target"] == column["field"] if column["field"] else one["header"] == column["header"]:
-            return one
-    return None
+def _mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
+    """The source columns of an output column in the row's table: mostly one."""
+    return [
+        one
+        for one in artifact["mapping"]
+        if place is not None
+        and one["table"] == place.table
+        and (one["target"] == column["field"] if column["field"] else one["header"] == column["header"])
+    ]
 
 
 def _concerns(one: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
@@ -214,14 +217,18 @@ def _source_words(place: _Place | None, cell: str | None) -> list[str]:
     return [f"Source: {where}, one of rows {first} to {last}: {more}."]
 
 
-def _mapping_words(column: OutputColumnPart, mapping: MappingPart | None, transform: TransformPart | None) -> list[str]:
-    if mapping is not None:
-        words = column_words(mapping).strip()
-        return [words[:1].upper() + words[1:]]
+def _mapping_words(column: OutputColumnPart, mappings: list[MappingPart], transform: TransformPart | None) -> list[str]:
+    if mappings:
+        words = [column_words(one).strip() for one in mappings]
+        return [line[:1].upper() + line[1:] for line in words]
     if column.get("added"):
         return [f"No source column: {column['header']} is added to every row."]
-    made = f"{transform['rule']} makes it" if transform and transform["rule"] else "its constant or default fills it"
-    return [f"No column of the table became {column['field'] or 'this column'}; {made}, or it is blank."]
+    name = column["field"] or "this column"
+    if transform and transform["rule"]:
+        return [f"No column of the table became {name}; {transform['rule']} makes it."]
+    return [
+        f"No column of the table became {name}; its constant, its default or an expression fills it, or it is blank."
+    ]
 
 
 def _finding_words(findings: list[FindingPart]) -> list[str]:

@@ -1,9 +1,9 @@
 """Carries out an order to inspect results: takes their files, writes one small document about them."""
 
-import csv
 import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Final
 
@@ -22,6 +22,8 @@ from runner.engine.contract import (
 )
 from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.reading import InputUnreadable
+
+_QUOTED: Final = re.compile(r'[,"\n\r]')
 
 
 def carry_out(order: InspectOrder) -> FinalEvent:
@@ -61,9 +63,13 @@ def _describe(order: InspectOrder) -> None:
         open_target(order.outputs[InspectName.EXPECTED_ROWS]) as file,
         io.TextIOWrapper(file, "utf-8", "replace", newline="") as text,
     ):
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([SOURCE, *side.facts.columns])
-        writer.writerows([row.source, *row.cells] for row in side.rows())
+        text.write(_csv_line([SOURCE, *side.facts.columns]))
+        text.writelines(_csv_line([row.source, *row.cells]) for row in side.rows())
+
+
+def _csv_line(cells: Iterable[str]) -> str:
+    """A line of RFC 4180 that ends in a line feed; csv.writer would not quote a lone carriage return then."""
+    return ",".join('"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text for text in cells) + "\n"
 
 
 def _explain(order: InspectOrder) -> None:

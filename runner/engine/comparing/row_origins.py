@@ -44,9 +44,9 @@ def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
 
 def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
     """The tables of a sheet in the order they are written: groups of tables that share no row."""
-    spans = sorted((*_span(sheet, table), _first_column(table), n) for n, table in enumerate(sheet["tables"]))
+    spans = [(*_span(sheet, table), n) for n, table in enumerate(sheet["tables"])]
     groups: list[list[tuple[int, int]]] = []  # the last row so far, and the table
-    for top, bottom, _, n in spans:
+    for top, bottom, n in sorted(spans, key=lambda span: (span[0], _first_column(sheet["tables"][span[2]]))):
         if bottom < top:
             continue
         group = next((one for one in groups if one[-1][0] < top), None)

@@ -108,6 +108,7 @@ SHEETS = {
         ["a", 1, None, "x", 7],
         ["b", 2, None, "y", 8],
         ["c", 3, None, "z", 9],
+        ["cc", 3, None, None, None],
         [None] * 5,
         [None] * 5,
         ["code", "qty"],
@@ -188,6 +189,13 @@ class TestComparison:
 
 
 class TestExpected:
+    @pytest.mark.parametrize("text", ["a\rb", "a\nb", 'say "x", y', "\r", ",", "a\r\nb"])
+    def test_every_text_comes_back_from_expected_csv(self, tmp_path, text):
+        rule = f"def transform(*, value):\n    return {text!r}\n"
+        done = run_job(tmp_path / "a", ROWS, fields=[{"name": "code", "clean": []}], rules={"columns/code.py": rule})
+        expected = inspected(tmp_path, "describe", files(done))
+        assert compared(tmp_path, expected, files(done))["same"] is True
+
     def test_a_result_is_equal_to_its_own_description(self, tmp_path):
         done = run_job(tmp_path / "a", ROWS, fields=FIELDS, output={"provenance": True})
         expected = inspected(tmp_path, "describe", files(done))
@@ -240,7 +248,7 @@ class TestExplained:
         fields = [*FIELDS, {"name": "made"}, {"name": "fixed", "constant": "EU"}]
         done = run_job(tmp_path / "a", ROWS, fields=fields, rules={"columns/made.py": rule})
         assert "columns.made.transform makes it" in " ".join(self.told(tmp_path, done, "D2")["why"])
-        assert "constant or default" in " ".join(self.told(tmp_path, done, "E2")["why"])
+        assert "its constant" in " ".join(self.told(tmp_path, done, "E2")["why"])
 
     @pytest.mark.parametrize(
         ("cell", "why"),
@@ -268,3 +276,13 @@ def test_sorted_and_unpivoted_rows_are_traced_by_provenance_only(tmp_path):
     assert [row.source for row in ResultSide(files(plain)).rows()] == ["", "", ""]
     traced = run_job(tmp_path / "b", rows, fields=FIELDS[:2], row_shape={"sort": ["code"]}, output={"provenance": True})
     assert [row.source for row in ResultSide(files(traced)).rows()] == ["Sheet1!3", "Sheet1!4", "Sheet1!2"]
+
+
+def test_a_field_of_several_columns_names_them_all_and_no_single_cell(tmp_path):
+    rows = [["a", "b", "qty"], [None, "x", 1], ["y", "z", 2], ["w", None, 3]]
+    fields = [{"name": "code", "from": {"columns": ["a", "b"]}}, {"name": "qty", "type": "integer"}]
+    done = run_job(tmp_path / "a", rows, fields=fields)
+    found = inspected(tmp_path, "explain", files(done), cell="A2")
+    assert found["value"] == "x"
+    assert found["source"]["cell"] is None
+    assert found["source"]["row"] == 2
