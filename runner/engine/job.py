@@ -58,6 +58,7 @@ from runner.engine.protocol import (
     read_order,
     read_verify_order,
 )
+from runner.engine.reading.opening import load_readers
 from runner.engine.reading.spool import Room
 from runner.engine.rejects.set_aside import (
     MAX_RUNS,
@@ -126,6 +127,11 @@ def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return REPORTED
+
+
+def load_everything() -> None:
+    """Load the parts that only some jobs need: a warm process does it once for all of its boxes."""
+    load_readers()
 
 
 def _guarded(action: Callable[[], FinalEvent]) -> FinalEvent:

@@ -133,7 +133,7 @@ class WrittenColumn:
         if not bare:
             return False
         if isinstance(source, bool):
-            return _stands_for_truth(bare, source=source, asked=asked)
+            return _means_same_truth(bare, source=source, asked=asked)
         if _NARROW.issuperset(bare) or (_reads_as(bare, source) and not isinstance(source, date)):
             return True
         if isinstance(source, int | float):
@@ -168,7 +168,7 @@ class WrittenColumn:
         return [reading for reading in all_readings if {reading.way} == best] or ([] if sure else all_readings)
 
 
-def _stands_for_truth(text: str, *, source: bool, asked: bool) -> bool:
+def _means_same_truth(text: str, *, source: bool, asked: bool) -> bool:
     """Whether a text stands for true or false; other languages have other words for it."""
     same, opposite = ({str(value).casefold(), str(int(value))} for value in (source, not source))
     return text.casefold() in same or not (asked or text.casefold() in opposite)

@@ -121,8 +121,7 @@ Area = tuple[int, int, int, int]  # first row, first column, last row, last colu
 Marks = dict[int, set[int]]  # row -> columns
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeclaredTable:
+class DeclaredTable(NamedTuple):
     """A table that the file itself declares (an Excel ListObject, an ODS database range)."""
 
     name: str
@@ -182,8 +181,7 @@ class Sheet(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListedSheet:
+class ListedSheet(NamedTuple):
     """A sheet as the workbook lists it, before it is read."""
 
     name: str
@@ -205,8 +203,7 @@ class Columnar(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextOptions:
+class TextOptions(NamedTuple):
     """What the sender declares about a text file; None: detect it."""
 
     encoding: str | None = None
@@ -214,8 +211,7 @@ class TextOptions:
     quote: str | None = None  # empty: the file has no quotes
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadingChoice:
+class ReadingChoice(NamedTuple):
     """A choice between two readings of a whole file."""
 
     kind: str

@@ -7,8 +7,7 @@ zip bomb does.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from isal import isal_zlib
 
@@ -27,8 +26,9 @@ _INFLATE_ERROR: Any = isal_zlib.error  # its stub calls it an instance
 _HUGE32, _HUGE16 = 0xFFFFFFFF, 0xFFFF
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
+    """A part of a zip, as its directory has it."""
+
     name: str
     offset: int  # of the local header
     stored: int
@@ -240,6 +240,15 @@ def _rest_of(inflate: Any, entry: Entry) -> Iterator[bytes]:
 def _printable(name: str) -> str:
     """A part's name for a message: short and printable."""
     return "".join(char if char.isprintable() else "?" for char in name[-60:])
+
+
+OPENDOCUMENT = "application/vnd.oasis.opendocument."  # how the type of such a file begins
+
+
+def is_opendocument(archive: ZipArchive) -> bool:
+    """Whether a zip says that it is an OpenDocument file."""
+    entry = archive.find("mimetype")
+    return entry is not None and entry.size < 200 and archive.read(entry).startswith(OPENDOCUMENT.encode())
 
 
 MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 from runner.engine.imports import own_libraries
@@ -191,14 +191,13 @@ _ESCAPES: Final = re.compile(rb"\x1b(?:\$[@B]|\$\([DOPQ]|\([IJ])")  # of ISO-202
 _ESCAPED: Final = ("iso2022_jp", "iso2022_jp_ext", "iso2022_jp_2004")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Encoding:
+class Encoding(NamedTuple):
     """How a file's bytes are read as text."""
 
     name: str
     sure: bool  # False: another encoding gives a different, equally plausible text
     errors: str = "strict"
-    evidence: Mapping[str, int] = field(default_factory=dict)  # encoding -> plausible words in it
+    evidence: Mapping[str, int] = MappingProxyType({})  # encoding -> plausible words in it
     declared: bool = False
 
 
@@ -270,8 +269,7 @@ def _escaped(file: BinaryIO, sample: bytes) -> str | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rival:
+class _Rival(NamedTuple):
     """An encoding that the sample may be in, and the text that it gives."""
 
     name: str

@@ -21,7 +21,7 @@ from runner.engine.reading.books import (
     Value,
     Visibility,
 )
-from runner.engine.reading.containers import Entry, ZipArchive
+from runner.engine.reading.containers import OPENDOCUMENT, Entry, ZipArchive
 from runner.engine.reading.number_formats import MOST, Shower
 from runner.engine.reading.runs import CellNotes, Noted, Run, RunStyle, may_be_twice, shown
 from runner.engine.reading.xlsx.markup import Attributes, Markup, events, local
@@ -417,18 +417,11 @@ def _count(attributes: Attributes, name: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
 
 
-_KIND = "application/vnd.oasis.opendocument."
 _OTHERS = {
     "text": "an OpenDocument text (.odt)",
     "presentation": "an OpenDocument presentation (.odp)",
     "graphics": "an OpenDocument drawing (.odg)",
 }
-
-
-def is_opendocument(archive: ZipArchive) -> bool:
-    """Whether a zip says that it is an OpenDocument file."""
-    entry = archive.find("mimetype")
-    return entry is not None and entry.size < 200 and archive.read(entry).startswith(_KIND.encode())
 
 
 class OdsSheet:
@@ -505,7 +498,7 @@ def _refuse_others(archive: ZipArchive, limits: ReadLimits) -> None:
     mimetype = archive.find("mimetype")
     kind = archive.read(mimetype).decode("ascii", "replace").strip() if mimetype else ""
     for word, what in _OTHERS.items():
-        if kind.startswith(_KIND + word):
+        if kind.startswith(OPENDOCUMENT + word):
             raise errors.not_a_spreadsheet(what)
     manifest = archive.find("META-INF/manifest.xml")
     if manifest is None:

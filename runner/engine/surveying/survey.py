@@ -236,7 +236,7 @@ def survey(
     with source.book() as book:
         source.format, source.reader, source.notes = book.format, book.reader, dict(book.notes)
         for chosen in book.choices:
-            findings.chose(**vars(chosen), place=FindingPlace(source.file.name, "", ""))
+            findings.chose(**chosen._asdict(), place=FindingPlace(source.file.name, "", ""))
         source.is_single = len(book.sheets) == 1
         patterns = reading.sheets
         for plain in book.sheets:

@@ -69,7 +69,7 @@ def _read(file: InputFile, findings: Findings | None) -> Lookup:
         with open_book(file.path, name=file.hint) as book:
             if findings is not None:
                 for choice in book.choices:
-                    findings.chose(**vars(choice) | {"settle": _REMEDY}, place=FindingPlace(file.name, "", ""))
+                    findings.chose(**choice._asdict() | {"settle": _REMEDY}, place=FindingPlace(file.name, "", ""))
             for sheet in book.sheets:
                 for table in find_tables(sheet):
                     place = FindingPlace(file.name, sheet.name, file.name)

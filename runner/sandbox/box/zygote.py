@@ -211,6 +211,7 @@ def rehearse(engine: Any, job: WarmUp) -> None:
     """Run the engine once on a few cells of our own and verify what came out: patterns get compiled and caches filled
     before the first fork."""
     fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in ("input", *job["outputs"], *job["pages"])}
+    engine.load_everything()
     source = {**job["source"], "path": _path(fds["input"])}
     written = [{"name": name, "path": _path(fds[name])} for name in job["outputs"]]
     try:

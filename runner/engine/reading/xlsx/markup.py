@@ -7,10 +7,9 @@ part is cut into chunks at the ends of elements, so that each chunk can be read 
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from runner.engine.reading import errors
@@ -172,8 +171,9 @@ def attribute(attributes: Attributes, name: str) -> str | None:
     return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class Relation:
+class Relation(NamedTuple):
+    """Another part that a part refers to."""
+
     kind: str  # the last segment of its type: worksheet, styles, sharedStrings …
     part: str  # name of the target part
 
