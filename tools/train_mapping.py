@@ -15,8 +15,8 @@ from pathlib import Path
 
 from runner.engine.mapping import matcher
 from runner.engine.mapping.evidence import Weigher
-from runner.engine.mapping.looks import LOOKS, class_log_odds, class_weights, looks_of
 from runner.engine.mapping.matcher import NAMES, MatcherModel
+from runner.engine.mapping.traits import TRAITS, class_log_odds, class_weights, traits_of
 from runner.engine.memory.recall import Recall
 from tools.made_tables import CONCEPTS, cases, values
 
@@ -44,7 +44,7 @@ def columns(seed, count):
         for _ in range(count):
             made = values(kind, rng)
             texts = [str(v) for v in made if v is not None]
-            if len(texts) >= 3 and (vector := looks_of(texts)) is not None:
+            if len(texts) >= 3 and (vector := traits_of(texts)) is not None:
                 out.append((kind, vector))
     rng.shuffle(out)
     return kinds, out
@@ -52,7 +52,7 @@ def columns(seed, count):
 
 def fit_values(seed=1, rounds=25, rate=0.4, decay=2e-5):
     kinds, rows = columns(seed, COLUMNS)
-    weights = {kind: [0.0] * (len(LOOKS) + 1) for kind in kinds}
+    weights = {kind: [0.0] * (len(TRAITS) + 1) for kind in kinds}
     sparse = [(kind, [(0, 1.0)] + [(n + 1, x) for n, x in enumerate(v) if x]) for kind, v in rows]
     rng = random.Random(seed)
     for turn in range(rounds):

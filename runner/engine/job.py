@@ -250,7 +250,7 @@ class EngineJob:
         self.answers.report(self.findings)
         columns, plans = lay_out(
             fields,
-            [(t.fields, t.kept()) for t in tables],
+            [(t.fields, t.unmapped_columns()) for t in tables],
             policy=self.mapping.unmapped,
             use_labels=self.output.use_labels,
             added=self._added(tables),

@@ -420,7 +420,7 @@ def _header_answer(value: object) -> list[int] | str | None:
 def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]) -> MappingChoice:
     """A column's choice with what a person decided: its field, or that its field is another column's."""
     if choice.position in wanted:
-        return choice.settled(wanted[choice.position], "decision", "decided by a person", "decision")
+        return choice.decided(wanted[choice.position], "decision", "decided by a person", "decision")
     if choice.field in fields_decided:
         note = "a person gave its field to another column"
         return choice._replace(field=None, contributors=(), note=note, doubt=None)
@@ -681,7 +681,7 @@ class Asking:
             return True
         if choice.field is not None:
             likely = choice.probability >= (self._low if choice.tier in _CERTAIN else self._high)
-            return not likely or (choice.doubt is not None and bool(choice.doubt.settle))
+            return not likely or (choice.doubt is not None and bool(choice.doubt.remedy))
         others = [other for other in choice.runners_up if other.field not in sure and other.field not in near]
         return any(other.probability >= self._low for other in others)
 

@@ -28,10 +28,10 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
         groups.setdefault(rank.group, []).append((-rank.weight, column, field))
     chosen: dict[int, int] = {}
     for group in sorted(groups):
-        taken = set(chosen.values())
+        owned = set(chosen.values())
         options: dict[int, list[int]] = {}
         for _, column, field in sorted(groups[group]):
-            if column not in chosen and field not in taken and still_holds(column, field, chosen):
+            if column not in chosen and field not in owned and still_holds(column, field, chosen):
                 options.setdefault(column, []).append(field)
         chosen |= _matched(options)
     return chosen

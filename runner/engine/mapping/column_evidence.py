@@ -31,7 +31,7 @@ _NOTHING: Final = frozenset[str]()
 _NOBODY: Final = "\0"  # the name of no field
 _OF_HEADERS: Final = frozenset({"alike", "same_words", "meaning", "confirmed", "said", "near", "described"})
 _OF_SIMILAR: Final = frozenset({"similar_words", "alike", "alike_squared"})
-_SAYS_NOTHING: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
+_NO_REASONS: Final = frozenset({"near_other", "letters", "letters_lead", "nothing_said"})
 
 
 class ColumnIn(NamedTuple):
@@ -110,34 +110,34 @@ class ColumnEvidence:
 
     def _all_numbers(self, n: int) -> dict[str, float]:
         header = self.headers.get(n)
-        told = {} if header is None else self._target.names.numbers(self.column.headers, header)
+        numbers = {} if header is None else self._target.names.numbers(self.column.headers, header)
         values = self._values(self._target.declared[n])
         if n in self.named:
-            return told | values
+            return numbers | values
         meant = self._meant(n)
-        told |= (
+        numbers |= (
             meant
             | self._confirmed(self._target.fields[n].name, meant)
             | self._near(self._target.fields[n].name)
             | values
         )
         if n in self._near_to and (described := self._near_to[n].described):
-            told["described"] = described
-        if meant.get("meaning_plain") and "similar_words" in told:  # the same knowledge twice
-            told = {name: x for name, x in told.items() if name not in _OF_SIMILAR}
-        if _OF_HEADERS.isdisjoint(told):
-            told["nothing_said"] = 1.0
+            numbers["described"] = described
+        if meant.get("meaning_plain") and "similar_words" in numbers:  # the same knowledge twice
+            numbers = {name: x for name, x in numbers.items() if name not in _OF_SIMILAR}
+        if _OF_HEADERS.isdisjoint(numbers):
+            numbers["nothing_said"] = 1.0
             if self._target.crowd and n not in self._near_to:
-                told["many_fields"] = self._target.crowd
+                numbers["many_fields"] = self._target.crowd
         if self._is_anothers(n, meant):
-            told["other_role"] = 1.0
-            told.pop("covers", None)  # of a header that has all words of the field, and this one
+            numbers["other_role"] = 1.0
+            numbers.pop("covers", None)  # of a header that has all words of the field, and this one
         if self._near_to.get(n, _NOWHERE).values >= AGREES:
-            told.pop("allowed_against", None)
-        if how := self._contradiction(n, told):
-            told["contrary"] = 1.0
+            numbers.pop("allowed_against", None)
+        if how := self._contradiction(n, numbers):
+            numbers["contrary"] = 1.0
             self.contrary[n] = how
-        return told
+        return numbers
 
     def _contradiction(self, n: int, numbers: Mapping[str, float]) -> str:
         """In what the header contradicts the field; empty if in nothing, or if the header was confirmed for it."""
@@ -152,14 +152,14 @@ class ColumnEvidence:
         meaning = meant.get("meaning", 0.0)
         return meaning < PLAIN and (meaning > 0 or n in self.headers)
 
-    def totals(self, kept: Container[int]) -> dict[int, float]:
+    def totals(self, always: Container[int]) -> dict[int, float]:
         """Field -> the weighed `numbers`, which are made only where the header is about that field in particular.
 
-        Fields that only the header's letters speak for are left out, but for those that are to be `kept`.
+        Fields that only the header's letters speak for are left out, but for those that are `always` wanted.
         """
         target, weights = self._target, model().pair
-        told = {n: self._values(n) for n in target.distinct}
-        values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in told.items()}
+        of_values = {n: self._values(n) for n in target.distinct}
+        values = {n: sum([weights[name] * x for name, x in numbers.items()]) for n, numbers in of_values.items()}
         meant = self._meant(None)
         others = meant | self._confirmed(_NOBODY, meant)
         least = weights["prior"] + weighed(others)
@@ -170,12 +170,12 @@ class ColumnEvidence:
         for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
             if n in self._about:
                 numbers = self.numbers(n)
-                if n in kept or not numbers.keys() <= _SAYS_NOTHING:
+                if n in always or not numbers.keys() <= _NO_REASONS:
                     out[n] = weights["prior"] + weighed(numbers)
                 continue
             if self._learnt:
                 letters, lead, near, other = self._letters(name)
-            if near or others or told[declared] or n in kept:
+            if near or others or of_values[declared] or n in always:
                 spoken = (of_near + of_square * near) * near if near else of_nothing - target.crowd
                 out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
         return out

@@ -19,7 +19,7 @@ from runner.engine.mapping.knowledge import (
     concept,
     concepts_of,
     qualifiers_of,
-    taken_apart,
+    split_words,
     understood,
     unqualified,
 )
@@ -103,13 +103,13 @@ def stated(text: str) -> Stated:
                     number = int(part) + (2000 if previous == "fy" and len(part) == 2 else 0)
                     (years if number in _YEARS else numbers).add(number)
                 previous = part
-    said = words(text)
+    own_words = words(text)
     if not numbers:
-        numbers.update(number for word, number in _RANKS.items() if word in said)
+        numbers.update(number for word, number in _RANKS.items() if word in own_words)
     months = frozenset(MONTHS[token] for token in tokens if len(token) > 2 and token in MONTHS)
-    plain = frozenset(word for token in tokens for word in taken_apart(token)[0])
+    plain = frozenset(word for token in tokens for word in split_words(token)[0])
     return Stated(
-        tokens, said, understood(text).words, plain, measure(text), frozenset(numbers), frozenset(years), months
+        tokens, own_words, understood(text).words, plain, measure(text), frozenset(numbers), frozenset(years), months
     )
 
 
@@ -118,18 +118,18 @@ class FieldStated:
 
     def __init__(self, field: Field) -> None:
         names = [name for name, _ in field.names]
-        said = self._names = [stated(name) for name in names]
+        statements = self._names = [stated(name) for name in names]
         self.is_truth = field.type == "boolean"
         self.is_money = field.type == "money"
         ends = self.is_truth or field.type in ("date", "datetime", "time", "enum")
         self._outdated = _contrasts().outdated | (frozenset() if ends else _contrasts().ended)
-        self.words = frozenset[str]().union(*(one.words for one in said))
-        self.plain = frozenset[str]().union(*(one.plain for one in said))
-        self.tokens = frozenset(token for one in said for token in one.tokens)
-        self.ends = frozenset(one.tokens[-1] for one in said if one.tokens)
-        self.numbers = frozenset[int]().union(*(one.numbers for one in said))
-        self.years = frozenset[int]().union(*(one.years for one in said))
-        self.months = frozenset[int]().union(*(one.months for one in said))
+        self.words = frozenset[str]().union(*(one.words for one in statements))
+        self.plain = frozenset[str]().union(*(one.plain for one in statements))
+        self.tokens = frozenset(token for one in statements for token in one.tokens)
+        self.ends = frozenset(one.tokens[-1] for one in statements if one.tokens)
+        self.numbers = frozenset[int]().union(*(one.numbers for one in statements))
+        self.years = frozenset[int]().union(*(one.years for one in statements))
+        self.months = frozenset[int]().union(*(one.months for one in statements))
         self.measure = measure_of(names)
         if field.type == "percent" and not self.measure.currencies:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
@@ -199,8 +199,8 @@ class FieldStated:
 
     def _is_outdated(self, one: Stated) -> bool:
         """Whether the header names what was before or is no longer valid, and the field does not."""
-        said = self._outdated.intersection(one.tokens)
-        return bool(said) and len(one.tokens) > 1 and self._outdated.isdisjoint(self.tokens | self.words)
+        outdated = self._outdated.intersection(one.tokens)
+        return bool(outdated) and len(one.tokens) > 1 and self._outdated.isdisjoint(self.tokens | self.words)
 
     def _counts_otherwise(self, one: Stated) -> bool:
         """Whether one counts things and the other has their numbers: `number_of_guests` and `Guest number`."""
@@ -247,7 +247,7 @@ def _negated(token: str) -> frozenset[str]:
     for start in _contrasts().negating:
         base = token[len(start) :] if token.startswith(start) else ""
         if len(base) > (3 if token.isascii() else 1) and base not in GENERIC:
-            meant, known = taken_apart(base)
+            meant, known = split_words(base)
             found |= {base, *(meant if known == len(base) else ())}
     return found
 

@@ -175,7 +175,7 @@ class Weigher:
 
     def _ruled(self, at: int) -> list[int]:
         """The fields that a Python rule has said something about."""
-        return [self._target.called[name] for name, said in self._detected.get(at, {}).items() if said]
+        return [self._target.called[name] for name, points in self._detected.get(at, {}).items() if points]
 
     def _points(self, at: int, n: int) -> float:
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
@@ -216,6 +216,6 @@ def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[
         elif rule == LIKE and pair.like:
             rule = f"{LIKE} {pair.like}"
         sums[rule] = sums.get(rule, 0.0) + weights[name] * number
-    told = [Contribution(rule, round(delta, 2)) for rule, delta in sums.items() if abs(delta) >= 0.005]
+    parts = [Contribution(rule, round(delta, 2)) for rule, delta in sums.items() if abs(delta) >= 0.005]
     points = (Contribution(c.rule, round(PER_POINT * c.delta, 2)) for c in pair.points)
-    return (*points, *sorted(told, key=lambda c: (c.rule == "prior", -abs(c.delta))))
+    return (*points, *sorted(parts, key=lambda c: (c.rule == "prior", -abs(c.delta))))

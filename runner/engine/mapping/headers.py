@@ -42,7 +42,7 @@ NO_STEMS: Final[_Stems] = {}
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
-TELLING: Final = 1.5
+DISTINGUISHING: Final = 1.5
 SIMILAR: Final = 0.7  # what a word counts that often stands for another
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
@@ -157,7 +157,7 @@ def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_ST
 
 def _is_distinct(common: Mapping[str, float], stems: _Stems) -> bool:
     """Whether few other fields have these words."""
-    return sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items()) >= TELLING
+    return sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items()) >= DISTINGUISHING
 
 
 def _are_slips(ours: frozenset[str], theirs: frozenset[str]) -> bool:
@@ -190,7 +190,7 @@ def extra_words(header: str, name: str) -> frozenset[str] | None:
     return None if any(_weight(w) == 1 for w in right) else unqualified(frozenset(left))
 
 
-def telling(ours: frozenset[str], theirs: frozenset[str]) -> int:
+def count_specific(ours: frozenset[str], theirs: frozenset[str]) -> int:
     """How many words that are not generic only one side has."""
     _, left, right = _compared(ours, theirs)
     return sum(_weight(w) == 1 for w in left | right)
@@ -210,8 +210,8 @@ def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, f
             shared[twin] = much * _weight(word)
     if "1" in right and not any(word.isdecimal() for word in left):
         right.discard("1")  # the only one is the first
-    said = theirs - right
-    left = {word for word in left if similar_to(word).isdisjoint(said)}  # `State/Province` is the state
+    shared_words = theirs - right
+    left = {word for word in left if similar_to(word).isdisjoint(shared_words)}  # `State/Province` is the state
     return shared, left, right
 
 
@@ -320,17 +320,17 @@ class FieldNames:
         `case_date` and `case_status`; or names one of two that always come together, such as `agent_attorney`.
         """
         _, left, right = _compared(ours, theirs)
-        said = theirs - right
-        if left or not right or not said:
+        shared_words = theirs - right
+        if left or not right or not shared_words:
             return False
-        owners = [self._stems.get(word, _NOWHERE) for word in said]
+        owners = [self._stems.get(word, _NOWHERE) for word in shared_words]
         for word in right:
             mine = self._stems.get(word, _NOWHERE)
             bound = len(mine) > 1 and mine in owners
             if not bound and (len(mine) < max(SUBJECT, len(self._fields) // 20) or roles_of(frozenset((word,)))):
                 return False
         rivals = owners[0].intersection(*owners[1:])
-        fewest = min(len(words(self._fields[n].name) - said) for n in rivals) if rivals else 0
+        fewest = min(len(words(self._fields[n].name) - shared_words) for n in rivals) if rivals else 0
         return len(rivals) == 1 or fewest == len(right) == 1
 
     def _near(self, header: str) -> Iterator[int]:

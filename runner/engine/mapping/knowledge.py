@@ -280,14 +280,14 @@ def understood(header: str) -> Meaning:
         part = parts[at]
         found: tuple[str, ...] = (part,)
         hits = size = len(part)
-        if saying := _saying(parts, at):
-            run, found = saying
+        if set_phrase := _set_phrase(parts, at):
+            run, found = set_phrase
             hits = size = sum(map(len, run))
             at += len(run) - 1
         elif part == "n" and at == 0 and len(parts) > 1:
             found = ("count",)
         elif not part.isdecimal():
-            found, hits = taken_apart(part, last=at == len(parts) - 1)
+            found, hits = split_words(part, last=at == len(parts) - 1)
         words += found
         letters += size
         known += hits
@@ -302,14 +302,14 @@ def _spelled_out(header: str) -> str:
     return " ".join(accented.get(word, word) for word in words) if accented.keys() & set(words) else header
 
 
-def _saying(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The longest saying that starts here, and what it means."""
     runs = _knowledge().sayings.get(parts[at], ())
     return next((one for one in runs if parts[at : at + len(one[0])] == one[0]), None)
 
 
 @lru_cache(maxsize=8192)
-def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
+def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
     """The words of a run of letters, and how many of its letters are part of known words."""
     spellings = _knowledge().spellings
     if (whole := _knowledge().alone.get(part) or spellings.get(part)) is not None:
@@ -327,7 +327,7 @@ def taken_apart(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
 
 def usual_spelling(part: str) -> tuple[str, ...]:
     """A run of letters or digits in its usual spelling, or the words that it is made of."""
-    return (part,) if part.isdecimal() or len(part) < 2 else taken_apart(part)[0]
+    return (part,) if part.isdecimal() or len(part) < 2 else split_words(part)[0]
 
 
 def _with_tail(part: str) -> tuple[tuple[str, ...], int]:

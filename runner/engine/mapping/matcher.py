@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from runner.engine.mapping.looks import ClassWeights, class_weights
+from runner.engine.mapping.traits import ClassWeights, class_weights
 
 NAMES: Final = (
     "prior", "exact", "same_words", "nearly_same", "similar_words", "generic_differs", "covers", "inside",
@@ -26,7 +26,7 @@ class MatcherModel(NamedTuple):
     """The trained weights of mapping."""
 
     pair: Mapping[str, float]  # of the numbers of a pair of column and field, in log-odds
-    classes: ClassWeights  # of the looks of a column's values
+    classes: ClassWeights  # of the traits of a column's values
 
 
 def read_model() -> MatcherModel:

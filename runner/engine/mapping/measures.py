@@ -224,8 +224,8 @@ def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
         end += 1
     zeros = "".join(words[at:end]).count("0")
     money = _measures().entries.get(words[end]) if end < len(words) else None
-    said = (at and words[at - 1] in {"times", "in"}) or (money is not None and money.currencies)
-    return (_Entry(scale=zeros), end - at) if zeros and said else (None, end - at)
+    is_stated = (at and words[at - 1] in {"times", "in"}) or (money is not None and money.currencies)
+    return (_Entry(scale=zeros), end - at) if zeros and is_stated else (None, end - at)
 
 
 def _written_alone(text: str) -> int | None:

@@ -58,8 +58,8 @@ class Nearness:
     def __init__(self, fields: Sequence[Field], allowed: Sequence[Collection[Any] | None]) -> None:
         names = [(n, tokens(name)) for n, field in enumerate(fields) for name, _ in field.names[:_NAMES]]
         self._names = _Texts(names, len(fields), _MISSED)
-        told = [(n, _content(field.description)) for n, field in enumerate(fields) if field.description]
-        self._descriptions = _Texts(told, len(fields), _UNTOLD) if told else None
+        described = [(n, _content(field.description)) for n, field in enumerate(fields) if field.description]
+        self._descriptions = _Texts(described, len(fields), _UNTOLD) if described else None
         self._values = _Values(allowed) if any(allowed) else None
 
     def of(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:

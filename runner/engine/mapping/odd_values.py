@@ -16,7 +16,7 @@ FEWEST: Final = 4  # values
 _PLAIN: Final = 0.8
 _NEARLY_ALL: Final = 0.95
 _NAMES: Final = frozenset({"person", "company", "first_name", "last_name"})  # classes of what has a name
-_NAME_SAID: Final = frozenset({"name", "firstname", "lastname"})
+_NAME_WORDS: Final = frozenset({"name", "firstname", "lastname"})
 _NAME_ENDS: Final = ("name", "namen", "nom", "nome", "nombre", "naam", "namn", "navn")
 _TOWNS: Final = frozenset({"city", "town", "municipality"})
 _PLACES: Final = frozenset({"place"})
@@ -51,7 +51,7 @@ def odd_kind(field: Field, classes: frozenset[str], seen: Mapping[str, float], *
     last = understood(field.name).words[-1:]
     if not _CODES.isdisjoint(last) and _are_people(seen):
         return "names of people"
-    is_name = not name.isdisjoint(_NAME_SAID) and "user" not in name
+    is_name = not name.isdisjoint(_NAME_WORDS) and "user" not in name
     if is_name and not classes and tokens[-1].endswith(_NAME_ENDS):
         classes = frozenset({"person"})  # whatever has a name
     elif not _are_whole_words(tokens):

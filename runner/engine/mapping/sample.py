@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from runner.engine.common.fields import Field
 from runner.engine.mapping import odd_values
-from runner.engine.mapping.looks import LOOKS, TRUTHS, class_log_odds, looks_of
 from runner.engine.mapping.matcher import model
+from runner.engine.mapping.traits import TRAITS, TRUTHS, class_log_odds, traits_of
 from runner.engine.values.convert import Converter, fold, text_of
 
 GOOD: Final = 0.8
@@ -34,7 +34,7 @@ class Sample:
         self.texts = [t for t in map(text_of, self.values) if t.strip()]
         self._fits: dict[Any, float | None] = {}
         self._class_log_odds: dict[str, float] | None = None
-        self._looks: list[float] | None = None
+        self._traits: list[float] | None = None
         self._text: str | None = None  # all tested values, if they are texts
 
     def fit(self, field: Field) -> float | None:
@@ -48,19 +48,19 @@ class Sample:
         """How likely each class of values is, as log-odds against the average column."""
         if self._class_log_odds is None:
             size = len(self.texts)
-            found = {} if size < FEWEST else class_log_odds(self._all_looks(), model().classes)
+            found = {} if size < FEWEST else class_log_odds(self._all_traits(), model().classes)
             self._class_log_odds = {name: odds * size / (size + FEW) for name, odds in found.items()}
         return self._class_log_odds
 
     def shares(self) -> Mapping[str, float]:
-        """The shares of values by their looks; empty where there are too few."""
-        looks = self._all_looks() if len(self.texts) >= odd_values.FEWEST else None
-        return dict(zip(LOOKS, looks, strict=True)) if looks else {}
+        """The shares of values by their traits; empty where there are too few."""
+        traits = self._all_traits() if len(self.texts) >= odd_values.FEWEST else None
+        return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
-    def _all_looks(self) -> list[float] | None:
-        if self._looks is None:
-            self._looks = looks_of(self.texts)
-        return self._looks
+    def _all_traits(self) -> list[float] | None:
+        if self._traits is None:
+            self._traits = traits_of(self.texts)
+        return self._traits
 
     def _fit(self, field: Field) -> float | None:
         values = self.values[:TESTED]
@@ -127,12 +127,12 @@ def allowed_fit(
     fit = (len(own) + len(learnt)) / len(found)
     if fit >= GOOD:
         strength = (1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6) / len(found)
-        telling = sum(map(_is_telling, own))
-        much = {"allowed": telling + _COMMON * (len(own) - telling), "allowed_learnt": sum(map(_is_telling, learnt))}
+        specific = sum(map(_is_specific, own))
+        much = {"allowed": specific + _COMMON * (len(own) - specific), "allowed_learnt": sum(map(_is_specific, learnt))}
         return {name: strength * x for name, x in much.items() if x}
     return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 
-def _is_telling(folded: str) -> bool:
+def _is_specific(folded: str) -> bool:
     """Whether a value is one that few columns hold."""
     return len(folded) > 1 and not folded.isdecimal() and folded not in TRUTHS

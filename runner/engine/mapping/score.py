@@ -26,9 +26,9 @@ from runner.engine.mapping.headers import (
     are_numbered,
     are_numbered_alike,
     bare_words,
+    count_specific,
     extra_words,
     overlap,
-    telling,
     words,
 )
 from runner.engine.mapping.knowledge import are_opposite
@@ -42,12 +42,12 @@ __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "R
 
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 LEAST_LIKELY: Final = 0.1  # probability of a nearest field that the header is not like
-SURE: Final = 0.95  # a guess that is as likely as this is not told
+SURE: Final = 0.95  # a guess that is as likely as this is not reported
 TIE: Final = 0.1  # log-odds
 CONTRAST: Final = 2.5  # log-odds
 OPPOSED: Final = 6.0
 AS_MUCH: Final = 0.5
-RULE_SAYS_SO: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
+RULE_IS_SURE: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 _CEILING: Final = 30.0  # log-odds
 _DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
 _CONFIRMED: Final = 20
@@ -62,7 +62,7 @@ class Doubt(NamedTuple):
     message: str
     field: str
     evidence: Mapping[str, int]
-    settle: str
+    remedy: str
 
 
 class ListedFields(NamedTuple):
@@ -96,7 +96,7 @@ class MappingChoice(NamedTuple):
     doubt: Doubt | None = None
     tier: str = "none"
 
-    def settled(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
+    def decided(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
         """The choice after somebody said what the column is."""
         others = tuple(other for other in self.runners_up if other.field != field)
         return self._replace(
@@ -146,7 +146,7 @@ class _Chooser:
             at: {n: exp(min(_CEILING, total)) for n, total in mine.items()} for at, mine in self._totals.items()
         }
         self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
-        self._given = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
+        self._constant = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
         self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
@@ -159,7 +159,7 @@ class _Chooser:
         for at, mine in self._odds.items():
             named = self._weigher.named(at)
             for n, odds in mine.items():
-                if (odds / (1.0 + odds) >= self._threshold or n in named) and n not in self._given:
+                if (odds / (1.0 + odds) >= self._threshold or n in named) and n not in self._constant:
                     yield at, n
 
     def choices(self) -> list[MappingChoice]:
@@ -178,7 +178,7 @@ class _Chooser:
         """None where the evidence is not enough."""
         total = self._totals[column][field]
         one = self._evidence(column, field)
-        if one.rules >= RULE_SAYS_SO and self._alone(column, field) >= self._threshold:
+        if one.rules >= RULE_IS_SURE and self._alone(column, field) >= self._threshold:
             return Rank((0,), total)
         if one.exact is not None:
             if one.rules < 0 and one.header + one.rules < 0.5:
@@ -199,9 +199,9 @@ class _Chooser:
         """Whether a pair is still good evidence now that better ones are settled."""
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
-        taken = set(chosen.values()) | self._given
+        owned = set(chosen.values()) | self._constant
         others = [g for g in self._totals[column] if g != field]
-        apart = frozenset(g for g in others if g in taken and self._speaks_alone(column, field, g))
+        apart = frozenset(g for g in others if g in owned and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
             group = self._ranks[column, field].group[0]
@@ -210,7 +210,7 @@ class _Chooser:
                 self._twins[column] = (field, twins)
                 return False
             plain = self._evidence(column, field).plain
-            rivals = () if plain else tuple(self._also_named(column, field, taken))
+            rivals = () if plain else tuple(self._also_named(column, field, owned))
             if not rivals or self._ranks[column, field].group[0] < _REST:
                 self._chances[column, field] = chance
                 return True
@@ -220,7 +220,7 @@ class _Chooser:
         rivals = tuple(
             g
             for g in others
-            if g not in taken and abs(self._totals[column][g] - here) <= TIE and (column, g) in self._ranks
+            if g not in owned and abs(self._totals[column][g] - here) <= TIE and (column, g) in self._ranks
         )
         if rivals:
             self._torn.setdefault(column, (field, *rivals))
@@ -252,19 +252,19 @@ class _Chooser:
         headers = [*self._columns[column].headers[:1], *self._columns[other].headers[:1]]
         if len(headers) == 2 and are_numbered_alike(*headers):
             return True
-        extra = [said for header in headers if (said := extra_words(header, name))]
+        extra = [more for header in headers if (more := extra_words(header, name))]
         return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
-    def _speaks_alone(self, column: int, field: int, taken: int) -> bool:
-        """Whether something speaks for the field that does not speak for the taken one as well."""
-        one, other = self._evidence(column, field), self._evidence(column, taken)
+    def _speaks_alone(self, column: int, field: int, owned: int) -> bool:
+        """Whether something speaks for the field that does not speak for the owned one as well."""
+        one, other = self._evidence(column, field), self._evidence(column, owned)
         shared = words(other.name) if other.name else frozenset()
         own = 0.0
         for header in self._columns[column].headers if one.name else ():
             own = max(own, FUZZY * overlap(bare_words(header) - shared, words(one.name) - shared))
         return own + max(0.0, one.values - other.values) / PER_POINT + one.rules >= 0.25
 
-    def _also_named(self, column: int, field: int, taken: set[int]) -> Iterator[int]:
+    def _also_named(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
         """Fields without a column that the header names too: `Street number` where both are fields."""
         for header in self._columns[column].headers[:1]:
             ours = bare_words(header)
@@ -273,7 +273,7 @@ class _Chooser:
                 continue
             for n in self._totals[column]:
                 theirs = words(self._fields[n].name)
-                if n != field and n not in taken and theirs and theirs < ours and theirs.isdisjoint(mine):
+                if n != field and n not in owned and theirs and theirs < ours and theirs.isdisjoint(mine):
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
@@ -291,7 +291,7 @@ class _Chooser:
         note = None
         if rivals:
             note = f"tie: {len(rivals)} other column(s) score the same; the one further left was taken"
-        elif ranked and ranked[0] != mine and ranked[0] in {*self._owner, *self._given}:
+        elif ranked and ranked[0] != mine and ranked[0] in {*self._owner, *self._constant}:
             note = f"first choice {self._fields[ranked[0]].name} went to another column"
         return MappingChoice(
             at,
@@ -309,7 +309,7 @@ class _Chooser:
         like it.
         """
         for n, chance in likely:
-            if n in self._owner or n in self._given or chance < LEAST_SHOWN:
+            if n in self._owner or n in self._constant or chance < LEAST_SHOWN:
                 continue
             if chance >= LEAST_LIKELY or self._evidence(column, n).is_about:
                 return n, chance
@@ -336,32 +336,34 @@ class _Chooser:
         one, name = self._evidence(column.position, field), self._fields[field].name
         if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
             return None
-        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
+        remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         but = ""
         if self._weigher.is_another_one(column.position, field):
             but = "only one of them is the second or a later one"
         elif others := self._numbered_on(column, field):
             but = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
         if but:
-            told = f"the column was taken for the field {name}, but {but}"
-            return Doubt("mapping_doubtful", told, name, {"probability in percent": round(100 * probability)}, settle)
+            message = f"the column was taken for the field {name}, but {but}"
+            return Doubt(
+                "mapping_doubtful", message, name, {"probability in percent": round(100 * probability)}, remedy
+            )
         if probability >= SURE:
             return None
         if not one.header:
-            told = f"the column was taken for the field {name} because of its values; its header is not like it"
-            return Doubt("mapping_doubtful", told, name, {"values": len(column.sample.values), "header": 0}, settle)
-        other = min(telling(bare_words(header), words(one.name)) for header in column.headers)
+            message = f"the column was taken for the field {name} because of its values; its header is not like it"
+            return Doubt("mapping_doubtful", message, name, {"values": len(column.sample.values), "header": 0}, remedy)
+        other = min(count_specific(bare_words(header), words(one.name)) for header in column.headers)
         if not other:
             return None
-        told = (
+        message = (
             f"the column was taken for the field {name}, but its header has words that the field has not, or lacks some"
         )
         return Doubt(
             "mapping_doubtful",
-            told,
+            message,
             name,
             {"probability in percent": round(100 * probability), "other words": other},
-            settle,
+            remedy,
         )
 
     def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
@@ -427,24 +429,24 @@ class _Chooser:
         at = column.position
         if at in self._torn:
             names = [self._fields[n].name for n in self._torn[at]]
-            told = f"fits {' and '.join(names)} equally well; it was given to neither"
+            message = f"fits {' and '.join(names)} equally well; it was given to neither"
             evidence = {name: len(column.sample.values) for name in names}
-            settle = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
-            return told, Doubt("mapping_doubtful", f"the column {told}", names[0], evidence, settle)
+            remedy = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
+            return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
         if at in self._twins:
             n, others = self._twins[at]
             name, letters = self._fields[n].name, [self._columns[c].letters for c in sorted((at, *others))]
-            told = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
+            message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
             evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *others)}
-            settle = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
-            return told, Doubt("mapping_doubtful", told, name, evidence, settle)
+            remedy = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
+            return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
         for n in sorted(self._weigher.named(at)):
-            if n in self._given or (at, n) in self._ranks:
+            if n in self._constant or (at, n) in self._ranks:
                 return self._named_in_vain(column, n)
         if (contrary := self._contrary(column)) is not None:
             return contrary
         n, chance = likely[0] if likely else (-1, 0.0)
-        if chance >= self._threshold and (n in self._owner or n in self._given):
+        if chance >= self._threshold and (n in self._owner or n in self._constant):
             if n in self._owner and _is_same_header(column, self._columns[self._owner[n]]):
                 return self._named_in_vain(column, n)
             return f"{self._fields[n].name} went to a column that fits better", None
@@ -466,29 +468,31 @@ class _Chooser:
             for n, how in self._weigher.contrary(column.position).items()
             if how in CONTRARY
             and n not in self._owner
-            and n not in self._given
+            and n not in self._constant
             and (total := self._totals[column.position].get(n, -_CEILING) + against) >= least
         ]
         if not found:
             return None
         _, n, how = max(found)
         name = self._fields[n].name
-        told = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
-        settle = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
-        return told, Doubt("mapping_doubtful", told, name, {"like": 1, "contradicts": 1}, settle)
+        message = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
+        remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
+        return message, Doubt("mapping_doubtful", message, name, {"like": 1, "contradicts": 1}, remedy)
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
         """Why a column does not get the field that its header names."""
         name, count = self._fields[field].name, len(column.sample.values)
-        if field in self._given:
+        if field in self._constant:
             other = "a constant" if self._fields[field].source is None else "another source"
-            told = f"the header is the field {name}, which has {other}; the column was not used for it"
-            return told, Doubt("constant_field", told, name, {"constant": 1, "column": count}, "")
+            message = f"the header is the field {name}, which has {other}; the column was not used for it"
+            return message, Doubt("constant_field", message, name, {"constant": 1, "column": count}, "")
         owner = self._columns[self._owner[field]]
-        told = f"the header names the field {name}, which column {owner.letters} was taken for; this column is unmapped"
+        message = (
+            f"the header names the field {name}, which column {owner.letters} was taken for; this column is unmapped"
+        )
         evidence = {owner.letters: len(owner.sample.values), column.letters: count}
-        settle = f'a hook after_mapping that returns {{"mapping": {{"{column.letters}": "{name}"}}}}'
-        return told, Doubt("duplicate_header", told, name, evidence, settle)
+        remedy = f'a hook after_mapping that returns {{"mapping": {{"{column.letters}": "{name}"}}}}'
+        return message, Doubt("duplicate_header", message, name, evidence, remedy)
 
     def _tier(self, column: int, field: int) -> str:
         group = self._ranks[column, field].group[0]

@@ -41,7 +41,7 @@ class OutColumn(NamedTuple):
     added: str | None = None  # what it says, where the source has no such column: group, source_row and the like
 
 
-class Kept(NamedTuple):
+class UnmappedColumn(NamedTuple):
     """An unmapped column of one table: where it is, what it is called, which field is before it."""
 
     position: int
@@ -58,7 +58,7 @@ class TablePlan(NamedTuple):
 
 def lay_out(
     fields: Sequence[Field],
-    tables: Sequence[tuple[dict[str, int], Sequence[Kept]]],
+    tables: Sequence[tuple[dict[str, int], Sequence[UnmappedColumn]]],
     *,
     policy: str,
     use_labels: bool = False,
@@ -75,7 +75,9 @@ def lay_out(
     extras = _UnmappedColumns(policy, headers)
     unmapped = [extras.add(columns) for _, columns in tables]
     out = extras.among(list(zip(fields, names, strict=True)))
-    last = [(OutColumn(headers.take(name), None, added=what), places) for what, (name, places) in (added or {}).items()]
+    last = [
+        (OutColumn(headers.claim(name), None, added=what), places) for what, (name, places) in (added or {}).items()
+    ]
     plans = [
         TablePlan(
             tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
@@ -96,7 +98,7 @@ class _Headers:
     def __init__(self, used: Iterable[str]) -> None:
         self._used = {header.casefold() for header in used}
 
-    def take(self, wanted: str) -> str:
+    def claim(self, wanted: str) -> str:
         """`wanted`, or the first of `wanted_2`, `wanted_3` … that nothing else is called."""
         free, n = wanted, 1
         while free.casefold() in self._used:
@@ -115,7 +117,7 @@ class _UnmappedColumns:
         self.columns: dict[_Key, OutColumn] = {}
         self._after: dict[_Key, str | None] = {}  # the field that each follows
 
-    def add(self, columns: Sequence[Kept]) -> dict[_Key, int]:
+    def add(self, columns: Sequence[UnmappedColumn]) -> dict[_Key, int]:
         """Add those of one table; returns where each is in the table."""
         places: dict[_Key, int] = {}
         for column in columns if self._policy != "drop" else ():
@@ -126,7 +128,7 @@ class _UnmappedColumns:
             key = (wanted.casefold(), nth)
             places[key] = column.position
             if key not in self.columns:
-                header = self._headers.take(wanted)
+                header = self._headers.claim(wanted)
                 self.columns[key] = OutColumn(header, None, header != wanted, column.certain)
                 self._after[key] = column.after
             elif column.certain:
@@ -183,8 +185,8 @@ class MappedTable:
     @property
     def own_fields(self) -> frozenset[str]:
         """The fields that its rows tell: those of its columns, of captions, and of columns that became rows."""
-        told = (name for name, what in self.supplied.items() if what in (GROUP, NAME, VALUE))
-        return frozenset((*(c.field for c in self.choices if c.field is not None), *told, *self.combined))
+        from_around = (name for name, what in self.supplied.items() if what in (GROUP, NAME, VALUE))
+        return frozenset((*(c.field for c in self.choices if c.field is not None), *from_around, *self.combined))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
         """Each column's header and field; where the header may not be shown, its field or letters replace it."""
@@ -259,13 +261,13 @@ class MappedTable:
         names = {f.name for f in fields if f.needs_column}
         known = {c.index: name for c, name in zip(self.source.table.columns, shape.fields, strict=False)}
         wanted = {n: known.get(c.index) for n, c in enumerate(self.source.columns)}
-        given = [name for name in wanted.values() if name in names]
+        assigned = [name for name in wanted.values() if name in names]
         note = f"confirmed by {shape.by}" if shape.by else "confirmed"
         for at, choice in enumerate(self.choices):
             field = wanted[choice.position]
-            if field in names and given.count(field) == 1:
-                self.choices[at] = choice.settled(field, "memory:shape", note, "confirmed")
-            elif choice.field in given:
+            if field in names and assigned.count(field) == 1:
+                self.choices[at] = choice.decided(field, "memory:shape", note, "confirmed")
+            elif choice.field in assigned:
                 note_ = "its field was confirmed for another column"
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
 
@@ -288,9 +290,9 @@ class MappedTable:
             "note": choice.note,
         }
 
-    def kept(self) -> list[Kept]:
+    def unmapped_columns(self) -> list[UnmappedColumn]:
         """The unmapped columns that have a header or a value, with the field that each follows."""
-        out: list[Kept] = []
+        out: list[UnmappedColumn] = []
         last: str | None = None
         shown = self.shown_headers()
         for choice in self.choices:
@@ -301,7 +303,7 @@ class MappedTable:
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            out.append(Kept(choice.position, column.name, last, column.generated or choice.position in shown))
+            out.append(UnmappedColumn(choice.position, column.name, last, column.generated or choice.position in shown))
         return out
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
@@ -406,12 +408,12 @@ class MappedTable:
             "column": column,
             "field": doubt.field,
         }
-        if not doubt.settle:
+        if not doubt.remedy:
             findings.add(doubt.code, "info", doubt.message, rule="mapping", **place)
             return
         findings.chose(
             "mapping", choice.field or "unmapped", evidence=doubt.evidence, sure=False, code=doubt.code,
-            message=doubt.message, settle=doubt.settle, **place,
+            message=doubt.message, settle=doubt.remedy, **place,
         )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
@@ -569,13 +571,13 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
         mapping={letters[c.position]: c.field for c in choices},
         headers={letters[n]: c.name for n, c in enumerate(source.columns)},
     )
-    given = {f for f in changes.values() if f is not None}
+    assigned = {f for f in changes.values() if f is not None}
     out = []
     for choice in choices:
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
-            out.append(choice.settled(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
-        elif choice.field in given and letter not in changes:
+            out.append(choice.decided(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
+        elif choice.field in assigned and letter not in changes:
             out.append(
                 choice._replace(
                     field=None, contributors=(), note="a hook gave its field to another column", tier="none"

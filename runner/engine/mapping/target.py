@@ -63,7 +63,7 @@ class Target:
         # Of many fields each is less likely to be the one that a column is, as long as the header says nothing.
         self.crowd = log(max(1.0, len(fields) / FEW_FIELDS)) / 2
         self._nearness: Nearness | None = None
-        self._said: dict[int, FieldStated] = {}
+        self._stated: dict[int, FieldStated] = {}
 
     def near(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
         """The fields that a column with such headers and values is near to."""
@@ -72,9 +72,9 @@ class Target:
         return self._nearness.of(headers, texts)
 
     def statements_of(self, n: int) -> FieldStated:
-        if n not in self._said:
-            self._said[n] = FieldStated(self.fields[n])
-        return self._said[n]
+        if n not in self._stated:
+            self._stated[n] = FieldStated(self.fields[n])
+        return self._stated[n]
 
     def _declaration(self, n: int) -> object:
         """What its values are compared with; the same for fields that are declared alike."""

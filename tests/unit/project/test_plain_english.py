@@ -72,7 +72,7 @@ STORED = {
     ("runner/engine/options.py", "keep"): "as in the manifest",
 }
 NOT_CONVERTED = (  # rooms that follow
-    *(f"runner/engine/{room}/" for room in ("reading", "structure", "values", "rules", "mapping")),
+    *(f"runner/engine/{room}/" for room in ("reading", "structure", "values", "rules")),
     "infra/aws/s3",
     "infra/aws/dynamodb",
 )

@@ -36,7 +36,7 @@ def test_what_words_stand_for_is_itself_not_spelled_otherwise():
     for section in ("words", "alone", "sayings"):
         for phrase in RAW[section]:
             for word in phrase.split():
-                assert knowledge.taken_apart(word)[0] in {(word,), tuple(phrase.split())}, f"{phrase} in {section}"
+                assert knowledge.split_words(word)[0] in {(word,), tuple(phrase.split())}, f"{phrase} in {section}"
 
 
 def test_every_concept_that_is_named_exists_and_has_values_that_the_model_knows():

@@ -1,8 +1,8 @@
 """What a column's values look like, as numbers: kinds of signs, lengths, ranges, repetition, vocabulary.
 
-`looks_of` classifies each value and returns one number per look of LOOKS. `class_log_odds` turns them into how likely
+`traits_of` classifies each value and returns a number per trait of TRAITS. `class_log_odds` turns them into how likely
 each class of values is (a street, a place, a postcode, a date …) with a small linear model, trained by
-tools/train_mapping.py on columns that it makes up, from `matcher.json`. `evidence.Sample` asks for both, once a column.
+tools/train_mapping.py on columns that it makes up, from `matcher.json`. `Sample` asks for both, once a column.
 """
 
 import re
@@ -50,7 +50,7 @@ _AFTER_DIGIT: Final = (
 TRUTHS: Final = frozenset(
     {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1", "ja", "nein", "oui", "non", "si", "x"}
 )
-LOOKS: Final = (
+TRAITS: Final = (
     "integer", "decimal", "date", "clock", "email", "url", "phone", "hex", "money", "number_letter", "code", "postcode",
     "truth", "words_only", "signs", "one_word", "two_words", "many_words", "upper", "title", "short", "middle", "long",
     "same_length", "few", "distinct", "all_distinct", "five_digits", "up_to_20", "up_to_200", "up_to_9999", "large",
@@ -63,11 +63,11 @@ _STREET_ENDINGS: Final = (  # of casefolded words
 )  # fmt: skip
 _LEAST_LOG_ODDS: Final = -3.0  # values may always be of a class that nobody thought of
 
-Looks = list[str]  # names of LOOKS that one text has
+Traits = list[str]  # names of TRAITS that one text has
 
 
-def looks_of(values: Sequence[Any]) -> list[float] | None:
-    """How much a column looks like each of LOOKS, from 0 to 1; None if all values are blank.
+def traits_of(values: Sequence[Any]) -> list[float] | None:
+    """How much a column looks like each of TRAITS, from 0 to 1; None if all values are blank.
 
     Of many values some are classified, evenly spaced.
     """
@@ -78,9 +78,9 @@ def looks_of(values: Sequence[Any]) -> list[float] | None:
     classified = {text: _classify(text) for text in dict.fromkeys(texts)}
     counts = Counter(chain.from_iterable([classified[text][0] for text in texts]))
     numbers = [number for text in texts if (number := classified[text][1]) is not None]
-    shares = {look: count / len(texts) for look, count in counts.items()}
-    found = dict.fromkeys(LOOKS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
-    return list(map(found.__getitem__, LOOKS))
+    shares = {trait: count / len(texts) for trait, count in counts.items()}
+    found = dict.fromkeys(TRAITS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
+    return list(map(found.__getitem__, TRAITS))
 
 
 def _repetition(texts: Sequence[str]) -> dict[str, float]:
@@ -103,31 +103,31 @@ def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, flo
     return {"counts_up": float(min(steps) > 0), "one_up": float(steps == {float(stride)})}
 
 
-def _classify(text: str) -> tuple[Looks, float | None]:
-    """The looks of one text, and its number if it is one."""
+def _classify(text: str) -> tuple[Traits, float | None]:
+    """The traits of one text, and its number if it is one."""
     size, first = len(text), text[0]
     length = "short" if size <= 4 else "middle" if size <= 15 else "long"
     if text.isdecimal() and size <= _MOST_DIGITS:
         number = float(text)
-        return [length, "integer", *_OF_DIGITS.get(size, ()), *_size_looks(number)], number
+        return [length, "integer", *_OF_DIGITS.get(size, ()), *_size_traits(number)], number
     has_digits = _DIGIT.search(text) is not None
     if has_digits and (first in "+-" or first.isdecimal()):
         if first in "+-" and text[1:].isdecimal() and size <= _MOST_DIGITS + 1:
             number = float(text)
-            return [length, "integer", *(("five_digits",) if size == 5 else ()), *_size_looks(number)], number
+            return [length, "integer", *(("five_digits",) if size == 5 else ()), *_size_traits(number)], number
         if _DECIMAL.fullmatch(text):
             return _classify_decimal(text, length)
-    return [length, *_text_looks(text, has_digits=has_digits)], None
+    return [length, *_text_traits(text, has_digits=has_digits)], None
 
 
-def _classify_decimal(text: str, length: str) -> tuple[Looks, float | None]:
-    """The looks of a decimal number, and the number unless its thousands are grouped."""
+def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
+    """The traits of a decimal number, and the number unless its thousands are grouped."""
     plain = text.replace(",", ".")
     try:
         number = float(plain)
     except ValueError:
         return [length, "decimal"], None
-    found = [length, "decimal", *_size_looks(number)]
+    found = [length, "decimal", *_size_traits(number)]
     if 90 < abs(number) <= 180:
         found.append("over_90")
     if len(plain.rpartition(".")[2]) >= 4:
@@ -135,7 +135,7 @@ def _classify_decimal(text: str, length: str) -> tuple[Looks, float | None]:
     return found, number
 
 
-def _size_looks(number: float) -> Looks:
+def _size_traits(number: float) -> Traits:
     """How large a number is, and whether it may be a year or an angle."""
     size = abs(number)
     found = ["up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large"]
@@ -148,8 +148,8 @@ def _size_looks(number: float) -> Looks:
     return found
 
 
-def _text_looks(text: str, *, has_digits: bool) -> Looks:
-    """The looks of a text that is no plain number: an address, a date, an amount, words."""
+def _text_traits(text: str, *, has_digits: bool) -> Traits:
+    """The traits of a text that is no plain number: an address, a date, an amount, words."""
     if text[0] in "hHwW" and _URL.fullmatch(text):
         return ["url"]
     if "@" in text and _EMAIL.fullmatch(text):
@@ -157,25 +157,25 @@ def _text_looks(text: str, *, has_digits: bool) -> Looks:
     folded = text.casefold()
     words = folded.replace(",", " ").replace(".", " ").split() if text.isascii() else folded_words(text)
     return [
-        *(_digit_looks(text) if has_digits else ()),
-        *_form_looks(text, folded),
-        *_letter_looks(text, has_digits=has_digits),
+        *(_digit_traits(text) if has_digits else ()),
+        *_form_traits(text, folded),
+        *_letter_traits(text, has_digits=has_digits),
         "one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words",
-        *_vocabulary_looks(folded, words),
+        *_vocabulary_traits(folded, words),
     ]
 
 
-def _digit_looks(text: str) -> Looks:
+def _digit_traits(text: str) -> Traits:
     """The forms that a text with digits has as a whole."""
     first = text[0]
     forms = _AFTER_DIGIT if first.isdecimal() else _AFTER_SIGN if first in "+(" else _AFTER_LETTER
     return [name for name, matches in forms if matches(text)]
 
 
-def _form_looks(text: str, folded: str) -> Looks:
+def _form_traits(text: str, folded: str) -> Traits:
     """The other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in front."""
     first = text[0]
-    found: Looks = []
+    found: Traits = []
     if len(text) >= 16 and _HEX.fullmatch(text):
         found.append("hex")
     if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
@@ -187,9 +187,9 @@ def _form_looks(text: str, folded: str) -> Looks:
     return found
 
 
-def _letter_looks(text: str, *, has_digits: bool) -> Looks:
+def _letter_traits(text: str, *, has_digits: bool) -> Traits:
     """Whether a text has letters or only signs, and how it is capitalised."""
-    found: Looks = []
+    found: Traits = []
     has_letters = text.isalpha() or any(map(str.isalpha, text))
     if has_letters and not has_digits and (text.isascii() or not any(map(str.isdigit, text))):
         found.append("words_only")
@@ -202,7 +202,7 @@ def _letter_looks(text: str, *, has_digits: bool) -> Looks:
     return found
 
 
-def _vocabulary_looks(folded: str, words: Sequence[str]) -> set[str]:
+def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
     """The vocabularies that a casefolded text or one of its words is in."""
     known = _vocabularies_by_word()
     found = {name for word in words if word in known for name in known[word]}
@@ -215,7 +215,7 @@ def _vocabulary_looks(folded: str, words: Sequence[str]) -> set[str]:
 
 @cache
 def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
-    """Word -> the looks of the vocabularies that have it; regions are known by their whole names only."""
+    """Word -> the traits of the vocabularies that have it; regions are known by their whole names only."""
     found: dict[str, tuple[str, ...]] = {}
     for name in VOCABULARIES:
         for word in vocabulary(name) if name != "region" else ():
@@ -224,25 +224,25 @@ def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
 
 
 class ClassWeights(NamedTuple):
-    """The linear model from looks to classes of values, laid out to be added up look by look."""
+    """The linear model from traits to classes of values, laid out to be added up trait by trait."""
 
     classes: tuple[str, ...]
     starts: tuple[float, ...]  # what each class starts with
-    by_look: tuple[tuple[float, ...], ...]  # for each of LOOKS: the weight of each class
+    by_trait: tuple[tuple[float, ...], ...]  # for each of TRAITS: the weight of each class
 
 
 def class_weights(classes: Mapping[str, Sequence[float]]) -> ClassWeights:
-    """`classes`: for each class what it starts with, then the weights of LOOKS, as `matcher.json` has them."""
-    starts, *by_look = zip(*classes.values(), strict=True)
-    return ClassWeights(tuple(classes), starts, tuple(by_look))
+    """`classes`: for each class what it starts with, then the weights of TRAITS, as `matcher.json` has them."""
+    starts, *by_trait = zip(*classes.values(), strict=True)
+    return ClassWeights(tuple(classes), starts, tuple(by_trait))
 
 
-def class_log_odds(looks: Sequence[float] | None, weights: ClassWeights) -> dict[str, float]:
+def class_log_odds(traits: Sequence[float] | None, weights: ClassWeights) -> dict[str, float]:
     """Class of values -> log of how much more likely it is than it was before looking. Empty: nothing to say."""
-    if looks is None:
+    if traits is None:
         return {}
     sums = list(weights.starts)
-    for x, of_classes in zip(looks, weights.by_look, strict=True):
+    for x, of_classes in zip(traits, weights.by_trait, strict=True):
         if x == 1.0:
             sums = list(map(add, sums, of_classes))
         elif x:
