@@ -24,6 +24,7 @@ _VALUES: Final = 40  # values of a column that are compared
 _LONGEST: Final = 200  # letters of a value
 _WORDS: Final = 10  # of a header, a name or a value
 _COMMON: Final = (40, 0.1, 100)  # a word that more fields have, or a greater share of them, leads to none of them
+_MOST_COMPARED: Final = 400  # names with a word that many fields have
 _LITTLE_WORDS: Final = frozenset(
     {"the", "of", "a", "an", "and", "or", "for", "in", "on", "to", "at", "by", "is", "with", "as", "per", "from"}
     | {"was", "are", "be", "which", "that", "this", "it", "its", "his", "her", "their", "when", "whether", "if"}
@@ -113,9 +114,12 @@ class _Texts:
         return out
 
     def _reached(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
-        """Texts that have one of the words, but for words that many fields have, unless there is no other."""
+        """Texts that have one of the words which few fields have, or some of those with the rarest one."""
         words = {other for others in matched.values() for other in others}
-        return {at for word in (words & self._leading or words) for at in self._having[word]}
+        if leading := words & self._leading:
+            return {at for word in leading for at in self._having[word]}
+        rarest = min((self._having[word] for word in words), key=len, default=[])
+        return set(rarest[:_MOST_COMPARED])
 
     def _by_initials(self, asked: tuple[str, ...]) -> Iterator[tuple[int, float]]:
         """Texts that a header has the initials of (`LVI`), or that have the header's (`Body Mass Index`)."""
