@@ -32,7 +32,7 @@ from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
-from runner.engine.mapping.supplying import report_spread, supply
+from runner.engine.mapping.supplying import report_spread, report_unmapped, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -201,6 +201,7 @@ class EngineJob:
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
+        self.unmapped: list[MappedTable] = []  # tables in which no column matches a field
         self.supplied = NONE  # columns that are added to those of every table
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(
@@ -338,13 +339,9 @@ class EngineJob:
         clock = perf_counter()
         mapped = self._mapped(sources, fields, package, hooks)
         wanted = [t for t in mapped if t.is_mapped] or mapped
-        for one in mapped:
-            if one not in wanted:
-                one.left_out = True
-                self.findings.add(
-                    "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
-                    place=one.source.place, rule="mapping",
-                )  # fmt: skip
+        self.unmapped = [one for one in mapped if one not in wanted]
+        for one in self.unmapped:
+            one.left_out = True
         if not self.reading.named:
             wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
@@ -441,6 +438,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 supply(mine, fields, self.supplied, self.findings, heads=heads)
+        report_unmapped(self.unmapped, tables, self.findings)
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
         """Columns appended to the output: for each its header and its position in each table's chunks."""
