@@ -296,12 +296,7 @@ class EngineJob:
             raise EngineStop(
                 EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/reference/engine-order.md"
             )
-        for file in self.order.corrections:
-            self.corrections.read(file)
-        for name in self.order.lost:
-            self.corrections.lost(name)
-        for key, why in self.order.refused.items():
-            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
+        self._read_beside()
         sources = [
             SurveyedInput(file, self.reading, self.corrections if self.order.corrections else None) for file in files
         ]
@@ -317,10 +312,7 @@ class EngineJob:
             self.channel.write(PassProgress("structure", index + 1, len(sources), source.file.name))
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
-        if not self.options.min_rows or any(source.tables for source in sources):  # else empty_input says it
-            for source in (source for source in sources if not source.tables):
-                what = f"{source.file.name}: {source.why_empty()}"
-                self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
+        self._report_empty(sources)
         if self.order.corrections:
             self.corrections.report()
         if hooks.has("after_structure"):
@@ -332,6 +324,23 @@ class EngineJob:
             unpivot(tables, self.options.unpivot)
         self.times.spend("structure", clock)
         return sources
+
+    def _read_beside(self) -> None:
+        """Read what was staged beside the inputs: corrections; and report what could not be."""
+        for file in self.order.corrections:
+            self.corrections.read(file)
+        for name in self.order.lost:
+            self.corrections.lost(name)
+        for key, why in self.order.refused.items():
+            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
+
+    def _report_empty(self, sources: list[SurveyedInput]) -> None:
+        """Report inputs without a table; if none has one, empty_input says so."""
+        if self.options.min_rows and not any(source.tables for source in sources):
+            return
+        for source in (source for source in sources if not source.tables):
+            what = f"{source.file.name}: {source.why_empty()}"
+            self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
 
     def _map(
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
