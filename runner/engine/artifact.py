@@ -1,7 +1,7 @@
 """artifact.json: every decision, with its place and reasons. Never a cell's value."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from runner.engine.common import a1
@@ -19,7 +19,7 @@ from runner.engine.options import JobOptions
 from runner.engine.protocol import open_output
 from runner.engine.rejects.set_aside import rejected_rows
 from runner.engine.rules.load import RulePackage
-from runner.engine.surveying.ledger import OUTSIDE, TableBooks
+from runner.engine.surveying.ledger import OUTSIDE, SheetBooks, TableBooks
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.transforming.stream import TableStream
@@ -149,13 +149,7 @@ class Artifact:
         mapped = {name for table in self._tables.values() for name, _ in table.read_as()}
         unmapped = sum(table.is_unused(choice) for table in self._tables.values() for choice in table.choices)
         books = [sheet_books for source in self._sources for sheet_books in source.books.values()]
-        left_out: dict[str, int] = {}
-        for sheet_books in books:
-            for table in sheet_books.tables:
-                for kind, count in table.left_out.items():
-                    left_out[kind] = left_out.get(kind, 0) + count
-            if sheet_books.outside:
-                left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in sheet_books.outside)
+        left_out = _left_out_rows(books)
         rows_used = sum(table.rows_out for sheet_books in books for table in sheet_books.tables)
         is_unpivoted = any(table.source.spread for table in self._tables.values())
         return {
@@ -432,6 +426,18 @@ class Artifact:
             {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if index > 1 else None}
             for index, name in enumerate(TIMED_PASSES)
         ]
+
+
+def _left_out_rows(books: Iterable[SheetBooks]) -> dict[str, int]:
+    """The rows of all sheets that are not in the output, by kind."""
+    left_out: dict[str, int] = {}
+    for sheet in books:
+        for table in sheet.tables:
+            for kind, count in table.left_out.items():
+                left_out[kind] = left_out.get(kind, 0) + count
+        if sheet.outside:
+            left_out[OUTSIDE] = left_out.get(OUTSIDE, 0) + sum(entry.rows for entry in sheet.outside)
+    return left_out
 
 
 def _dumped(document: Json, sheets: list[Json]) -> str:

@@ -32,7 +32,7 @@ from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
-from runner.engine.mapping.supplying import report_spread, supply
+from runner.engine.mapping.supplying import report_spread, report_unmapped, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -201,6 +201,7 @@ class EngineJob:
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
         self.shapes = SenderShapes(self.learnt.shapes, order.sender)
+        self.unmapped: list[MappedTable] = []  # tables in which no column matches a field
         self.supplied = NONE  # columns that are added to those of every table
         self.spelled: dict[str, dict[str, Any]] = {}  # field -> folded text -> the allowed value that it means
         self.answers = Answers(
@@ -295,12 +296,7 @@ class EngineJob:
             raise EngineStop(
                 EndCode.ENGINE_ERROR, "the order has no primary input", remedy="see docs/reference/engine-order.md"
             )
-        for file in self.order.corrections:
-            self.corrections.read(file)
-        for name in self.order.lost:
-            self.corrections.lost(name)
-        for key, why in self.order.refused.items():
-            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
+        self._read_beside()
         sources = [
             SurveyedInput(file, self.reading, self.corrections if self.order.corrections else None) for file in files
         ]
@@ -316,10 +312,7 @@ class EngineJob:
             self.channel.write(PassProgress("structure", index + 1, len(sources), source.file.name))
         if self.shapes:
             compare_shapes(sources, self.shapes, self.findings)
-        if not self.options.min_rows or any(source.tables for source in sources):  # else empty_input says it
-            for source in (source for source in sources if not source.tables):
-                what = f"{source.file.name}: {source.why_empty()}"
-                self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
+        self._report_empty(sources)
         if self.order.corrections:
             self.corrections.report()
         if hooks.has("after_structure"):
@@ -332,19 +325,32 @@ class EngineJob:
         self.times.spend("structure", clock)
         return sources
 
+    def _read_beside(self) -> None:
+        """Read what was staged beside the inputs: corrections; and report what could not be."""
+        for file in self.order.corrections:
+            self.corrections.read(file)
+        for name in self.order.lost:
+            self.corrections.lost(name)
+        for key, why in self.order.refused.items():
+            self.findings.add("memory_refused", "warning", f"the memory {key} was not used: {why}", rule="memory")
+
+    def _report_empty(self, sources: list[SurveyedInput]) -> None:
+        """Report inputs without a table; if none has one, empty_input says so."""
+        if self.options.min_rows and not any(source.tables for source in sources):
+            return
+        for source in (source for source in sources if not source.tables):
+            what = f"{source.file.name}: {source.why_empty()}"
+            self.findings.add("no_table", "error" if self.options.min_rows else "info", what, rule="structure")
+
     def _map(
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
         clock = perf_counter()
         mapped = self._mapped(sources, fields, package, hooks)
         wanted = [t for t in mapped if t.is_mapped] or mapped
-        for one in mapped:
-            if one not in wanted:
-                one.left_out = True
-                self.findings.add(
-                    "table_unmapped", "warning", "no column of this table matches a declared field; it is left out",
-                    place=one.source.place, rule="mapping",
-                )  # fmt: skip
+        self.unmapped = [one for one in mapped if one not in wanted]
+        for one in self.unmapped:
+            one.left_out = True
         if not self.reading.named:
             wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
         for one in wanted:
@@ -441,6 +447,7 @@ class EngineJob:
             mine = [t for t in tables if t.source in source.tables]
             with source.streaming():
                 supply(mine, fields, self.supplied, self.findings, heads=heads)
+        report_unmapped(self.unmapped, tables, self.findings)
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
         """Columns appended to the output: for each its header and its position in each table's chunks."""

@@ -302,15 +302,12 @@ class JobOptions(NamedTuple):
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         min_rows = raw.get("min_rows")
         fields = tuple(map(Field, raw.get("fields") or ()))
-        reading = ReadingOptions.parse(raw.get("reading") or {})
-        if any(f.source is not None and f.source.kind == "caption" for f in fields):
-            reading = reading.with_captions()
         unpivot = (raw.get("rows") or {}).get("unpivot")
         return cls(
             name=str(raw.get("name") or ""),
             fields=fields,
             rules=tuple(map(DeclaredRule.parse, raw.get("rules") or ())),
-            reading=reading,
+            reading=_reading(raw, fields),
             unpivot=UnpivotOptions.parse(unpivot) if unpivot else None,
             mapping=MappingOptions.parse(raw.get("mapping") or {}),
             rows=RowsOptions.parse(raw.get("rows") or {}, raw.get("fields") or ()),
@@ -348,6 +345,12 @@ class VerifiedOptions(NamedTuple):
             why=why_asked(review, _drift(raw)),
             removes=RowsOptions.parse(raw.get("rows") or {}, fields).removes,
         )
+
+
+def _reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:
+    reading = ReadingOptions.parse(raw.get("reading") or {})
+    asks_for_captions = any(f.source is not None and f.source.kind == "caption" for f in fields)
+    return reading.with_captions() if asks_for_captions else reading
 
 
 def why_asked(review: str, on_drift: str) -> str:

@@ -85,6 +85,19 @@ def _apply_caption(table: MappedTable, around: AroundTables, supplied: Supplied,
         )  # fmt: skip
 
 
+def report_unmapped(unmapped: Sequence[MappedTable], used: Sequence[MappedTable], findings: Findings) -> None:
+    """Report tables without a field; a form whose values are fields of other tables is no loss."""
+    for table in unmapped:
+        place, box = table.source.place, table.source.table.range
+        beside = [t.source for t in used if (t.source.place.input, t.source.place.sheet) == (place.input, place.sheet)]
+        cells = [cell for source in beside for cell in source.labelled.values()]
+        is_form = any(box.top <= c.row <= box.bottom and box.left <= c.column <= box.right for c in cells)
+        message = "no column of this table matches a declared field; it is left out"
+        message += ", but for values of labels" if is_form else ""
+        severity = "info" if is_form else "warning"
+        findings.add("table_unmapped", severity, message, place=place, rule="mapping")
+
+
 def report_spread(tables: Sequence[MappedTable], options: UnpivotOptions, findings: Findings) -> None:
     """Report tables without a column to make rows of, and columns between those that were not among them."""
     for table in tables:

@@ -78,10 +78,10 @@ class SenderShapes:
         shapes = [shape for shape in self._sheets.get(sheet.casefold(), ()) if not shape.headers]
         return shapes[-1] if shapes and shapes[-1].left_out else None
 
-    def cut(self, sheet: str) -> str:
-        """How a sheet of this sender is cut into tables where that is in doubt; empty if nobody said so."""
+    def cut(self, sheet: str) -> RememberedShape | None:
+        """The shape that says how a sheet is cut into tables where that is in doubt; None if none does."""
         shapes = [s for s in self._sheets.get(sheet.casefold(), ()) if not s.headers]
-        return shapes[-1].cut if shapes else ""
+        return shapes[-1] if shapes and shapes[-1].cut else None
 
     def read(self, sheet: str, file: str, rows: Sequence[Row], hints: Hints, detect: Detect) -> list[Table]:
         """The tables of a sheet, found with what is remembered about it. `file`: the letters of its file's name."""

@@ -15,6 +15,7 @@ from runner.engine.options import ReadingOptions, TableCut
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.structure import Table
 from runner.engine.structure.stated_cuts import Detect, stated_tables, unmet
+from runner.engine.structure.tables import RememberedShape
 
 FOUND, OTHER = "found", "other"  # answers where no word tells the two partitions apart
 _NAMED: Final = 6  # ranges that a message names
@@ -84,24 +85,25 @@ def decided(
     *,
     input_name: str,
     answers: PartitionAnswers,
-    remembered: str,
+    remembered: RememberedShape | None,
 ) -> tuple[list[Table], list[PartitionDoubt]]:
-    """The tables as a decision or a memory says, and the doubts that neither decides. `remembered`: a word, or none."""
+    """The tables as a decision or a memory says, and the doubts that neither decides."""
     left: list[PartitionDoubt] = []
     for doubt in _doubts(tables, input_name, sheet.name):
-        answer = answers.partition(doubt)
-        if answer is None and remembered in doubt.values:
-            answer = remembered
+        answer, why = answers.partition(doubt), "cut as a person decided"
+        if answer is None and remembered is not None:
+            answer, why = remembered.cut, f"cut as confirmed by {remembered.by or 'somebody'} for an earlier drop"
         if answer not in doubt.values:
             left.append(doubt)
             continue
         mine = [table for table in tables if table.range in doubt.chosen]
         tables = [table for table in tables if table not in mine]
         if answer == doubt.values[0]:
-            tables += [replace(table, alternative=None) for table in mine]
+            mine = [replace(table, alternative=None) for table in mine]
         else:
             cut = TableCut("ranges", tuple(one.a1 for one in doubt.other))
-            tables += stated_tables(sheet, cut, reading, detect)
+            mine = stated_tables(sheet, cut, reading, detect)
+        tables += [replace(table, why=(*table.why, why)) for table in mine]
     return sorted(tables, key=lambda table: (table.range.top, table.range.left)), left
 
 

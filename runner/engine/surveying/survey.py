@@ -308,7 +308,13 @@ def _tables_of(
     if all(table.alternative is None for table in found):
         return found
     found, doubts = partitions.decided(
-        found, sheet, reading, detect, input_name=name, answers=decided, remembered=shapes.cut(label) if shapes else ""
+        found,
+        sheet,
+        reading,
+        detect,
+        input_name=name,
+        answers=decided,
+        remembered=shapes.cut(label) if shapes else None,
     )
     partitions.report_doubts(doubts, found, findings, lambda area: _place_of(source, sheet, area))
     source.partitions += doubts

@@ -57,8 +57,7 @@ def decide(
     witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
-            values = {(cell.row, cell.column) for cell in table.source.labelled.values()}  # names, not remarks
-            table.beside = [text for text in table.source.texts_beside() if text[:2] not in values]
+            table.beside = _remarks(table.source)
         elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         decided = set[int]()
         for field_name, index in table.read_as():
@@ -83,6 +82,12 @@ def decide(
             table.conventions[index] = convention
             for choice in choices:
                 _record(choice, table.source, index, field, findings)
+
+
+def _remarks(source: SourceTable) -> list[tuple[int, int, str]]:
+    """The texts around a table that may be about it; the values of labels are names."""
+    values = {(cell.row, cell.column) for cell in source.labelled.values()}
+    return [text for text in source.texts_beside() if text[:2] not in values]
 
 
 def _is_of_births(header: str, field: Field) -> bool:

@@ -175,3 +175,14 @@ def test_a_required_field_is_checked_after_it_is_filled(tmp_path):
     rows = [["Item", "Qty"], ["bolt", 3], [None, 5], ["nut", 8], [None, 9]]
     done = run_job(tmp_path, rows, fields=[{"name": "item", "fill_down": True, "required": True}, FIELDS[1]])
     assert done.artifact["summary"]["findings"]["error"] == 0
+
+
+def test_a_form_that_is_read_by_its_labels_is_no_warning(tmp_path):
+    form = [["Key", "Entry"], ["Account", "DE-77"], ["Owner", "Ann"], ["Branch", "Oslo"], ["Currency", "EUR"]]
+    rows = [*form, [], [], [], [], *BODY]
+    reading = {"tables": [{"split": "rows"}, "*"]}
+    done = run_job(tmp_path, rows, fields=[*FIELDS, LABEL], reading=reading)
+    assert done.column("account") == ["DE-77"] * 4
+    assert {f["severity"] for f in findings(done, "table_unmapped")} == {"info"}
+    other = run_job(tmp_path / "b", rows, fields=FIELDS, reading=reading)
+    assert {f["severity"] for f in findings(other, "table_unmapped")} == {"warning"}

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from core.memories import parse_memory, serialized
+from core.memories import Memory, learn, parse_memory, serialized, shapes_in
 from runner.engine.common.a1 import CellRange
 from runner.engine.structure import Partition
 from runner.engine.structure.stated_cuts import area_of
@@ -205,12 +206,13 @@ def test_an_answer_is_remembered_for_the_next_file_of_the_sender(tmp_path):
     done = answered(tmp_path, "columns")
     (entry,) = [t for t in done.artifact["profile"]["tables"] if "cut" in t]
     assert (entry["cut"], entry["decided"], entry["left_out"]) == ("columns", True, False)
-    shape = {"sender": "acme", "sheet": "", "cut": "columns", "at": "2026-01-01T00:00:00Z", "by": "ann"}
-    memory = json.dumps({"memory": 1, "headers": [], "values": [], "shapes": [shape]}).encode()
-    assert b'"cut": "columns"' in serialized(parse_memory(memory))
+    facts = shapes_in(done.artifact["profile"], sender="acme", by="ann", decided=True)
+    memory = serialized(learn(Memory(), facts, at=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert parse_memory(memory).shapes[0].cut == "columns"
     again = run_job(tmp_path / "next", THREE, fields=FIELDS, memory=memory, sender="acme")
     assert ranges(again) == ["A1:B5", "D1:E5", "G1:H5"]
     assert not codes(again, "tables_assumed")
+    assert "confirmed by ann" in again.artifact["sheets"][0]["tables"][0]["why"][-1]
     other = run_job(tmp_path / "other", THREE, fields=FIELDS, memory=memory, sender="else")
     assert codes(other, "tables_assumed"), "it was said of another sender"
 
