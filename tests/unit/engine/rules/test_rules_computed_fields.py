@@ -4,9 +4,13 @@ import datetime as dt
 
 import pytest
 
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
 from runner.engine.expressions.evaluation import Columns
 from runner.engine.expressions.evaluation import computed as evaluated
 from runner.engine.expressions.signatures import compiled
+from runner.engine.tables.lookups import Lookups
+from runner.engine.transforming.computing import LookupJoin, Made
 from tests.support.engine_jobs import run_job
 
 FIELDS = [
@@ -260,3 +264,11 @@ def test_values_that_no_field_should_have_make_an_expression_fail_in_their_row(w
     )
     assert done.values == ["A0.5", None, None]
     assert sorted(done.failed) == [1, 2]
+
+
+def test_an_optional_lookup_table_that_is_not_there_leaves_its_field_blank_with_a_warning():
+    findings = Findings()
+    field = Field(lookup("price", "price", "money"))
+    join = LookupJoin(field, field.source, Lookups([]), findings)
+    assert join.made(["a", None]) == Made([None, None], [], [])
+    assert [(f.code, f.severity, f.field) for f in findings.listed] == [("lookup_absent", "warning", "price")]
