@@ -23,12 +23,13 @@ CONTEXT: Final = Context(prec=40, Emin=-999_999, Emax=999_999, traps=[])
 
 
 class Failure:
-    """Why an expression has no value in a row."""
+    """Why an expression has no value in a row, and the field that is to blame, as far as it is known."""
 
-    __slots__ = ("why",)
+    __slots__ = ("field", "why")
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, field: str | None = None) -> None:
         self.why = why
+        self.field = field
 
 
 ZERO: Final = Failure("divides by zero")

@@ -61,13 +61,13 @@ def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression
         ) from None
 
 
-def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str]]:
-    """The rows in which an expression failed, by why."""
-    by_reason: dict[str, list[int]] = {}
+def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
+    """The rows in which an expression failed, by why and by the field that is to blame."""
+    by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
-        by_reason.setdefault(failure.why, []).append(index)
-    for why, indexes in by_reason.items():
-        yield indexes, why
+        by_reason.setdefault((failure.why, failure.field), []).append(index)
+    for (why, field), indexes in by_reason.items():
+        yield indexes, why, field
 
 
 class Computations:
@@ -113,8 +113,11 @@ class Computations:
         expression = self._expressions[name]
         done = computed(expression, columns)
         failed: list[Failed] = []
-        for rows, why in failures(done.failed):
-            blamed = {row: columns.first_wrong(expression.fields, row) if why == INPUT.why else None for row in rows}
+        for rows, why, blame in failures(done.failed):
+            if why != INPUT.why:
+                failed.append(Failed(rows, "expression_error", f"the expression {why}", "from", blame))
+                continue
+            blamed = {row: columns.first_wrong(expression.fields, row) for row in rows}
             for field in dict.fromkeys(blamed.values()):
                 what = (
                     f"the expression {why}"

@@ -50,7 +50,7 @@ def test_what_cannot_be_computed_is_blank_and_names_the_cell_and_the_rule(tmp_pa
     assert done.column("ratio") == [pytest.approx(0.2 / 5.1), None, None, None]
     (by_zero, wrong) = [f for f in done.findings if f["code"] == "expression_error"]
     assert by_zero["message"] == "the expression divides by zero"
-    assert (by_zero["cell"], by_zero["severity"], by_zero["rule"]) == ("C3", "warning", "from")
+    assert (by_zero["cell"], by_zero["severity"], by_zero["rule"]) == ("B3", "warning", "from")
     assert wrong["message"] == "the expression uses gross, which is not valid here"
     assert wrong["cell"] == "B4"
 
