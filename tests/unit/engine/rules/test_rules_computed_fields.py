@@ -231,9 +231,16 @@ def test_mapped_values_are_of_the_fields_type(kind, more, mapped, values, tmp_pa
 
 
 def test_a_map_applies_to_what_is_computed(tmp_path):
-    fields = [*FIELDS, computed("quarter", "text(quarter(since))", map={"1": "Q1", "2": "Q2"})]
+    fields = [
+        *FIELDS,
+        computed("quarter", "quarter(since)", map={"1": "Q1", "2": "Q2"}),
+        computed("taxed", "tax > 0", map={"true": "yes", "false": "no"}),
+        computed("first", "month(since) == 1", "integer", map={"TRUE": 1, "FALSE": 0}),
+    ]
     done = run_job(tmp_path, ROWS, fields=fields)
     assert done.column("quarter") == ["Q1", "Q1", "Q1", None]
+    assert done.column("taxed") == ["yes", "no", "yes", "yes"]
+    assert done.column("first") == [1, 0, 0, None]
 
 
 def test_a_text_field_may_hold_numbers(tmp_path):
