@@ -119,6 +119,14 @@ def joined(parts: list[Any], separator: str = "") -> Any:
     return separator.join(texts) if size <= MAX_TEXT else LONG
 
 
+def _append(one: Any, other: Any) -> Any:
+    head = one if type(one) is str else text(one)
+    tail = other if type(other) is str else text(other)
+    if type(head) is Failure or type(tail) is Failure:
+        return head if type(head) is Failure else tail
+    return head + tail if len(head) + len(tail) <= MAX_TEXT else LONG
+
+
 def _split(value: str, separator: str, part: Number) -> Any:
     at = _whole(part, MAX_TEXT)
     if at is None or at == 0:
@@ -281,7 +289,7 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "multiply": operator.mul,
     "divide": _divide,
     "negative": operator.neg,
-    "append": lambda *parts: joined(list(parts)),
+    "append": _append,
     "equal": operator.eq,
     "unequal": operator.ne,
     "less": operator.lt,
