@@ -200,7 +200,7 @@ class MappedValues:
 
     def __init__(self, value_map: ValueMap) -> None:
         self._map = value_map
-        self._known: dict[Any, str] = {}  # cell -> its text, as the map has it
+        self._known: dict[str, str] = {}  # text of a cell -> the same as the map has it
 
     def applied(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
         """The mapped values by index, the cells that stay as they are (blank for the others), those to report."""
@@ -212,7 +212,7 @@ class MappedValues:
             if cell is None or cell.__class__ in _NO_VALUES or (cell.__class__ is str and not cell.strip()):
                 left[n] = cell
                 continue
-            folded = known.get(cell)
+            folded = known.get(cell) if cell.__class__ is str else fold(cell)  # 1 and TRUE would be one key
             if folded is None:
                 if len(known) > _MEMO:
                     known.clear()

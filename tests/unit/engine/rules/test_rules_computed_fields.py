@@ -230,6 +230,12 @@ def test_mapped_values_are_of_the_fields_type(kind, more, mapped, values, tmp_pa
     assert not done.findings
 
 
+def test_a_map_reads_numbers_and_truths_as_the_texts_that_they_show(tmp_path):
+    rows = [["sex", "n"], [1, 1], ["1 ", 2], [2.0, 3], [True, 4], ["true", 5], [1.0, 6]]
+    done = run_job(tmp_path, rows, fields=[{"name": "sex", "map": {"1": "male", "2": "female", "TRUE": "yes"}}])
+    assert done.column("sex") == ["male", "male", "female", "yes", "yes", "male"]
+
+
 def test_a_map_applies_to_what_is_computed(tmp_path):
     fields = [
         *FIELDS,
