@@ -11,10 +11,18 @@ from pydantic_core import PydanticCustomError
 
 from core.wording import nearest, wrong
 from runner.engine.expressions.grammar import MAX_LENGTH, ExpressionError, parse
-from runner.engine.expressions.signatures import BLANK, KIND_OF_TYPE, CircularFields, Expression, compiled, in_order
+from runner.engine.expressions.signatures import (
+    BLANK,
+    KIND_OF_TYPE,
+    KINDS,
+    CircularFields,
+    Expression,
+    compiled,
+    in_order,
+)
 
 MAX_CHARACTERS: Final = 20_000  # of all expressions of a manifest
-__all__ = ["MAX_CHARACTERS", "MAX_LENGTH", "check_field", "check_order", "check_syntax", "kind_of", "typed"]
+__all__ = ["KINDS", "MAX_CHARACTERS", "MAX_LENGTH", "check_field", "check_order", "check_syntax", "kind_of", "typed"]
 
 
 def check_syntax(text: str) -> str:

@@ -15,14 +15,13 @@ from pydantic_core import to_json
 
 from core.budget import Budget, read
 from core.errors import ManifestInvalid, Problem
-from core.expressions import MAX_CHARACTERS, check_field, check_order, kind_of, typed
+from core.expressions import KINDS, MAX_CHARACTERS, check_field, check_order, kind_of, typed
 from core.fields import (
     FIELD_NAME,
     NUMERIC,
     ExpressionText,
     FieldNameText,
     FieldSpec,
-    FieldType,
     FromColumns,
     FromExpression,
     FromLookup,
@@ -566,7 +565,7 @@ class Manifest(Strict):
         for n, f in enumerate(self.fields):
             match f.source:
                 case FromExpression(expression=text):
-                    uses[f.name] = typed(text, types, _kinds_for(f.type), "fields", n, "from", "expression").fields
+                    uses[f.name] = typed(text, types, _kinds_for(f), "fields", n, "from", "expression").fields
                 case FromLookup(key=key):
                     check_field(key, types, "fields", n, "from", "key")
                     uses[f.name] = (key,)
@@ -645,9 +644,11 @@ class Manifest(Strict):
             yield {**self.params, **dict(zip(names, values, strict=True))}
 
 
-def _kinds_for(field_type: FieldType) -> tuple[str, ...]:
+def _kinds_for(field: FieldSpec) -> tuple[str, ...]:
     """The kinds of expressions that a field may take its values from."""
-    kind = kind_of(field_type)
+    kind = kind_of(field.type)
+    if field.map is not None:
+        return KINDS  # the map makes them the field's
     return ("datetime", "date") if kind == "datetime" else (kind,)
 
 

@@ -731,6 +731,7 @@ class EngineJob:
             if rule.rows is not None:
                 check_row_count(rule, artifact.rows_written, self.findings)
         runs = sum(len(rows) for source in sources for t in source.tables for rows in t.removed.values())
+        runs += rejected_runs(sources) if runs and self.options.splits else 0
         if runs > MAX_RUNS:
             what = f"rows.filter and rows.dedupe leave out rows in {runs:,} places; at most {MAX_RUNS:,} can be listed"
             remedy = "split the input, or sort it before it is sent, so that rows to leave out are side by side"

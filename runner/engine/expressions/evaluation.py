@@ -23,6 +23,7 @@ from runner.engine.expressions.operations import (
 from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedCall, Expression, FieldValue, Value
 
 _GAPS: Final = frozenset({type(None), Failure})
+_DIVISIONS: Final = frozenset({"divide", "modulo"})
 _TEXTS: Final = frozenset({str, type(None)})
 _UNEXPECTED: Final = (TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
 
@@ -138,7 +139,30 @@ def _evaluated(node: Checked, columns: Columns) -> Vector:
             special = _SPECIAL.get(node.name)
             if special is not None:
                 return special(arguments)
-            return _lifted(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
+            found = _lifted(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
+            return found if node.name in SAFE else _blaming(found, node)
+
+
+def _blaming(found: Vector, node: CheckedCall) -> Vector:
+    """Results whose fresh failures name a field: the first one of the divisor, or of what is read or counted."""
+    if not found.gaps or not any(v.__class__ is Failure and v.field is None for v in found.values):
+        return found
+    parts = node.arguments[1:] if node.name in _DIVISIONS else node.arguments
+    field = next((name for part in parts if (name := _first_field(part)) is not None), None)
+    blamed = {why: Failure(why, field) for why in {v.why for v in found.values if v.__class__ is Failure}}
+    return Vector(
+        [blamed[v.why] if v.__class__ is Failure and v.field is None and v is not INPUT else v for v in found.values],
+        True,
+    )
+
+
+def _first_field(node: Checked) -> str | None:
+    match node:
+        case FieldValue():
+            return node.name
+        case CheckedCall():
+            return next((name for one in node.arguments if (name := _first_field(one)) is not None), None)
+    return None
 
 
 def _lifted(act: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:

@@ -23,12 +23,13 @@ CONTEXT: Final = Context(prec=40, Emin=-999_999, Emax=999_999, traps=[])
 
 
 class Failure:
-    """Why an expression has no value in a row."""
+    """Why an expression has no value in a row, and the field that is to blame, as far as it is known."""
 
-    __slots__ = ("why",)
+    __slots__ = ("field", "why")
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, field: str | None = None) -> None:
         self.why = why
+        self.field = field
 
 
 ZERO: Final = Failure("divides by zero")
@@ -116,6 +117,14 @@ def joined(parts: list[Any], separator: str = "") -> Any:
         return failed
     size = sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1)
     return separator.join(texts) if size <= MAX_TEXT else LONG
+
+
+def _append(one: Any, other: Any) -> Any:
+    head = one if type(one) is str else text(one)
+    tail = other if type(other) is str else text(other)
+    if type(head) is Failure or type(tail) is Failure:
+        return head if type(head) is Failure else tail
+    return head + tail if len(head) + len(tail) <= MAX_TEXT else LONG
 
 
 def _split(value: str, separator: str, part: Number) -> Any:
@@ -280,7 +289,7 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "multiply": operator.mul,
     "divide": _divide,
     "negative": operator.neg,
-    "append": lambda *parts: joined(list(parts)),
+    "append": _append,
     "equal": operator.eq,
     "unequal": operator.ne,
     "less": operator.lt,

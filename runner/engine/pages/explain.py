@@ -29,7 +29,7 @@ def explain(artifact: ArtifactDocument) -> list[str]:
             lines += columns.get(table["id"], ())
         lines += [f"  {line}" for line in left_out(sheet)]
     lines += [f"Reading: {line}" for line in map(reading, artifact["readings"])]
-    lines += [transform_words(t) for t in artifact["transforms"] if t["changed"]]
+    lines += [transform_words(t) for t in artifact["transforms"] if t["changed"] or t["rule"] in _SOURCES]
     lines += _validation(artifact["validation"])
     output = artifact["output"]
     lines.append(f"Written: {output['rows']} rows in {len(output['columns'])} columns{_sheets(output)}.")
@@ -131,9 +131,19 @@ def _percent(probability: float) -> str:
     return f"{int(100 * probability)} %"
 
 
+# What gives a field its values instead of a column, in words.
+_SOURCES: Final = {
+    "from:expression": "computed by its expression",
+    "from:lookup": "looked up in an auxiliary input",
+    "from:columns": "made of several columns",
+}
+
+
 def transform_words(t: TransformPart) -> str:
     """How the values of a field were converted."""
     how = [f"as {t['type']}"]
+    if t["rule"] in _SOURCES:
+        return f"{t['field']}: {_SOURCES[t['rule']]} ({how[0]})."
     if t["decimal"]:
         how.append(f"decimal sign {t['decimal']}")
     if t["day_first"] is not None:

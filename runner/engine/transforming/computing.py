@@ -61,13 +61,13 @@ def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression
         ) from None
 
 
-def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str]]:
-    """The rows in which an expression failed, by why."""
-    by_reason: dict[str, list[int]] = {}
+def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
+    """The rows in which an expression failed, by why and by the field that is to blame."""
+    by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
-        by_reason.setdefault(failure.why, []).append(index)
-    for why, indexes in by_reason.items():
-        yield indexes, why
+        by_reason.setdefault((failure.why, failure.field), []).append(index)
+    for (why, field), indexes in by_reason.items():
+        yield indexes, why, field
 
 
 class Computations:
@@ -113,8 +113,11 @@ class Computations:
         expression = self._expressions[name]
         done = computed(expression, columns)
         failed: list[Failed] = []
-        for rows, why in failures(done.failed):
-            blamed = {row: columns.first_wrong(expression.fields, row) if why == INPUT.why else None for row in rows}
+        for rows, why, blame in failures(done.failed):
+            if why != INPUT.why:
+                failed.append(Failed(rows, "expression_error", f"the expression {why}", "from", blame))
+                continue
+            blamed = {row: columns.first_wrong(expression.fields, row) for row in rows}
             for field in dict.fromkeys(blamed.values()):
                 what = (
                     f"the expression {why}"
@@ -197,7 +200,7 @@ class MappedValues:
 
     def __init__(self, value_map: ValueMap) -> None:
         self._map = value_map
-        self._known: dict[Any, str] = {}  # cell -> its text, as the map has it
+        self._known: dict[str, str] = {}  # text of a cell -> the same as the map has it
 
     def applied(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
         """The mapped values by index, the cells that stay as they are (blank for the others), those to report."""
@@ -209,7 +212,7 @@ class MappedValues:
             if cell is None or cell.__class__ in _NO_VALUES or (cell.__class__ is str and not cell.strip()):
                 left[n] = cell
                 continue
-            folded = known.get(cell)
+            folded = known.get(cell) if cell.__class__ is str else fold(cell)  # 1 and TRUE would be one key
             if folded is None:
                 if len(known) > _MEMO:
                     known.clear()

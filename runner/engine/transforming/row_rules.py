@@ -26,20 +26,29 @@ class ExpressionCheck:
         self._when = None if rule.when is None else FieldComparison(rule.when, fields)
         self.fields = self._expression.fields
 
-    def check(self, columns: Mapping[str, list[Any]], loaded_columns: Columns, origin: Origin, at: int | None) -> None:
+    def check(
+        self,
+        columns: Mapping[str, list[Any]],
+        loaded_columns: Columns,
+        origin: Origin,
+        column_of: Mapping[str, int | None],
+    ) -> None:
+        """Flag rows in which it is false, or cannot be computed; `column_of`: the columns of the sheet, by field."""
         rule, when = self._rule, self._when
+        at = next((column for name in self.fields if (column := column_of.get(name)) is not None), None)
         judged = computed(self._expression, loaded_columns)
         off = [n for n, holds in enumerate(judged.values) if holds is False]
-        failed = [(rows, why) for rows, why in failures(judged.failed) if why != INPUT.why]  # type_error reports those
+        failed = [one for one in failures(judged.failed) if one[1] != INPUT.why]  # type_error reports those
         if when is not None:
             off = [n for n in off if when.holds(columns, n) is True]
-            failed = [([n for n in rows if when.holds(columns, n) is True], why) for rows, why in failed]
+            failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
         field = self.fields[0] if self.fields else None
         message = rule.message or f"{self._expression.text} does not hold"
         origin.flag(off, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
-        for rows, why in failed:
-            what = f"the check {why}"
-            origin.flag(rows, "expression_error", rule.severity, what, column=at, field=field, rule=rule.name)
+        for rows, why, blame in failed:
+            there = column_of.get(blame or "") or at
+            what, field = f"the check {why}", blame or field
+            origin.flag(rows, "expression_error", rule.severity, what, column=there, field=field, rule=rule.name)
 
 
 class UniqueRows:

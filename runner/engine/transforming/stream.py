@@ -653,8 +653,7 @@ class TableStream:
             row_rule.check(columns, count, origin, column_of.get(row_rule.then.field))
         loaded = Columns(columns, self._wrong_by_field(bad), count)
         for check in line.checks_by_expression:
-            first = next((one for name in check.fields if (one := column_of.get(name)) is not None), None)
-            check.check(columns, loaded, origin, first)
+            check.check(columns, loaded, origin, column_of)
         for unique in line.unique_rows:
             unique.check(columns, origin, column_of.get(unique.fields[0]))
         if hooked:

