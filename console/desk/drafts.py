@@ -212,6 +212,12 @@ def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, 
     return {**manifest, "fields": fields}
 
 
+def for_all_tenants(manifest: Spec) -> Spec:
+    """The manifest as a shared workflow: for what each tenant drops below a folder of the workflow's name."""
+    patterns = manifest.get("inputs", {}).get("primary", _EXTENSIONS)
+    return {**manifest, "tenants": ["*"], "subscribe": [f"{manifest['name']}/**/{pattern}" for pattern in patterns]}
+
+
 def _origin(document: DraftDocument) -> str:
     if not document.samples:
         return "Drafted without samples."
