@@ -3,12 +3,16 @@
 import csv
 import json
 import random
+import re
 import shutil
+import subprocess
+from pathlib import Path
 
 import openpyxl
 import pytest
 
 from tests.acceptance.ade import Ade, Terminal
+from tests.support.effort import FULL
 from tests.support.engine_jobs import workbook
 
 PLANS = ("basic", "family", "student", "senior")
@@ -57,13 +61,14 @@ def ade(tmp_path):
 
 @pytest.mark.slow
 def test_three_samples_become_a_tested_workflow_that_fifty_senders_share(ade):
+    """With ADE_TEST_FULL=1 there are fifty, otherwise fifteen: each is a job."""
     for way in range(3):
         write(ade.home / f"sample{way}.csv", way, way)
     ade("init", "members", "--from", "sample0.csv", "sample1.csv", "sample2.csv", "--shared")
     assert "1 passed" in ade("test", "members").out
     shutil.copytree(ade.home / "members", ade.bucket / "configs" / "_shared" / "members")
     known = {}
-    for n in range(50):
+    for n in range(50 if FULL else 15):
         way = n % len(WAYS)
         path = ade.bucket / "inbox" / f"tenant{n}" / "members" / f"june-{n}{'.xlsx' if n % 5 == 4 else '.csv'}"
         known[path] = write(path, 1000 + n, way, rows=10 + n % 7)
@@ -143,3 +148,16 @@ def test_what_cannot_be_drafted_from_is_refused(ade, words, problem):
     ade.write("bad.csv", "")
     assert problem in ade("init", "package", *words, expect=2).err
     assert not (ade.home / "package").exists()
+
+
+def test_the_field_that_the_page_shows_is_the_one_that_is_drafted(ade):
+    page = (Path(__file__).parents[2] / "docs" / "start" / "from-samples.md").read_text()
+    make, draft, *_ = re.findall(r"^```sh\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```json\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    script = f"set -eu\n{make}{draft}"
+    subprocess.run(
+        ["bash", "-c", script], cwd=ade.home, env=ade.environment(), check=True, capture_output=True, timeout=120
+    )
+    manifest = json.loads((ade.home / "members" / "manifest.json").read_text())
+    assert manifest["fields"][0] == json.loads(shown)
+    assert (manifest["tenants"], manifest["subscribe"]) == (["*"], ["members/**/*.xlsx", "members/**/*.csv"])
