@@ -226,8 +226,9 @@ def _origin(document: DraftDocument) -> str:
 
 
 def _description(one: FieldEvidence) -> str:
-    words = one.spec.get("description")
-    return f"{words} ({one.evidence})"[:2000] if isinstance(words, str) and words else one.evidence
+    """What a field is, then its evidence: mapping reads only what comes before the first semicolon."""
+    words = one.spec.get("description") or one.spec.get("label") or one.spec["name"]
+    return f"{words}; {one.evidence}"[:2000]
 
 
 def in_reading_order(spec: Spec) -> Spec:
