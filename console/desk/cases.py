@@ -161,7 +161,7 @@ def _never() -> Verdict | None:
 def case_runner(manifest: Path, settings: Settings, *, killed: Killed = _never) -> Iterator["CaseRunner"]:
     """A runner for the cases of a package. Its boxes need nothing of this machine, and have what it offers."""
     bucket = settings.storage_data_dir / "bucket"
-    read = read_manifest(manifest).model_copy(update={"subscribe": ()})
+    read = read_manifest(manifest).model_copy(update={"subscribe": (), "tenants": ()})
     desk = lay_out(manifest, read, folder=inbox_folder(TENANT, ""), bucket=bucket)
     easy = replace(settings, sandbox="jail", sandbox_min_level="none")
     with tempfile.TemporaryDirectory(prefix="ade-test-") as scratch, boxes(easy, Path(scratch, "run")) as sandbox:

@@ -212,6 +212,12 @@ def manifest_of(name: str, document: DraftDocument, samples: Sequence[Path], *, 
     return {**manifest, "fields": fields}
 
 
+def for_all_tenants(manifest: Spec) -> Spec:
+    """The manifest as a shared workflow: for what each tenant drops below a folder of the workflow's name."""
+    patterns = manifest.get("inputs", {}).get("primary", _EXTENSIONS)
+    return {**manifest, "tenants": ["*"], "subscribe": [f"{manifest['name']}/**/{pattern}" for pattern in patterns]}
+
+
 def _origin(document: DraftDocument) -> str:
     if not document.samples:
         return "Drafted without samples."
@@ -220,8 +226,9 @@ def _origin(document: DraftDocument) -> str:
 
 
 def _description(one: FieldEvidence) -> str:
-    words = one.spec.get("description")
-    return f"{words} ({one.evidence})"[:2000] if isinstance(words, str) and words else one.evidence
+    """What a field is, then its evidence: mapping reads only what comes before the first semicolon."""
+    words = one.spec.get("description") or one.spec.get("label") or one.spec["name"]
+    return f"{words}; {one.evidence}"[:2000]
 
 
 def in_reading_order(spec: Spec) -> Spec:

@@ -1,5 +1,6 @@
 """A blank workbook for senders: headers, notes, drop-downs and checks while they type, all from a manifest."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
 from core.errors import UsageError
-from core.fields import NUMERIC, FieldSpec, FieldType
+from core.fields import NUMERIC, FieldSpec, FieldType, FromColumns
 from core.manifests import Manifest
 
 ROWS: Final = 10_000  # rows that are checked while people type
@@ -50,23 +51,24 @@ _REQUIRED: Final = PatternFill("solid", fgColor="FFE699")
 _OTHER: Final = PatternFill("solid", fgColor="DDEBF7")
 _YES_NO: Final = ("yes", "no")
 _DAY_ZERO: Final = "DATE(1900,1,1)"
+# What a draft puts behind a description is for the author of the manifest.
+_EVIDENCE: Final = re.compile(r"(?:^|; )\d+ samples?, [\d,]+ values?\b.*$", re.DOTALL)
 _MOST_ERROR: Final = 255
 _WIDTHS: Final = (12, 40)
 
 
 def write_template(manifest: Manifest, to: Path) -> int:
     """Write the workbook; returns how many columns it has."""
-    fields = [spec for spec in manifest.fields if spec.constant is None and spec.source is None]
-    if not fields:
+    columns = list(_columns(manifest))
+    if not columns:
         raise UsageError(f"manifest {manifest.name} declares no field that comes from a column")
     book = Workbook()
     sheet = book.active
     if not isinstance(sheet, Worksheet):
         raise TypeError("a new workbook has a sheet")
     sheet.title = _title(manifest)
-    headers = _headers(fields)
     lists = _Lists(book)
-    for number, (spec, header) in enumerate(zip(fields, headers, strict=True), 1):
+    for number, (header, spec) in enumerate(columns, 1):
         letters = get_column_letter(number)
         cell = sheet.cell(1, number, header)
         cell.font = Font(bold=True)
@@ -76,14 +78,14 @@ def write_template(manifest: Manifest, to: Path) -> int:
         note.width, note.height = 320, 160
         cell.comment = note
         column = sheet.column_dimensions[letters]
-        column.number_format = _FORMATS.get(spec.type, _TEXT)
+        column.number_format = _FORMATS.get(spec.type, _TEXT) if spec.map is None else _TEXT
         column.width = min(max(len(header) + 4, _WIDTHS[0]), _WIDTHS[1])
         if (check := _check(spec, f"{letters}2", lists)) is not None:
             check.add(f"{letters}2:{letters}{ROWS + 1}")
             sheet.add_data_validation(check)
     sheet.freeze_panes = "A2"
     book.save(to)
-    return len(fields)
+    return len(columns)
 
 
 def _title(manifest: Manifest) -> str:
@@ -92,10 +94,17 @@ def _title(manifest: Manifest) -> str:
     return named[0][:31] if named else "Data"
 
 
-def _headers(fields: list[FieldSpec]) -> list[str]:
-    """The label of each field, or its name if the label would be another's."""
-    seen = Counter(name for spec in fields for name in {spec.name.casefold(), (spec.label or spec.name).casefold()})
-    return [spec.label if spec.label and seen[spec.label.casefold()] == 1 else spec.name for spec in fields]
+def _columns(manifest: Manifest) -> Iterator[tuple[str, FieldSpec]]:
+    """The columns that senders fill, each with the field that it is for: under its label, or its name if the label
+    would be another's. A field of several columns has them all, with no checks of their own."""
+    fields = [spec for spec in manifest.fields if spec.constant is None]
+    uses = Counter(name for spec in fields for name in {spec.name.casefold(), (spec.label or spec.name).casefold()})
+    for spec in fields:
+        if isinstance(spec.source, FromColumns):
+            part = FieldSpec(name=spec.name, description=spec.description)
+            yield from ((header, part) for header in spec.source.columns)
+        elif spec.source is None:
+            yield (spec.label if spec.label and uses[spec.label.casefold()] == 1 else spec.name), spec
 
 
 class _Lists:
@@ -118,7 +127,9 @@ class _Lists:
 
 
 def _listed(spec: FieldSpec) -> list[str]:
-    """The values of a field's drop-down."""
+    """The values of a field's drop-down: what senders write, which `map` turns into others."""
+    if spec.map is not None:
+        return list(spec.map) if spec.otherwise in (None, "finding") else []
     if spec.type is FieldType.BOOLEAN:
         return list(_YES_NO)
     values = spec.allowed if isinstance(spec.allowed, tuple) else ()
@@ -131,6 +142,8 @@ def _check(spec: FieldSpec, cell: str, lists: _Lists) -> DataValidation | None:
         joined = ",".join(values)
         is_short = len(joined) <= _INLINE and not any("," in value or '"' in value for value in values)
         check = DataValidation(type="list", formula1=f'"{joined}"' if is_short else lists.add(values))
+    elif spec.map is not None:
+        return None
     elif (bounded := _bounded(spec)) is not None:
         check = bounded
     elif spec.min_length is not None or spec.max_length is not None:
@@ -201,7 +214,7 @@ def _rules(spec: FieldSpec) -> Iterator[str]:
 
 def _note(spec: FieldSpec) -> Iterator[str]:
     """The note on a header."""
-    yield from ([spec.description] if spec.description else [])
+    yield from filter(None, [_EVIDENCE.sub("", spec.description or "")])
     yield "; ".join(_rules(spec))
     if spec.examples:
         yield "for example " + ", ".join(map(str, spec.examples[:3]))

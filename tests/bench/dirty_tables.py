@@ -67,7 +67,10 @@ def flagged(manifest: dict, header: list[str], rows: list[list[str]], folder: Pa
 
 
 def judge(folder: Path, name: str) -> dict:
-    clean, dirty = (list(csv.reader((folder / f"{name}.{kind}.csv").open(newline=""))) for kind in ("clean", "dirty"))
+    clean, dirty = (
+        list(csv.reader((folder / f"{name}.{kind}.csv").read_text(encoding="utf-8").splitlines(keepends=True)))
+        for kind in ("clean", "dirty")
+    )
     half = len(clean) // 2
     with tempfile.TemporaryDirectory() as place:
         first = Path(place, "clean.csv")

@@ -37,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--contract", metavar="FILE", type=Path, help="JSON Schema, ODCS, Frictionless Table Schema or CREATE TABLE"
     )
+    parser.add_argument(
+        "--shared", action="store_true", help="for all tenants: it processes what they drop in a folder of its name"
+    )
 
 
 def run(args: argparse.Namespace, out: Printer) -> int:
@@ -46,6 +49,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     if args.target is not None and args.contract is not None:
         raise UsageError("--target and --contract both name the fields; give one of them")
     if not (args.samples or args.target or args.contract):
+        if args.shared:
+            raise UsageError("--shared is for a draft; give --from, --target or --contract as well")
         return _scaffold(folder, out)
     return _draft(args, folder, out)
 
@@ -88,7 +93,7 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     """Draft a manifest from samples, a target or a contract."""
     from console.cli.service import Signals  # noqa: PLC0415  # the scaffold needs no sandbox
     from console.desk.boxes import boxes  # noqa: PLC0415
-    from console.desk.drafts import Drafting, manifest_of, manifest_text, validate  # noqa: PLC0415
+    from console.desk.drafts import Drafting, for_all_tenants, manifest_of, manifest_text, validate  # noqa: PLC0415
     from core.settings import Settings  # noqa: PLC0415
     from core.verdicts import Verdict  # noqa: PLC0415
 
@@ -104,6 +109,8 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
             fields = _fields_of(args, drafting)
             document, decisions = _draft_and_ask(drafting, fields, args, out)
             manifest = manifest_of(_name(folder), document, samples, drop_others=args.target is not None)
+            if args.shared:
+                manifest = for_all_tenants(manifest)
             manifest = {**manifest, "fields": [_with_answers(spec, decisions) for spec in manifest["fields"]]}
             validate(manifest)
             outcome = drafting.without_broken_rules(manifest, bound=args.contract is not None)

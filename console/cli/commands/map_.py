@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 def order_of(path: Path, memories: Sequence[Path] = ()) -> dict[str, object]:
     """What the engine is asked: the manifest, the memories, and the lookup tables that exist."""
-    manifest = read_manifest(path).model_copy(update={"subscribe": ()})
+    manifest = read_manifest(path).model_copy(update={"subscribe": (), "tenants": ()})
     bucket = Settings.from_env(os.environ).storage_data_dir / "bucket"
     desk = lay_out(path, manifest, folder=inbox_folder("desk", ""), bucket=bucket)
     lookups = [

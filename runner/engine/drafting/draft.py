@@ -29,6 +29,7 @@ _ALIKE: Final = 0.6  # share of headers that a second table of a sample has in c
 _MOST_FIELDS: Final = 500
 _ROOM: Final = 400_000  # different values that are counted, over all columns
 _LEAST_ROOM: Final = 1000  # of one column
+_MOST_NOTES: Final = 100
 _LONGEST_NAME: Final = 60
 _MOST_HEADER: Final = 200
 # What samples add to the rules of a contract.
@@ -64,7 +65,8 @@ def draft(order: Order, request: DraftRequest) -> Json:
         "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
         "fields": [_field_part(facts, one) for facts, one in drafts],
         "questions": [_question_part(q) for q in (*joiner.questions, *(q for _, one in drafts for q in one.questions))],
-        "notes": notes,
+        "notes": notes[:_MOST_NOTES]
+        + ([f"{len(notes) - _MOST_NOTES:,} more notes"] if len(notes) > _MOST_NOTES else []),
     }
     target = open_output(order, OutputName.DRAFT)
     if target is not None:

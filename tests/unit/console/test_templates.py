@@ -133,3 +133,17 @@ def test_the_sheet_is_one_that_the_manifest_reads(tmp_path):
 def test_a_manifest_without_columns_has_no_template(tmp_path):
     with pytest.raises(UsageError, match="no field that comes from a column"):
         made(tmp_path, [{"name": "a", "constant": "x"}])
+
+
+def test_fields_of_several_columns_have_them_all_and_computed_ones_have_none(tmp_path):
+    fields = [
+        {"name": "full_name", "from": {"columns": ["First name", "Last name"], "combine": "join"}},
+        {"name": "initials", "from": {"file": True}},
+        {"name": "state", "type": "enum", "allowed": ["open", "closed"], "map": {"O": "open", "C": "closed"}},
+        {"name": "plan", "description": "Plan; 3 samples, 120 values: texts"},
+    ]
+    sheet = openpyxl.load_workbook(made(tmp_path, fields)).worksheets[0]
+    assert [cell.value for cell in sheet[1]] == ["First name", "Last name", "state", "plan"]
+    (check,) = sheet.data_validations.dataValidation
+    assert check.formula1 == '"O,C"'
+    assert sheet["D1"].comment.text.startswith("Plan\n")
