@@ -121,7 +121,11 @@ def find_cases(manifest: Path, names: Sequence[str] = ()) -> list[Case]:
 
 
 def _is_case(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith((".", "_")) and bool(_inputs(path))
+    """Whether a folder is meant as a case: it has an input, or files that are no Python."""
+    if not path.is_dir() or path.name.startswith((".", "_")):
+        return False
+    files = (file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    return bool(_inputs(path)) or any(file.suffix != ".py" for file in files)
 
 
 def _inputs(folder: Path) -> tuple[Path, ...]:
@@ -212,6 +216,10 @@ class CaseRunner:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _check(self, case: Case) -> None:
+        if not case.inputs:
+            raise UsageError(
+                f"{case.folder} has no input; call its file {INPUT}.xlsx, {INPUT}.csv or so, or put it into {INPUT}/"
+            )
         if len(case.inputs) > 1 and self._desk.workflow.manifest.inputs.per == "file":
             raise UsageError(
                 f"{case.folder} has {len(case.inputs)} inputs and the manifest takes one file at a time; "

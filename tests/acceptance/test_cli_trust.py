@@ -78,7 +78,12 @@ def test_failures_sweeps_and_several_files_are_cases_too(ade, package):
 
 def test_a_case_that_cannot_be_run_is_broken_and_says_why(ade, package):
     ade.write("tests/first/input.tsv", "a\tb\n1\t2\n")
-    assert "takes one file at a time" in ade("test", expect=1).out
+    ade.write("tests/second/members.csv", CSV)
+    ade.write("tests/unit/test_rules.py", "")
+    told = ade("test", expect=1).out
+    assert "takes one file at a time" in told
+    assert "tests/second has no input; call its file input.xlsx" in told
+    assert "2 cases: 2 broken" in told
 
 
 @pytest.mark.parametrize(
