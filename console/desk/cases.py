@@ -209,7 +209,8 @@ class CaseRunner:
             table = TriedTable(
                 self._settings, self._boxes, DeskSource({**self._desk.files, **files}), scratch, traced=True
             )
-            return [self._run(table, case, trial, _params(trial.job, trials)) for trial in trials]
+            runs = [self._run(table, case, trial, _params(trial.job, trials)) for trial in trials]
+            return [*runs, *_stale(case, [run.params for run in runs], began)]
         except UsageError as error:
             return [_broken(case, "", str(error), began)]
         finally:
@@ -264,6 +265,13 @@ def _broken(case: Case, params: str, message: str, began: float) -> CaseRun:
     return CaseRun(
         case=case, params=params, verdict=CaseVerdict.BROKEN, seconds=time.monotonic() - began, message=message
     )
+
+
+def _stale(case: Case, params: Sequence[str], began: float) -> list[CaseRun]:
+    """What is expected of jobs that the case does not have: of a combination that the sweep no longer makes."""
+    used = {_expected_paths(case, one)[0] for one in params}
+    others = sorted(path for path in case.folder.glob("expected*.json") if path not in used)
+    return [_broken(case, "", f"{path} belongs to no job of this case; delete it", began) for path in others]
 
 
 def _bytes(path: Path | None) -> bytes:

@@ -74,6 +74,10 @@ def test_failures_sweeps_and_several_files_are_cases_too(ade, package):
     assert rows[1].startswith("a.csv/a!4,")
     assert json.loads((package / "tests/first/expected-rate=1.json").read_text())["status"] == "FAILED (empty_input)"
     assert "4 cases: 4 passed" in ade("test").out
+    ade.write("manifest.json", swept | {"sweep": {"rate": [1, 3]}})
+    told = ade("test", "--case", "other", expect=1).out
+    assert "expected-rate=2.json belongs to no job of this case" in told
+    assert "3 cases: 1 passed, 1 new, 1 broken" in told
 
 
 def test_a_case_that_cannot_be_run_is_broken_and_says_why(ade, package):
