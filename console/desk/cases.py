@@ -121,7 +121,11 @@ def find_cases(manifest: Path, names: Sequence[str] = ()) -> list[Case]:
 
 
 def _is_case(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith((".", "_")) and bool(_inputs(path))
+    """Whether a folder is meant as a case: it has an input, or files that are no Python."""
+    if not path.is_dir() or path.name.startswith((".", "_")):
+        return False
+    files = (file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    return bool(_inputs(path)) or any(file.suffix != ".py" for file in files)
 
 
 def _inputs(folder: Path) -> tuple[Path, ...]:
@@ -205,13 +209,18 @@ class CaseRunner:
             table = TriedTable(
                 self._settings, self._boxes, DeskSource({**self._desk.files, **files}), scratch, traced=True
             )
-            return [self._run(table, case, trial, _params(trial.job, trials)) for trial in trials]
+            runs = [self._run(table, case, trial, _params(trial.job, trials)) for trial in trials]
+            return [*runs, *_stale(case, [run.params for run in runs], began)]
         except UsageError as error:
             return [_broken(case, "", str(error), began)]
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _check(self, case: Case) -> None:
+        if not case.inputs:
+            raise UsageError(
+                f"{case.folder} has no input; call its file {INPUT}.xlsx, {INPUT}.csv or so, or put it into {INPUT}/"
+            )
         if len(case.inputs) > 1 and self._desk.workflow.manifest.inputs.per == "file":
             raise UsageError(
                 f"{case.folder} has {len(case.inputs)} inputs and the manifest takes one file at a time; "
@@ -256,6 +265,13 @@ def _broken(case: Case, params: str, message: str, began: float) -> CaseRun:
     return CaseRun(
         case=case, params=params, verdict=CaseVerdict.BROKEN, seconds=time.monotonic() - began, message=message
     )
+
+
+def _stale(case: Case, params: Sequence[str], began: float) -> list[CaseRun]:
+    """What is expected of jobs that the case does not have: of a combination that the sweep no longer makes."""
+    used = {_expected_paths(case, one)[0] for one in params}
+    others = sorted(path for path in case.folder.glob("expected*.json") if path not in used)
+    return [_broken(case, "", f"{path} belongs to no job of this case; delete it", began) for path in others]
 
 
 def _bytes(path: Path | None) -> bytes:

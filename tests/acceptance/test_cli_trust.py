@@ -74,11 +74,20 @@ def test_failures_sweeps_and_several_files_are_cases_too(ade, package):
     assert rows[1].startswith("a.csv/a!4,")
     assert json.loads((package / "tests/first/expected-rate=1.json").read_text())["status"] == "FAILED (empty_input)"
     assert "4 cases: 4 passed" in ade("test").out
+    ade.write("manifest.json", swept | {"sweep": {"rate": [1, 3]}})
+    told = ade("test", "--case", "other", expect=1).out
+    assert "expected-rate=2.json belongs to no job of this case" in told
+    assert "3 cases: 1 passed, 1 new, 1 broken" in told
 
 
 def test_a_case_that_cannot_be_run_is_broken_and_says_why(ade, package):
     ade.write("tests/first/input.tsv", "a\tb\n1\t2\n")
-    assert "takes one file at a time" in ade("test", expect=1).out
+    ade.write("tests/second/members.csv", CSV)
+    ade.write("tests/unit/test_rules.py", "")
+    told = ade("test", expect=1).out
+    assert "takes one file at a time" in told
+    assert "tests/second has no input; call its file input.xlsx" in told
+    assert "2 cases: 2 broken" in told
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,17 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from core.errors import CallRefused, SettingsError
-from core.jobs import JobError, State, move, start
+from core.jobs import JobError, State, dump_job, move, start
 from core.ports import Caps, JobQuery, Message, Pause
 from core.settings import Settings, shown_url
 from core.verdicts import Verdict
 from infra.local.sqlite import JOBS_VIEW
+from infra.postgres import schema as schema_module
 from infra.postgres.connections import SCHEMA_VERSION, Connections, parse_database
 from infra.postgres.listening import PostgresBells
 from infra.postgres.pg_queue import PostgresWorkQueue
 from infra.postgres.pg_table import PostgresJobTable
-from infra.postgres.schema import init_database, migrations
+from infra.postgres.schema import _read, init_database, migrations
 from tests.contract import postgres_adapters, servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.jobs import NOW, a_job
@@ -78,6 +79,24 @@ class TestMigrations:
         with psycopg.connect(servers.postgres().endpoint) as db:
             db.execute(f"CREATE VIEW {schema}.mine AS SELECT job_id, reason FROM {schema}.jobs_view")
         assert {step.action for step in init_database(parse_database(url), apply=True)} == {"keep"}
+
+    def test_results_of_the_version_before_get_their_outcome(self, url: str, monkeypatch: pytest.MonkeyPatch):
+        database = parse_database(url)
+        with monkeypatch.context() as patched:
+            patched.setattr(schema_module, "migrations", lambda: {1: migrations()[1]})
+            patched.setattr(schema_module, "_read", lambda name: "" if name == "jobs_view.sql" else _read(name))
+            init_database(database, apply=True)
+        job = a_job("a", state=State.SUCCEEDED, summary={"findings": {"error": 0, "warning": 2}})
+        with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
+            db.execute(
+                f"""INSERT INTO {database.schema}.jobs (job_id, tenant, workflow, line, state, created_at, resting, rev, writer, doc)
+                VALUES (%s, %s, %s, %s, %s, %s, true, 1, 1, %s)""",
+                (job.job_id, job.tenant, job.workflow, job.line, str(job.state), job.created_at, dump_job(job)),
+            )
+        init_database(database, apply=True)
+        with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:
+            assert db.execute(f"SELECT outcome FROM {database.schema}.jobs").fetchall() == [("warnings",)]
+            assert db.execute(f"SELECT outcome FROM {database.schema}.jobs_view").fetchall() == [("warnings",)]
 
     def test_a_dry_run_makes_nothing(self, url: str):
         for _ in range(2):

@@ -11,7 +11,7 @@ from typing import IO, Final
 
 from runner.engine.comparing.cell_texts import kind_of
 from runner.engine.comparing.result_sides import ResultFacts, ResultSide, SideRow, output_cell
-from runner.engine.comparing.row_pairs import RowId, RowPair, RowPairs
+from runner.engine.comparing.row_pairs import RowId, RowPair, RowPairs, rows_in_memory
 from runner.engine.contract import BY_KEY, BY_SOURCE, Json
 
 COMPARISON_VERSION: Final = 1
@@ -98,7 +98,8 @@ def compare(left: ResultSide, right: ResultSide, *, by: str, values: bool, spool
     compare_facts(left.facts, theirs, found)
     names = [name for name in left.facts.columns if name in theirs.columns]
     cells = _CellComparison(found, names, list(left.facts.columns), list(theirs.columns), values=values)
-    pairs = RowPairs(ids, spool).pairs(left.rows(), right.rows())
+    most = rows_in_memory(max(len(left.facts.columns), len(theirs.columns)))
+    pairs = RowPairs(ids, spool, waiting=most).pairs(left.rows(), right.rows())
     for pair in pairs:
         cells.add(pair)
     for listed in (found.cells, found.added, found.removed):

@@ -12,9 +12,10 @@ from zlib import crc32
 
 from runner.engine.comparing.result_sides import SideRow
 
-WAITING: Final = 20_000  # rows of a side that wait in memory
-_PARTS: Final = 64
-_BUFFER: Final = 64 * 1024  # characters of a part that are gathered before they are written
+_WAITING_CELLS: Final = 500_000  # of a side that wait in memory, some fifty megabytes
+_LEAST_ROWS: Final = 100
+_PARTS: Final = 1024  # a million rows of three hundred columns have as many cells in each part as may wait
+_BUFFER: Final = 8 * 1024  # characters of a part that are gathered before they are written
 
 LEFT, RIGHT = 0, 1
 RowId = Callable[[SideRow], str]
@@ -28,10 +29,18 @@ class RowPair(NamedTuple):
     right: SideRow | None
 
 
-class RowPairs:
-    """`ids`: the id of a row, for each side. Rows with the same id are paired in their order."""
+def rows_in_memory(columns: int) -> int:
+    """How many rows of so many columns may wait in memory."""
+    return max(_LEAST_ROWS, _WAITING_CELLS // max(1, columns))
 
-    def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int = WAITING) -> None:
+
+class RowPairs:
+    """`ids`: the id of a row, for each side. Rows with the same id are paired in their order.
+
+    `waiting`: how many rows of a side may wait in memory.
+    """
+
+    def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int) -> None:
         self._ids = ids
         self._spool = spool
         self._most = waiting
