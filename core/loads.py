@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Self
-from urllib.parse import parse_qsl, quote, urlencode
 
 from core.errors import SettingsError
 
@@ -33,20 +32,13 @@ class LoadRule:
 
     def address(self) -> str:
         """The rule as the receiver of a notice."""
-        words = [("mode", self.mode), *(("by", name) for name in self.columns)]
-        return f"{PREFIX}{quote(self.connection)}/{quote(self.table)}?{urlencode(words)}"
+        return PREFIX + json.dumps([self.connection, self.table, self.mode, *self.columns], ensure_ascii=False)
 
     @classmethod
     def parse(cls, address: str) -> Self:
-        place, _, words = address.removeprefix(PREFIX).partition("?")
-        connection, _, table = place.partition("/")
-        listed = parse_qsl(words)
-        return cls(
-            connection=connection,
-            table=table,
-            mode=next((value for name, value in listed if name == "mode"), "append"),
-            columns=tuple(value for name, value in listed if name == "by"),
-        )
+        """The rule of an address that `address` made."""
+        connection, table, mode, *columns = json.loads(address.removeprefix(PREFIX))
+        return cls(connection=connection, table=table, mode=mode, columns=tuple(columns))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ USAGE = "usage: python -m runner.engine ORDER [--channel FD]"
 
 
 def main(words: list[str]) -> int:
+    """Carry out the order that a file holds; the exit code says whether its final event was written."""
     if len(words) not in (1, 3) or (len(words) == 3 and (words[1] != "--channel" or not words[2].isdecimal())):
         print(USAGE, file=sys.stderr)  # noqa: T201  # there is no channel yet
         return job.UNREPORTED

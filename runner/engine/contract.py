@@ -222,10 +222,12 @@ class JobFacts:
     attempt: int = 0
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"job_id": self.job_id, "tenant": self.tenant, "workflow": self.workflow, "attempt": self.attempt}
 
     @classmethod
     def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         read = _Object(raw, "job")
         return cls(
             job_id=read.text("job_id", ""),
@@ -246,6 +248,7 @@ class OriginJob:
     key: str = ""  # where it was dropped; a later file with the same key replaces the rows that it corrects
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "job": self.job,
             "inputs": list(self.inputs),
@@ -256,6 +259,7 @@ class OriginJob:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         return cls(
             job=read.text("job"),
             inputs=read.texts("inputs"),
@@ -285,9 +289,11 @@ class InputFile:
 
     @property
     def facts(self) -> "InputFacts":
+        """What documents say of it."""
         return InputFacts(role=self.role, name=self.name, sha256=self.sha256, size=self.size)
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "role": self.role,
             "name": self.name,
@@ -300,6 +306,7 @@ class InputFile:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         corrects = read.child("mends")
         return cls(
             role=read.text("role"),
@@ -322,10 +329,12 @@ class InputFacts:
     size: int
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"role": self.role, "name": self.name, "sha256": self.sha256, "size": self.size}
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         return cls(role=read.text("role"), name=read.text("name"), sha256=read.text("sha256"), size=read.count("size"))
 
 
@@ -339,6 +348,7 @@ class StagedFile:
     sha256: str = ""
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
@@ -347,6 +357,7 @@ class StagedFile:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         path = read.path()
         key = read.text("key", "") or str(path)
         return cls(path=path, key=key, version=read.text("version", ""), sha256=read.text("sha256", ""))
@@ -367,6 +378,7 @@ class AppliedOverlay:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         return cls(
             key=read.text("key"),
             version=read.text("version", ""),
@@ -386,6 +398,7 @@ class DecisionFile:
     by: str
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"path": str(self.path), **self.facts()}
 
     def facts(self) -> dict[str, str]:
@@ -394,6 +407,7 @@ class DecisionFile:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         return cls(
             path=read.path(),
             key=read.text("key", ""),
@@ -413,6 +427,7 @@ class SandboxFacts:
     gaps: tuple[str, ...] | None = None
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "driver": self.driver,
             "level": self.level,
@@ -422,6 +437,7 @@ class SandboxFacts:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         read = _Object(raw, "sandbox")
         rungs = read.child("rungs")
         return cls(
@@ -440,6 +456,7 @@ class DataTypes:
     types: Mapping[str, tuple[str, int | None]]
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "output": dict(self.output),
             "types": {name: {"type": kind, "scale": scale} for name, (kind, scale) in self.types.items()},
@@ -447,6 +464,7 @@ class DataTypes:
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         types = _Object(read.object("types"), "data.types")
         fields = {name: _Object(facts, "a type") for name, facts in types.raw.items()}
         return cls(
@@ -494,6 +512,7 @@ class VerifyOrder:
         )
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "order": ORDER_VERSION,
             "job": self.job.encode(),
@@ -519,6 +538,7 @@ class VerifyOrder:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         read = _Object(raw)
         _version(read)
         verify = _Object(read.object("verify", needed=True), "verify")
@@ -559,10 +579,12 @@ class DraftRequest:
     same: Mapping[str, str] = field(default_factory=dict)  # header -> the header of the same field in an earlier sample
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"known_only": self.known_only, "rules": self.rules, "same": dict(self.same)}
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         same = _Object(read.object("same"), "draft.same")
         return cls(
             known_only=read.flag("known_only"),
@@ -643,6 +665,7 @@ class Order:
         )
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "order": ORDER_VERSION,
             "job": self.job.encode(),
@@ -683,6 +706,7 @@ class Order:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         read = _Object(raw)
         _version(read)
         config, headers, previous = read.child("config"), read.child("headers"), read.child("previous")
@@ -736,17 +760,20 @@ class ResultFiles:
     status: str = ""  # how the job ended; expected.json has its own
 
     def below(self, folder: Path) -> Self:
+        """The same with relative paths below a folder."""
         rows, facts = self.rows, self.facts
         return replace(
             self, rows=None if rows is None else folder / rows, facts=None if facts is None else folder / facts
         )
 
     def encode(self) -> Json:
+        """Its JSON form."""
         paths = {"rows": self.rows, "facts": self.facts}
         return {"status": self.status, **{name: str(path) for name, path in paths.items() if path is not None}}
 
     @classmethod
     def decode(cls, read: _Object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         rows, facts = read.optional("rows"), read.optional("facts")
         return cls(
             rows=None if rows is None else Path(rows),
@@ -777,6 +804,7 @@ class InspectOrder:
         return replace(self, results=results, outputs=_all_below(folder, self.outputs))
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {
             "order": ORDER_VERSION,
             "inspect": self.what,
@@ -790,6 +818,7 @@ class InspectOrder:
 
     @classmethod
     def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
         read = _Object(raw)
         _version(read)
         return cls(
@@ -827,10 +856,12 @@ class PassProgress:
         require(self.step in REPORTED_PASSES, "progress of an unknown pass")
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"event": "progress", "pass": self.step, "done": self.done, "total": self.total, "table": self.table}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
         step, total, table = raw.get("pass"), raw.get("total"), raw.get("table")
         return cls(
             step if isinstance(step, str) else "",
@@ -849,10 +880,12 @@ class LogLine:
     fields: Json
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"event": "log", "level": self.level, "name": self.name, "fields": self.fields}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
         fields = raw.get("fields", {})
         if not isinstance(fields, dict):
             raise ContractBroken("log fields that are not an object")
@@ -868,10 +901,12 @@ class EndError:
     where: Where = field(default_factory=dict)
 
     def encode(self) -> Json:
+        """Its JSON form."""
         return {"code": str(self.code), "message": self.message, "where": self.where}
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
         where = raw.get("where", {})
         if not isinstance(where, dict):
             raise ContractBroken("a place that is not an object")
@@ -895,6 +930,7 @@ class FinalEvent:
     verified: bool = False
 
     def encode(self) -> Json:
+        """Its JSON form."""
         outcome: Json = {"ok": True, "summary": self.summary}
         if self.error is not None:
             outcome = {"ok": False, "error": self.error.encode()}
@@ -902,6 +938,7 @@ class FinalEvent:
 
     @classmethod
     def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
         ok, verified = raw.get("ok"), raw.get("event") == "verified"
         if ok is True:
             summary = raw.get("summary", {})

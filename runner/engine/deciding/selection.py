@@ -118,15 +118,17 @@ class _Selection:
         findings: Findings,
     ) -> None:
         self._asked = {t.source.id: asked(t) for t in tables}
-        self._every = [TableContents(t) for t in tables]
+        self._candidates = [TableContents(t) for t in tables]
         self._fields = {f.name: f for f in fields}
         self._findings = findings
         self._seen = SeenRows()
-        most = max(len(t.fields) for t in self._every)
-        wide = [t for t in self._every if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
-        self._main = max(wide or self._every, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
-        self._alike = [t for t in self._every if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)]
-        self._apart = self._distinctive()
+        most = max(len(t.fields) for t in self._candidates)
+        wide = [t for t in self._candidates if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
+        self._main = max(wide or self._candidates, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
+        self._alike = [
+            t for t in self._candidates if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)
+        ]
+        self._record_keys = self._distinctive()
         self._dated = {f.name for f in fields if f.type in TEMPORAL}
         names = {name for f in fields for name, _ in f.names}
         names |= {c.name for c in self._main.table.source.columns if not c.generated}
@@ -152,8 +154,8 @@ class _Selection:
     def run(self) -> None:
         """Judge every table, leave out what holds no records, and report it in the order of the tables."""
         used: list[TableContents] = []
-        order = {t.id: n for n, t in enumerate(self._every)}
-        for table in sorted(self._every, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
+        order = {t.id: n for n, t in enumerate(self._candidates)}
+        for table in sorted(self._candidates, key=lambda t: (-len(t.fields), -t.rows, order[t.id])):
             judgement = self._judge(table, used)
             used.append(table)
             if judgement is None:
@@ -183,32 +185,32 @@ class _Selection:
 
     def _repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
         """How a table is judged of which so many rows are in others; None if that may be by chance."""
-        first = others[0]
-        shared = table.columns.keys() & first.columns.keys()
-        keys = sorted(key for key in shared if first.distinguishes_rows(key))
-        twice = bool(keys) and len(shared) > 1 and first.distinguish_rows(shared - {keys[0]})
+        other = others[0]
+        shared = table.columns.keys() & other.columns.keys()
+        keys = sorted(key for key in shared if other.distinguishes_rows(key))
+        is_distinct_without_key = bool(keys) and len(shared) > 1 and other.distinguish_rows(shared - {keys[0]})
         unique = any(f.unique for name, f in self._fields.items() if name in table.fields)
-        where = first.id if len(others) == 1 else f"{first.id} and {len(others) - 1} more"
-        if not unique and not table.has_dates and _are_in_series(table, first):
+        named_others = other.id if len(others) == 1 else f"{other.id} and {len(others) - 1} more"
+        if not unique and not table.has_dates and _are_in_series(table, other):
             return None  # the same rows every month, as a payroll has them
         if rows < table.rows:
-            return self._overlapping(table, first, rows, keys) if twice else None
-        why = f"every row of it is in {where}"
-        if unique or twice or (keys and table.fields < first.fields):
+            return self._overlapping(table, other, rows, keys) if is_distinct_without_key else None
+        why = f"every row of it is in {named_others}"
+        if unique or is_distinct_without_key or (keys and table.fields < other.fields):
             return _Judgement("table_repeated", "info" if unique else "warning", why)
-        same = table.rows == first.rows and len(others) == 1
-        if table.rows >= _COPIED and (same or keys):
+        is_whole_copy = table.rows == other.rows and len(others) == 1
+        if table.rows >= _COPIED and (is_whole_copy or keys):
             return _Judgement("table_repeated", "warning", why, is_used=True)
         return None
 
     def _alike_to(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
         """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
         wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
-        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._apart))[:_COMPARED]:
+        for other in sorted(wide, key=lambda t: -table.shared_values(t, self._record_keys))[:_COMPARED]:
             dated = {
                 column for column in table.columns if any(t.has_dates_in(column) for t in (table, other))
             } | self._dated
-            likeness = compare(table, other, dated=dated, keys=self._apart)
+            likeness = compare(table, other, dated=dated, keys=self._record_keys)
             if likeness is not None and (judgement := self._differing(table, other, likeness)) is not None:
                 return judgement
         return None
@@ -237,14 +239,14 @@ class _Selection:
         return judgement._replace(severity="warning", why=why, instead=worse)
 
     def _overlapping(
-        self, table: TableContents, first: TableContents, rows: int, keys: Sequence[str]
+        self, table: TableContents, other: TableContents, shared_rows: int, keys: Sequence[str]
     ) -> "_Judgement | None":
         """How a table is judged of which some rows are in another: an older copy, or two that overlap."""
-        if rows < _COPIED or rows * 3 < table.rows:
+        if shared_rows < _COPIED or shared_rows * 3 < table.rows:
             return None
-        why = f"{rows:,} of its {table.rows:,} rows are in {first.id}"
-        same = any(table.has_keys_of(first, key) for key in keys if key in self._apart)
-        if same and not _are_in_series(table, first):
+        why = f"{shared_rows:,} of its {table.rows:,} rows are in {other.id}"
+        has_same_keys = any(table.has_keys_of(other, key) for key in keys if key in self._record_keys)
+        if has_same_keys and not _are_in_series(table, other):
             return _Judgement("table_assumed", "warning", f"{why}, and the others differ from rows there in some cells")
         return _Judgement("table_repeated", "warning", why, is_used=True)
 
@@ -264,15 +266,15 @@ class _Selection:
         return ""
 
     def _sums(self, tables: Sequence[TableContents]) -> GroupSums:
-        """The last sums are kept: most tables are compared with the same others."""
-        ids = [t.id for t in tables]
+        """What the rows of some tables sum up to; made once for the same tables, with which most are compared."""
+        ids = [table.id for table in tables]
         if ids != self._summed[0]:
             self._summed = (ids, GroupSums(tables))
         return self._summed[1]
 
     def _lacks_key(self, table: TableContents) -> bool:
         """Whether a table has fields of the main one only, and none that tells rows apart."""
-        return table.fields < self._main.fields and table.fields.isdisjoint(self._apart)
+        return table.fields < self._main.fields and table.fields.isdisjoint(self._record_keys)
 
     def _doubtful(self, table: TableContents) -> "_Judgement | None":
         """How a table is judged that may not hold records."""
@@ -285,7 +287,7 @@ class _Selection:
         if len(own) > 1 and 2 * len(own) >= len(table.fields):
             return None
         if self._is_thin(table):
-            key = "" if not table.fields.isdisjoint(self._apart) else ", and none that tells rows apart"
+            key = "" if not table.fields.isdisjoint(self._record_keys) else ", and none that tells rows apart"
             is_used = bool(own) or self._is_bulk(table) or _are_in_series(table, self._main)
             return _Judgement("table_assumed", "warning", why + key, is_used=is_used)
         if 2 * len(table.fields) <= len(self._main.fields):
@@ -297,30 +299,30 @@ class _Selection:
     def _split_at(self, table: TableContents) -> str:
         """The field of which a table and the main one have the same values, each once; empty if there is none."""
         main = self._main
-        for key in sorted(table.fields & self._apart):
-            once = table.distinguishes_rows(key) and main.distinguishes_rows(key)
-            if once and table.has_keys_of(main, key) and main.has_keys_of(table, key):
+        for key in sorted(table.fields & self._record_keys):
+            is_unique_in_both = table.distinguishes_rows(key) and main.distinguishes_rows(key)
+            if is_unique_in_both and table.has_keys_of(main, key) and main.has_keys_of(table, key):
                 return key
         return ""
 
     def _is_thin(self, table: TableContents) -> bool:
         """Whether a table has so few of the fields that its rows may be other things."""
-        here, there = len(table.fields), len(self._main.fields)
-        if 2 * here < there:
+        field_count, main_field_count = len(table.fields), len(self._main.fields)
+        if 2 * field_count < main_field_count:
             return True
-        if here >= there or not table.fields.isdisjoint(self._apart):
+        if field_count >= main_field_count or not table.fields.isdisjoint(self._record_keys):
             return False
-        short = 2 * table.rows <= self._main.rows
-        others = [t for t in self._alike if t is not table]
-        return (3 * here <= 2 * there and short) or lists_values(table, others)[1]
+        is_short = 2 * table.rows <= self._main.rows
+        others = [candidate for candidate in self._alike if candidate is not table]
+        return (3 * field_count <= 2 * main_field_count and is_short) or lists_values(table, others)[1]
 
     def _is_bulk(self, table: TableContents) -> bool:
         """Whether it would be more of a loss to leave a table out than to use it: most rows, or a file, are in it."""
         place, main = table.table.source.place, self._main.table.source.place
-        siblings = [t for t in self._every if t.table.source.place.input == place.input]
-        best = max(siblings, key=lambda t: (len(t.fields), t.rows))
-        many = len(table.fields) > 1 and table.rows > _BULK * sum(t.rows for t in self._alike)
-        return many or (place.input != main.input and table is best)
+        siblings = [candidate for candidate in self._candidates if candidate.table.source.place.input == place.input]
+        fullest = max(siblings, key=lambda candidate: (len(candidate.fields), candidate.rows))
+        has_most_rows = len(table.fields) > 1 and table.rows > _BULK * sum(candidate.rows for candidate in self._alike)
+        return has_most_rows or (place.input != main.input and table is fullest)
 
     def _is_example(self, table: TableContents) -> bool:
         """Whether a short table is on a sheet that is named as an example, beside a main one that is not."""
@@ -344,22 +346,28 @@ class _Selection:
 
     def _remedy(self, table: TableContents) -> str:
         """The line of the manifest that names the tables to use."""
-        used = [t.table.source for t in self._every if t is not table and not t.table.left_out]
+        used = [
+            candidate.table.source
+            for candidate in self._candidates
+            if candidate is not table and not candidate.table.left_out
+        ]
         names = list(dict.fromkeys(map(self._name, used)))
         if len(names) > _NAMED:
             return '"reading": {"tables": ["*"]} to use every table, or their sheets instead of the star'
-        listed = ", ".join(f'"{name}"' for name in names)
-        mine = self._name(table.table.source)
-        return f'"reading": {{"tables": [{listed}]}}, with "{mine}" too if it holds other records'
+        quoted_names = ", ".join(f'"{name}"' for name in names)
+        own_name = self._name(table.table.source)
+        return f'"reading": {{"tables": [{quoted_names}]}}, with "{own_name}" too if it holds other records'
 
     def _name(self, source: SourceTable) -> str:
         """What `reading.tables` calls a table: its sheet, and its range if the sheet has several."""
-        places = [t.table.source.place for t in self._every]
-        alone = sum(p.sheet == source.place.sheet and p.input == source.place.input for p in places) == 1
+        places = [t.table.source.place for t in self._candidates]
+        is_only_table = (
+            sum(place.sheet == source.place.sheet and place.input == source.place.input for place in places) == 1
+        )
         sheet = source.place.sheet
-        if any(p.sheet == sheet and p.input != source.place.input for p in places):
+        if any(place.sheet == sheet and place.input != source.place.input for place in places):
             sheet = f"{source.place.input}/{sheet}"
-        return sheet if alone else f"{sheet}!{source.table.range.a1}"
+        return sheet if is_only_table else f"{sheet}!{source.table.range.a1}"
 
 
 def _half(key: str, other: TableContents) -> _Judgement:

@@ -57,9 +57,9 @@ class LearntEntries(NamedTuple):
             if means not in allowed_by_text or text in allowed_by_text:
                 continue
             counts.setdefault(text, Counter())[means] += entry.get("count", 1)
-            said_at = instant(entry.get("said_at"))
-            if said_at is not None and (text not in by_person or said_at >= by_person[text][0]):
-                by_person[text] = (said_at, means)
+            moment = instant(entry.get("said_at"))
+            if moment is not None and (text not in by_person or moment >= by_person[text][0]):
+                by_person[text] = (moment, means)
         meanings = {}
         for text, counts_of_text in counts.items():
             (best, most), *others = counts_of_text.most_common(2)

@@ -335,6 +335,7 @@ def columns(artifact: Mapping[str, Any], most: int = 400) -> str:
 
 
 def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
+    """A column as a row of the table of columns."""
     table = f'<br><span class="soft">{escape(str(m["table"]).rpartition("!")[2])}</span>' if many else ""
     header = escape(str(m["header"])) if m["header"] else '<span class="soft">not shown</span>'
     target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else '<span class="soft">no field</span>'
@@ -407,6 +408,7 @@ def _reasons(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _why(m: Mapping[str, Any]) -> str:
+    """What speaks for a column's field, and what else it may be."""
     note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
     next_ = m["runners_up"][:5]
     others = "".join(
@@ -470,6 +472,7 @@ def fixes(artifact: Mapping[str, Any]) -> str:
 
 
 def _fix(key: tuple[str, ...], cells: list[str]) -> str:
+    """One thing to fix, with the cells that it is about."""
     severity, sheet, letters, header, message, file = key
     column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
     place = ", ".join(

@@ -85,6 +85,7 @@ def reading(made: ReadingPart) -> str:
 
 
 def where(made: ReadingPart) -> str:
+    """Where something is, in words."""
     at = made.get("table") or "/".join(part for part in (made.get("input"), made.get("sheet")) if part)
     parts = [f"field {made['field']}" if made.get("field") else "", at]
     parts += [
@@ -98,6 +99,7 @@ def evidence(made: ReadingPart) -> str:
 
 
 def _sheet(sheet: SheetFacts) -> list[str]:
+    """What was read of a sheet, in sentences."""
     name = f"{sheet['input']}, sheet {sheet['name']}"
     if sheet.get("skipped"):
         return [f"{name}: not read, {sheet['skipped']}."]
@@ -156,6 +158,7 @@ def transform_words(t: TransformPart) -> str:
 
 
 def _validation(validation: ValidationPart) -> list[str]:
+    """How many findings there are, in sentences."""
     if not validation["total"]:
         return ["No findings."]
     counts = ", ".join(f"{n} {s}" for s, n in validation["by_severity"].items() if n)

@@ -96,7 +96,7 @@ def _attempts(sample: list[str], name: str, delimiter: str | None, quote: str | 
     tried = [
         _Attempt(sample, sign, quote_sign, weight * (1.001 if sign == _by_name(name) else 1))
         for sign, weight in ({**_DELIMITERS, **_RARE} if delimiter is None else {delimiter: 1.0}).items()
-        if delimiter is not None or _is_met(sample, sign)
+        if delimiter is not None or _is_possible(sample, sign)
         for quote_sign in (_quotes(sample, sign) if quote is None else [quote])
         if quote_sign != sign
     ]
@@ -112,7 +112,7 @@ def _by_name(name: str) -> str:
     return "\t" if name.lower().endswith((".tsv", ".tab")) else ","
 
 
-def _is_met(sample: list[str], delimiter: str) -> bool:
+def _is_possible(sample: list[str], delimiter: str) -> bool:
     """Whether a rare delimiter is possible: it is in the first line, and not part of times and addresses."""
     if delimiter not in _RARE:
         return True

@@ -399,6 +399,7 @@ class XlsSheet:
 
     @cached_property
     def _surveyed(self) -> SurveyedLayout:
+        """The layout of the sheet and whether its rows ascend, from one pass over its records (offsets: [MS-XLS])."""
         marker = Marker(self._shared.styles, self._limits)
         row, ordered, frozen = 0, True, False
         for kind, body in self._records():

@@ -295,6 +295,7 @@ class XlsbSheet:
 
     @cached_property
     def _surveyed(self) -> SurveyedLayout:
+        """The layout of the sheet and whether its rows ascend, from one pass over its records (offsets: [MS-XLSB])."""
         limits = self._workbook.package.limits
         marker = Marker(self._workbook.styles, limits)
         layout = marker.layout

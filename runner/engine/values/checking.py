@@ -257,6 +257,7 @@ class SeenValues:
         return repeated
 
     def _is_in_runs(self, value_hash: int) -> bool:
+        """Whether a hash is in one of the sorted arrays."""
         for run in self._runs:
             position = bisect_left(run, value_hash)
             if position < len(run) and run[position] == value_hash:

@@ -213,6 +213,7 @@ class Converter:
         return plain.numeral
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
+        """The number of a text, by the column's decimal sign; None for a blank."""
         # A decimal sign in a column that seemed to have none needs a full parse.
         number = numbers.quick_number(text, self.decimal) if self.decimal else numbers.number_of_digits(text)
         if number is not None:
@@ -221,6 +222,7 @@ class Converter:
         return numbers.to_number(numeral) if isinstance(numeral, str) else numeral
 
     def _integer(self, text: str) -> int | Bad | None:
+        """The whole number of a text; one that a program shortened is remarked on; None for a blank."""
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
         numeral = self._numeral(text)

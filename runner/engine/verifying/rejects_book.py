@@ -353,6 +353,7 @@ class _Sheet:
                 )
 
     def close(self) -> None:
+        """Finish the sheet: merged cells, lists of choices, comments."""
         write = self._entry.write
         write(b"</sheetData>")
         if self._merged:

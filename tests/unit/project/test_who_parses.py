@@ -19,6 +19,7 @@ LISTED = {
     "core/budget.py:plain": "within its budget",
     "core/budget.py:validate": "few values, or counted",
     "core/jobs.py:load_job": OURS + "a row",
+    "core/loads.py:LoadRule.parse": OURS + "the address of a notice",
     "core/loads.py:parse_connections": "the operator's own file",
     "infra/local/sqlite_loads.py:_take_out": OURS + "a row that was put aside",
     "core/memories.py:_built": "entries that were validated",
