@@ -13,6 +13,7 @@ from runner.engine.comparing.cell_texts import kind_of
 from runner.engine.comparing.result_sides import ResultFacts, ResultSide, SideRow, output_cell
 from runner.engine.comparing.row_pairs import RowId, RowPair, RowPairs, rows_in_memory
 from runner.engine.contract import BY_KEY, BY_SOURCE, Json
+from runner.engine.protocol import BadOutput
 
 COMPARISON_VERSION: Final = 1
 LISTED: Final = 500  # cells, rows and findings of each kind that are listed
@@ -120,6 +121,8 @@ def _ids(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tuple[Row
     if keys:
         at = (list(left.columns).index(keys[0]), list(right.columns).index(keys[0]))
         return f"{BY_KEY} {keys[0]}", (_of_cell(at[0]), _of_cell(at[1]))
+    if by == BY_KEY:
+        raise BadOutput("the results share no field that the manifest calls unique; pair their rows by source")
     plain = left.only_sheet is not None and right.only_sheet is not None
     return BY_SOURCE, (_of_row, _of_row) if plain else (_of_source, _of_source)
 

@@ -128,7 +128,6 @@ class ResultSide:
     def __init__(self, files: ResultFiles) -> None:
         self._files = files
         self._artifact: ArtifactDocument | None = None
-        self._header: list[str] = []
         if files.facts is None:
             self.facts = ResultFacts(status=files.status, columns={})
             return

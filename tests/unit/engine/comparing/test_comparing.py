@@ -163,6 +163,10 @@ class TestComparison:
         assert changes(compared(tmp_path, files(one), files(two), by="source")) == {"values_changed": 1}
         assert changes(compared(tmp_path, files(one), files(two))) == {"rows_removed": 1, "rows_added": 1}
 
+    def test_by_key_needs_a_field_that_is_unique_in_both(self, tmp_path):
+        one = run_job(tmp_path / "a", ROWS, fields=FIELDS[1:])
+        assert "no field that the manifest calls unique" in compared(tmp_path, files(one), files(one), by="key").message
+
     def test_columns_types_mapping_and_ends_are_labelled(self, tmp_path):
         one = run_job(tmp_path / "a", ROWS, fields=FIELDS)
         fields = [FIELDS[0], {"name": "qty", "type": "decimal"}, {"name": "deadline"}]
