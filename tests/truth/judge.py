@@ -34,7 +34,7 @@ UNMAPPED = {"missing_field", "mapping_doubtful", "table_unmapped", "no_header", 
 MOVED = {"mapping_doubtful"}
 
 
-LABEL = {"label_missing", "label_assumed", "label_repeated"}
+LABEL = {"label_missing", "label_assumed", "label_repeated", "caption_missing"}
 BESIDE = {"cells_beside"}
 SKIPPED = {"table_unmapped", "table_skipped", "table_assumed", "table_repeated", "no_table"}
 CELLS = {"cell_error", "no_cached_value", "text_cut"}

@@ -25,6 +25,7 @@ from runner.engine.structure import CellRange, RowScores, Table, find_tables
 from runner.engine.structure.detection import ShapesOfSheet
 from runner.engine.structure.stated_cuts import stated_tables
 from runner.engine.surveying import partitions
+from runner.engine.surveying.block_captions import without_next_captions
 from runner.engine.surveying.irregular import report_irregular
 from runner.engine.surveying.ledger import SheetBooks
 from runner.engine.surveying.partitions import PartitionAnswers, PartitionDoubt, report_unmet
@@ -305,6 +306,8 @@ def _tables_of(
         report_unmet(reading.cut.ranges, found, findings, FindingPlace(name, sheet.name, ""))
         return found
     found = detect(sheet, reading, shapes=partial(shapes.read, label, source.letters) if shapes else None)
+    if reading.heads_count:
+        found = without_next_captions(found, sheet)
     if all(table.alternative is None for table in found):
         return found
     found, doubts = partitions.decided(

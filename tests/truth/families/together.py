@@ -154,9 +154,9 @@ def captions_of_blocks(rng: Random) -> Case:
 
 @family("captions_of_found_blocks")
 def captions_of_found_blocks(rng: Random) -> Case:
-    """The same without a word about where the blocks are."""
+    """The same without a word about where the blocks are, with or without blank rows between."""
     sheet = Sheet("Regions")
-    tables, made = blocks(rng, sheet, captions=True, gap=rng.choice((1, 2, 3)))
+    tables, made = blocks(rng, sheet, captions=True, gap=rng.choice((0, 1, 2, 3)))
     case = book_case(rng, [sheet], tables, [*made.fields, {"name": "region"}])
     case.manifest = {"reading": {"captions": {"to": "region"}}}
     case.told = frozenset({"tables_assumed"})

@@ -186,3 +186,12 @@ def test_a_form_that_is_read_by_its_labels_is_no_warning(tmp_path):
     assert {f["severity"] for f in findings(done, "table_unmapped")} == {"info"}
     other = run_job(tmp_path / "b", rows, fields=FIELDS, reading=reading)
     assert {f["severity"] for f in findings(other, "table_unmapped")} == {"warning"}
+
+
+def test_a_caption_right_below_the_rows_of_another_block_is_no_record(tmp_path):
+    south = [BODY[0], *([item, 2 * quantity] for item, quantity in BODY[1:])]
+    done = run_job(
+        tmp_path, [["North"], *BODY, ["South"], *south], fields=FIELDS, reading={"captions": {"to": "region"}}
+    )
+    assert done.column("region") == ["North"] * 4 + ["South"] * 4
+    assert done.column("item") == [row[0] for row in BODY[1:]] * 2

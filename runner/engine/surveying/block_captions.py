@@ -1,0 +1,41 @@
+"""Captions right above a block that were read as the last record of the block above it.
+
+Without a blank row between, `North` over the header of its block looks like a record of which only the key is known.
+Where the manifest asks for captions above tables, a single text between the records of one block and the header of the
+next is one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from runner.engine.common.a1 import CellRange
+from runner.engine.reading.spool import SpooledSheet
+from runner.engine.structure import Table
+
+
+def without_next_captions(tables: Sequence[Table], sheet: SpooledSheet) -> list[Table]:
+    """The tables without a last row that is the caption of the next one."""
+    out = list(tables)
+    for (at, table), (_, below) in pairwise(enumerate(tables)):
+        data = table.data_range
+        if data is None or not below.header_rows or below.header_rows[0] != data.bottom + 1:
+            continue
+        is_over = below.range.left <= table.range.right and table.range.left <= below.range.right
+        if is_over and data.bottom > data.top and _is_lone_text(sheet, data):
+            out[at] = replace(table, range=_shorter(table.range), data_range=_shorter(data))
+    return out
+
+
+def _is_lone_text(sheet: SpooledSheet, area: CellRange) -> bool:
+    """Whether the last row of an area has one text and nothing else."""
+    last = area.bottom
+    for block in sheet.some_blocks(lambda e: e.first <= last <= e.last):
+        values = [column[0] for column in block.within(last, last).columns[area.left - 1 : area.right] if column]
+        cells = [value for value in values if value is not None]
+        return len(cells) == 1 and isinstance(cells[0], str) and bool(cells[0].strip())
+    return False
+
+
+def _shorter(area: CellRange) -> CellRange:
+    return replace(area, bottom=area.bottom - 1)
