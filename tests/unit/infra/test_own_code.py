@@ -68,13 +68,16 @@ def commands(home: Path) -> list[list[str]]:
     sample, manifest = str(home / "members" / "sample.csv"), str(home / "members" / "manifest.json")
     done = [
         ["version"], ["init", str(home / "members")], ["manifest-schema"], ["completion", "bash"],
+        ["init", str(home / "drafted"), "--from", sample], ["contract", "export", "--to", "odcs", manifest],
+        ["template", manifest, "--out", str(home / "blank.xlsx")],
         ["drop", sample, "--manifest", manifest, "--tenant", "acme"], ["sweep"], ["run", "--drain"],
         ["try", sample, "--manifest", manifest, "--out", str(home / "out")], ["scan", sample],
         ["map", sample, "--manifest", manifest], ["jobs"], ["jobs", "--json"], ["status", "none"], ["logs", "none"],
         ["outputs", "none"], ["review", "none"], ["retry", "none"], ["retry-failed"], ["cancel", "none"],
         ["reset", "none", "--yes"], ["remove", "none", "--yes"], ["pause"], ["resume"], ["queue", "stats"],
         ["janitor", "run-once"], ["token", "list"], ["actions"], ["doctor"], ["memory", "show", "--tenant", "acme", "members"],
-        ["learn", "--help"], ["demo", "--help"],
+        ["learn", "--help"], ["demo", "--help"], ["test", "--help"], ["diff", "--help"], ["explain", "--help"],
+        ["workflow", "--help"], ["unload", "--help"],
     ]  # fmt: skip
     return [*done, *([name, "--help"] for name in (STAYS | NEEDS_CLOUD))]
 
