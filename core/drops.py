@@ -212,7 +212,7 @@ def _foreign_keys(workflow: Workflow) -> list[Problem]:
             problems.append(Problem(at, f"{aux.path} is outside {outside}", f"keys below {', '.join(own)}"))
         elif is_private(key):
             problems.append(Problem(at, f"{aux.path} is not for tenants to read", "a lookup table"))
-    if is_set_aside(f"/{workflow.config_place}"):
+    if is_set_aside(workflow.config_place):
         problems.append(Problem("$.config", f"is in {workflow.config_place}", "a package that is in use"))
     return problems
 

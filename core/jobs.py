@@ -59,11 +59,14 @@ RETRIABLE = frozenset({S.FAILED, S.TIMED_OUT, S.CANCELLED, S.EXPIRED})
 TRANSITIONS: dict[State, frozenset[State]] = {
     S.AWAITING: frozenset({S.SCHEDULED, S.QUEUED, S.SKIPPED, S.CANCELLED}),
     S.SCHEDULED: frozenset({S.QUEUED, S.SKIPPED, S.CANCELLED}),
-    S.QUEUED: frozenset({S.RUNNING, S.SKIPPED, S.CANCELLED}),
+    # QUEUED, RUNNING, REVIEW → SUCCEEDED: a job that was reset did not succeed again; its earlier result stays.
+    S.QUEUED: frozenset({S.RUNNING, S.SKIPPED, S.CANCELLED, S.SUCCEEDED}),
     # RUNNING → SKIPPED: the pinned input was replaced after the lease and before it was read.
-    S.RUNNING: frozenset({S.PUBLISHING, S.REVIEW, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED}),
+    S.RUNNING: frozenset(
+        {S.PUBLISHING, S.REVIEW, S.QUEUED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED, S.SUCCEEDED}
+    ),
     # REVIEW → QUEUED: decided, or nobody decided in time and the manifest accepts that. → FAILED: it does not.
-    S.REVIEW: frozenset({S.QUEUED, S.CANCELLED, S.SKIPPED, S.FAILED}),
+    S.REVIEW: frozenset({S.QUEUED, S.CANCELLED, S.SKIPPED, S.FAILED, S.SUCCEEDED}),
     # PUBLISHING → QUEUED: the staged files were lost before they were copied.
     # PUBLISHING → FAILED: its outputs can never be written because their keys are refused.
     S.PUBLISHING: frozenset({S.SUCCEEDED, S.QUEUED, S.FAILED}),
@@ -174,6 +177,17 @@ class Notice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EarlierResult:
+    """What a job that was reset had published: it counts again if the job does not succeed."""
+
+    files: tuple[OutputFile, ...]
+    summary: dict[str, Any] = field(default_factory=dict)
+    sandbox: dict[str, Any] = field(default_factory=dict)
+    started_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One workflow applied to one input set at exact versions: the unit of work, retry and output."""
 
@@ -209,6 +223,7 @@ class Job:
     cancel_requested_at: float | None = None
     error: JobError | None = None
     files: tuple[OutputFile, ...] = ()  # what the last committed attempt published or will publish
+    earlier: EarlierResult | None = None  # of a job that was reset, until its next result is published
     unpublished: bool = False  # this end's result.json is still to be written; SUCCEEDED: latest.json is
     announced: bool = False  # status.json may describe it; see infra/statuses.py
     summary: dict[str, Any] = field(default_factory=dict)  # counts and timings; no cell values
@@ -286,6 +301,7 @@ class JobChanges(PinChanges, total=False):
     cancel_requested_at: float | None
     error: JobError | None
     files: tuple[OutputFile, ...]
+    earlier: EarlierResult | None
     unpublished: bool
     announced: bool
     summary: dict[str, Any]
@@ -310,13 +326,15 @@ def move(
 ) -> Job:
     """The job after a transition; raises IllegalTransition if TRANSITIONS does not allow it.
 
-    `review`: None: it stays.
+    A job that was reset ends with its earlier result where it would end without one. `review`: None: it stays.
     """
     if to not in TRANSITIONS[job.state]:
         raise IllegalTransition(
             f"job {job.job_id} is {job.state} and cannot become {to}; "
             f"from there it may go to {', '.join(sorted(TRANSITIONS[job.state]))}"
         )
+    if job.earlier is not None and to in _WITHOUT_RESULT:
+        return _restored(job, to, now=now, reason=reason, error=changes.get("error"))
     base: JobChanges = {
         "waiting_for": (),
         "updated_at": now,
@@ -334,6 +352,43 @@ def move(
     if job.notify or job.notices:
         base["notices"] = _notices_after(job, to, now)
     return replace(job, state=to, reason=reason, review=review or job.review, **(base | changes))
+
+
+_WITHOUT_RESULT = frozenset({S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED})
+
+
+def published(job: Job) -> EarlierResult:
+    """What a job that has succeeded leaves in the bucket."""
+    return EarlierResult(
+        files=job.files,
+        summary=job.summary,
+        sandbox=job.sandbox,
+        started_at=job.started_at,
+        ended_at=job.ended_at,
+    )
+
+
+def _restored(job: Job, to: State, *, now: float, reason: str, error: JobError | None) -> Job:
+    """A job that was reset and would end as `to`, with what it had published before."""
+    why = reason or (error.message if error is not None else "")
+    words = f"a reset ended {to}{f' ({why})' if why else ''}; the result from before stays"
+    earlier = job.earlier or published(job)
+    bare = replace(job, earlier=None, error=None)
+    return move(
+        bare,
+        S.SUCCEEDED,
+        now=now,
+        reason=words,
+        files=earlier.files,
+        summary=earlier.summary,
+        sandbox=earlier.sandbox,
+        started_at=earlier.started_at,
+        ended_at=earlier.ended_at,
+        due_at=None,
+        cancel_requested_at=None,
+        unpublished=True,  # what it left in waiting is to be removed
+        notices=job.notices,
+    )
 
 
 NOTICE_KINDS: dict[State, str] = {
@@ -590,8 +645,8 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
-    if job.overlays:
-        return 4  # programs of version 3 would run it without
+    if job.overlays or job.earlier:
+        return 4  # programs of version 3 would run it without its overlays, or give up its earlier result
     verdict = Verdict.OK if job.error is None else job.error.verdict
     if verdict in _THIRD:
         return 3

@@ -115,8 +115,8 @@ def is_manifest(name: str) -> bool:
 
 
 def is_set_aside(key: str) -> bool:
-    """Whether a key of configs/ is a kept version or a draft of a workflow: no drop is processed with it."""
-    return f"/{VERSIONS}" in key or f"/{DRAFT}" in key
+    """Whether a key is of a kept version or a draft of a workflow, in configs/: no drop is processed with it."""
+    return key.startswith(CONFIGS) and (f"/{VERSIONS}" in key or f"/{DRAFT}" in key)
 
 
 def is_private(key: str) -> bool:

@@ -476,6 +476,29 @@ class Intake:
         places = [*ancestors(at.tenant, at.folder), *standing_places(at.tenant)]
         return self._workflows.above(view, places, at.tenant, lambda w: w.selects(key), generations=None, rejected=[])
 
+    def successor(self, job: Job) -> Job | None:
+        """The job of the same input and parameters with a standing workflow as it is now, recorded if there was none.
+
+        None if that is the job itself, or if its workflow or input is not there as it was.
+        """
+        if job.manifest is None or not job.manifest.key.startswith(CONFIGS):
+            return None
+        scan = Scan(LiveView(self._store), Report(), FollowUps(self.telemetry.now()), self._generations(""), again=True)
+        info = scan.view.head(job.manifest.key)
+        pinned = {i.ref.key: i.ref.digest for i in job.inputs if i.role == "primary"}
+        there = {i.key: i.digest for i in scan.view.infos(list(pinned))}
+        if info is None or not pinned or there != pinned:
+            return None
+        for workflow in self._workflows.of_tenant([info], job.tenant, []):
+            if workflow.manifest.name == job.workflow and all(map(workflow.selects, pinned)):
+                self._planner.plan_input(scan, workflow, scan.view.infos([next(iter(pinned))])[0])
+        self._recorder.follow_up(scan.followups)
+        done = scan.report.recorded
+        found = [row for row in (*done.created, *done.met) if row.config_digest != job.config_digest]
+        found = [row for row in found if not is_placeholder(row)]
+        row = next((row for row in found if row.params == job.params), found[0] if found else None)
+        return None if row is None else self._table.get(row.job_id)
+
     def _overlay_problems(self, view: BucketView, folder: str) -> list[tuple[str, Problem]]:
         """What is wrong with the overlays of a folder of configs/, each with its key."""
         tenant = place(f"{folder}x", CONFIGS).tenant

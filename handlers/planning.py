@@ -75,6 +75,7 @@ class Scan:
     # Tenant, manifest, version and subject that are already planned.
     planned: set[tuple[str, str, str, str]] = field(default_factory=set)
     marks: Marks | None = None  # of a sweep: what need not be planned again
+    again: bool = False  # also what an earlier version of a standing workflow has processed
 
 
 @dataclass(frozen=True)
@@ -253,9 +254,9 @@ class Planner:
             )
             for s, of_set in zip(fresh, overlays, strict=True)
         ]
-        planned = [self._planned(workflow, package, of_set, now) for of_set in jobs]
+        planned = [self._planned(workflow, package, s, of_set, now) for s, of_set in zip(fresh, jobs, strict=True)]
         lines_found = self.recorder.record(
-            planned, standing=workflow.standing, done=scan.report.recorded, followups=scan.followups
+            planned, standing=workflow.standing and not scan.again, done=scan.report.recorded, followups=scan.followups
         )
         in_order = {
             line.planned.line: line.mark(origin)
@@ -274,12 +275,15 @@ class Planner:
         now = self.store.head(info.key) if info.metadata is None else None
         return now if now is not None and now.version == info.version else info
 
-    def _planned(self, workflow: Workflow, package: Package, jobs: list[Job], now: float) -> Planned:
+    def _planned(
+        self, workflow: Workflow, package: Package, primaries: list[ObjectInfo], jobs: list[Job], now: float
+    ) -> Planned:
         first = jobs[0]
         # Objects that are uploaded one by one: start once the last upload is `settle_seconds` old.
         many = workflow.manifest.inputs.per == "drop" or len(package.refs) > 1
         delay = max(0.0, min(self.settle_seconds, first.stamp + self.settle_seconds - now)) if many else 0.0
-        return Planned(jobs, functools.cache(lambda: self._is_current(workflow, first)), delay)
+        dropped = max(info.modified for info in primaries)
+        return Planned(jobs, functools.cache(lambda: self._is_current(workflow, first)), delay, dropped)
 
     def _is_current(self, workflow: Workflow, job: Job) -> bool:
         """Whether the bucket, read again, still holds exactly what a job was planned from."""

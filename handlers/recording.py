@@ -54,6 +54,7 @@ class Planned:
     jobs: list[Job]
     is_current: Callable[[], bool]  # reads the bucket again: does it still hold exactly what was planned?
     delay: float = 0.0
+    dropped: float = 0.0  # when the newest of its inputs was uploaded
 
 
 @dataclass
@@ -162,7 +163,7 @@ class Recorder:
     def _line(self, planned: Planned, *, standing: bool) -> "_Line | None":
         """The line of a set, stamped as its newest version; None if the plan is outdated."""
         line = _Line(planned.jobs[0], self.table.line(planned.jobs[0].line))
-        line.is_done_with = standing and line.is_processed()
+        line.is_done_with = standing and line.is_processed(planned.dropped)
         if line.is_done_with:
             return line
         stamp = line.stamp(planned.is_current)
@@ -372,13 +373,17 @@ class _Line:
         """Whether another version is newer than a job of the planned one."""
         return self._newest >= job.stamp
 
-    def is_processed(self) -> bool:
-        """Whether an earlier version of the workflow processed this very input, and no other version came since."""
+    def is_processed(self, dropped: float) -> bool:
+        """Whether an earlier version of the workflow processed this very input, and no other version came since.
+
+        Not if it ended without success and the input was uploaded again since then, at `dropped`.
+        """
         mine, config = _primaries(self.planned), self.planned.config_digest
         known = [j for j in self.others if j.state in _HANDLED and j.config_digest != config and _primaries(j) == mine]
         newest = max((job.stamp for job in known), default=-math.inf)
         since = any(j.stamp > newest and _primaries(j) != mine and not is_placeholder(j) for j in self.others)
-        return bool(known) and not since
+        failed = any(j.stamp == newest and j.state in RETRIABLE for j in known)
+        return bool(known) and not since and not (failed and dropped > newest)
 
 
 def _is_sent(job: Job) -> bool:

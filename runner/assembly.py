@@ -24,6 +24,7 @@ from runner.origins import Origins
 from runner.patience import PatientCalls
 from runner.publish import Publisher
 from runner.surroundings import DiskRoom, Surroundings, make_checks
+from runner.versions import StoredVersions
 from runner.worker import Worker
 
 _CHORE_LANES = 24  # jobs that a janitor handles at once: a single leader has to keep up with everything that expires
@@ -80,6 +81,7 @@ def assemble(
         telemetry=stack.telemetry,
     )
     scratch = stack.run_dir / presence.owner
+    versions = StoredVersions(stack.store, log)
     attempts = Attempts(
         stack.store,
         boxes,
@@ -90,6 +92,7 @@ def assemble(
         telemetry=stack.telemetry,
         patient=PatientCalls() if settings.store_url else None,  # a folder of this machine does not hang
         bundles=bool(settings.store_url) if bundles is None else bundles,
+        versions=versions,
     )
     room = DiskRoom()
     surroundings = Surroundings(
@@ -139,6 +142,7 @@ def assemble(
         run_dir=stack.run_dir,
         log=log,
         lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
+        versions=versions,
         tidy_lanes=Lanes(_CHORE_LANES if settings.store_url else 1),
         scan_inbox=sweep,
         sweep_seconds=settings.sweep_seconds,

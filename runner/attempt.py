@@ -62,6 +62,7 @@ from runner.staging import (
     stage,
 )
 from runner.surroundings import lacks_room
+from runner.versions import StoredVersions
 
 REPORT_MB = 16
 LEAST_SECONDS = 10.0  # for outputs that were finished at the last moment
@@ -153,12 +154,14 @@ class Attempts:
         origins: Origins,
         patient: PatientCalls | None = None,
         bundles: bool = False,
+        versions: StoredVersions | None = None,
     ) -> None:
         """`origins`: finds what inputs that correct the rejects of an earlier job belong to.
 
         `patient`: makes the calls to a store that may hang. `bundles`: stages small outputs together.
         """
         self._bundles = bundles
+        self._versions = versions or StoredVersions(store)
         self._patient = patient
         self._origins = origins
         self._store = store
@@ -168,6 +171,11 @@ class Attempts:
         self._boxes = boxes
         self._settings = settings
         self._scratch = scratch
+
+    def _stage(self, job: Job, folder: Path, file_mb: int) -> Staged:
+        staged = stage(self._store, job, folder, file_mb=file_mb, texts=self._texts)
+        self._versions.store_of(job)
+        return staged
 
     def folder(self, job: Job) -> Path:
         return self._scratch / f"{job.job_id}-{job.fence}"
@@ -198,7 +206,7 @@ class Attempts:
                 file_mb = self._settings.worker_fsize_mb
                 staged = self._leavable(
                     "deliver the inputs",
-                    lambda: stage(self._store, job, folder, file_mb=file_mb, texts=self._texts),
+                    lambda: self._stage(job, folder, file_mb),
                     folder,
                     killed,
                 )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from core.errors import IllegalTransition, UsageError
-from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_retracted, move
+from core.jobs import ENDED, RETRIABLE, WAITING, Job, State, again, is_retracted, move, published
 from core.keys import staging_folder
 from core.ports import Clock, JobTable, ObjectStore, WorkQueue
 from infra.queueing import Lanes, enqueue, mutate
@@ -12,6 +12,11 @@ from runner.publish import Publisher
 from runner.staging import repinned
 
 _TRIES = 3
+# In which states a job can be run again.
+AGAIN = {
+    "retry": RETRIABLE | {State.SKIPPED, State.REVIEW},
+    "reset": ENDED | {State.REVIEW},
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -29,6 +34,15 @@ class Control:
         if job is None:
             raise UsageError(f"there is no job {job_id}; `ade jobs` lists them")
         return job
+
+    def check(self, job_id: str, states: frozenset[State]) -> Job:
+        """A job that is in one of these states; raises IllegalTransition otherwise."""
+        return _ended(self.find(job_id), states)
+
+    def note_successor(self, job_id: str, successor: str) -> None:
+        """Say in a job's row which one was run in its place."""
+        reason = f"run again as {successor}, with the workflow as it is now"
+        mutate(self.table, job_id, lambda job: replace(job, reason=reason) if job.ended else None)
 
     def cancel(self, job_id: str) -> Job:
         """Immediate if the job has not started; otherwise a request, confirmed when its box is dead."""
@@ -49,17 +63,16 @@ class Control:
 
     def retry(self, job_id: str) -> Job:
         """Run a job again that ended without success."""
-        return self._again(job_id, RETRIABLE | {State.SKIPPED, State.REVIEW}, "retried by an operator")
+        return self._again(job_id, AGAIN["retry"], "retried by an operator")
 
     def reset(self, job_id: str) -> Job:
-        """Forget the outputs of an ended job and run it again."""
+        """Run an ended job again from scratch. A good result stays until the next one is published over it."""
         # Write the row before deleting anything: this fails if the row is not what it says.
-        job = self._changed(
-            job_id, lambda j: replace(_ended(j, ENDED | {State.REVIEW}), reason="being reset by an operator")
-        )
-        self._publisher.latest.retract(job)
-        self._publisher.erase(job)  # a no-op if another reset was faster and the job is already running
-        return self._again(job_id, ENDED | {State.REVIEW}, "reset by an operator")
+        job = self._changed(job_id, lambda j: replace(_ended(j, AGAIN["reset"]), reason="being reset by an operator"))
+        if job.state is not State.SUCCEEDED:
+            self._publisher.latest.retract(job)
+            self._publisher.erase(job)  # a no-op if another reset was faster and the job is already running
+        return self._again(job_id, AGAIN["reset"], "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
         """Delete outputs, staged files, the row and the input: if left, it would create the job again."""
@@ -96,7 +109,8 @@ class Control:
                 raise IllegalTransition(
                     f"job {job_id} has just expired and its outputs are being removed; wait a minute"
                 )
-            return again(_ended(job, states), now=now, reason=reason, **repinned(self.store, job))
+            earlier = published(job) if job.state is State.SUCCEEDED else None
+            return again(_ended(job, states), now=now, reason=reason, earlier=earlier, **repinned(self.store, job))
 
         job = self._changed(job_id, change)
         self.queue.redrive(job_id)

@@ -97,6 +97,13 @@ def result_body(job: Job) -> bytes:
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
+def withdrawn_body(job: Job) -> bytes:
+    """What result.json says while the files of an earlier result of the same job are being replaced."""
+    facts = {"result": 1, "job_id": job.job_id, "status": str(State.PUBLISHING), "attempts": job.attempts_total}
+    reason = "the job was reset; its next result is being published"
+    return json.dumps(facts | {"reason": reason, "files": []}, indent=2).encode()
+
+
 def latest_body(job: Job, order: LineOrder | None = None) -> bytes:
     """`order`: among the results of its line, where that is not the job's own."""
     body = {

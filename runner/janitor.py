@@ -24,7 +24,7 @@ from pathlib import Path
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, stays_until, wake_at
-from core.errors import ObjectRefused, RowUnreadable
+from core.errors import AdeError, ObjectRefused, RowUnreadable
 from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
@@ -38,6 +38,7 @@ from runner.audit import Audit
 from runner.documents import order_of
 from runner.notifier import Notifier
 from runner.publish import Publisher, count_moved
+from runner.versions import StoredVersions
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -51,6 +52,7 @@ COLLECT_SECONDS = 600.0
 AUDIT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
+_UNNAMED_SECONDS = 3600.0  # a version stays so long after the retention: a job of it may be about to be recorded
 _BATCH = 200
 _AT_ONCE = 24  # chores between two checks of the clock
 _COUNTED_SECONDS = 60.0  # how far a service's counts may lag behind
@@ -91,6 +93,7 @@ class Janitor:
     log: Log
     lanes: Lanes
     tidy_lanes: Lanes
+    versions: StoredVersions
     scan_inbox: Callable[[], object] | None = None
     sweep_seconds: float = 300.0
     rest_seconds: float = 0.0  # the longest between rounds while nothing happens; 0: none is left out
@@ -208,9 +211,19 @@ class Janitor:
                     done["staged_files_removed"] += self.store.delete_prefix(prefix)
             except (RowUnreadable, ObjectRefused) as error:
                 self.log.warning("staged_files_kept", prefix=prefix, error=str(error))
+        done["versions_forgotten"] += self._forget_versions()
         done["boxes_reaped"] += self.boxes.sandbox.reap(self._label_alive)
         done["layers_removed"] += self.boxes.layers.collect(LAYER_SECONDS)
         return done
+
+    def _forget_versions(self) -> int:
+        """Delete versions of workflows that no job names any more."""
+        before = self.clock.now() - self.timings.retention_seconds - _UNNAMED_SECONDS
+        try:
+            return self.versions.forget(self.table, before, frozenset())
+        except AdeError as error:
+            self.log.warning("versions_kept", error=str(error))
+            return 0
 
     def sweep(self) -> Counter[str]:
         if self.scan_inbox is not None:

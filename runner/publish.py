@@ -36,7 +36,7 @@ from infra.queueing import Lanes, is_current
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry
 from runner.bundles import BUNDLE, MOST_BYTES, InHand, is_bundled, unpack
-from runner.documents import final_state, read_document, result_body
+from runner.documents import final_state, read_document, result_body, withdrawn_body
 from runner.engine.contract import AUDIT_FILES, REVIEW_FILES, ContractBroken, OutputName, check_published
 from runner.latest import LatestPointers, is_latest_failure
 from runner.profiles import store_profile
@@ -94,12 +94,13 @@ class Publisher:
 
     def _finish(self, job: Job, on_written: Callable[[], None] | None, in_hand: InHand | None) -> Job | None:
         if job.state is State.SUCCEEDED:
-            self.latest.point(job)
-            return self._close(job)
-        body, current = result_body(job), self.store.head(result_key(job)) if in_hand is None else None
+            return self._finish_again(job)
+        body, again = result_body(job), job.earlier is not None
+        current = self.store.head(result_key(job)) if in_hand is None or again else None
         if current is None or not self._is_written(job, body):
             began = self.clock.steady()
             try:
+                current = self._withdraw(job, current) if again else current
                 contents = self._bring(job, in_hand, began)
             except ObjectMissing:
                 # Staged files are deleted after result.json is written: another finisher may be ahead.
@@ -114,12 +115,12 @@ class Publisher:
                 elif is_latest_failure(job):
                     self.latest.point(job, began)
                 committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
-                if not self._write_result(job, body, current, sure=in_hand is None, committed=committed):
+                if not self._write_result(job, body, current, sure=in_hand is None or again, committed=committed):
                     self.latest.retract_if_lost(job)
                     return None
         if final_state(job) is State.EXPIRED:
             self._forget(job)
-        elif final_state(job) is not State.SUCCEEDED and job.attempts_total > 1:
+        elif job.attempts_total > 1 and (final_state(job) is not State.SUCCEEDED or job.earlier is not None):
             self._drop_stale(job)
         if job.review is not None:
             self._drop_review(job)
@@ -127,6 +128,32 @@ class Publisher:
         if job.announced:
             self.statuses.clear(job)
         return self._close(job, on_written)
+
+    def _finish_again(self, job: Job) -> Job | None:
+        """Complete a success that counts again: an older version was restored, or a reset did not succeed."""
+        if job.review is not None:
+            self._drop_review(job)
+        if job.announced:
+            self.statuses.clear(job)
+        self.store.delete_prefix(staging_folder(job.job_id, job.fence))
+        self.latest.point(job)
+        return self._close(job)
+
+    def _withdraw(self, job: Job, current: ObjectInfo | None) -> ObjectInfo | None:
+        """Let result.json say that the next result is being published, before a file that it names is replaced.
+
+        Only over `current`, which was read before the row is read once more: a finisher that slept withdraws nothing.
+        """
+        if current is None:
+            return None
+        if not is_current(self.table, job):
+            raise _MovedOn
+        try:
+            return self.store.put(result_key(job), withdrawn_body(job), if_version=current.version)
+        except PreconditionFailed:
+            if read_document(self.store, result_key(job)) != withdrawn_body(job):
+                raise _MovedOn from None  # another process is ahead, and finishes it
+            return self.store.head(result_key(job))
 
     def _publish_review(self, job: Job) -> Job | None:
         """Copy the questions of a job that waits for a person, and announce that it waits.
@@ -275,8 +302,11 @@ class Publisher:
     def _drop_stale(self, job: Job) -> None:
         """Delete the audit of an earlier attempt that ended differently: result.json no longer names it."""
         names = {file.name for file in job.files}
+        before = [file.name for file in job.earlier.files] if job.earlier is not None else []
         copies = [corrected_name(n, item) for n, item in enumerate(job.inputs)] if job.mends is not None else []
-        self.store.delete_all([job_folder(job) + name for name in (*AUDIT_FILES, *copies) if name not in names])
+        self.store.delete_all(
+            [job_folder(job) + name for name in (*AUDIT_FILES, *copies, *before) if name not in names]
+        )
 
     def _write_result(
         self, job: Job, body: bytes, current: ObjectInfo | None, *, sure: bool = True, committed: bool = False
@@ -310,7 +340,8 @@ class Publisher:
         if on_written is not None and is_current(self.table, job):
             on_written()
         if job.state is State.PUBLISHING:
-            ended = self.table.replace(job, move(job, State.SUCCEEDED, now=self.clock.now(), announced=False))
+            done = move(job, State.SUCCEEDED, now=self.clock.now(), announced=False, earlier=None)
+            ended = self.table.replace(job, done)
             if ended is not None:
                 count_moved(self.telemetry, ended)
             return ended
@@ -323,7 +354,9 @@ class Publisher:
         """Staged files vanished before they were copied: run again, or publish a failure without them."""
         if job.state is State.PUBLISHING:
             reason = "its staged files were lost before they were published"
-            return self.table.replace(job, move(job, State.QUEUED, now=self.clock.now(), reason=reason, files=()))
+            # What it had published before may be replaced in part.
+            queued = move(job, State.QUEUED, now=self.clock.now(), reason=reason, files=(), earlier=None)
+            return self.table.replace(job, queued)
         bare = self.table.replace(job, replace(job, files=()))
         return self.finish(bare, on_written=on_written) if bare is not None else None
 

@@ -29,6 +29,7 @@ from core.ports import Fetched, ObjectStore
 from core.proofs import check_pinned
 from core.settings import Settings
 from core.verdicts import Verdict
+from core.versions import stored_parts
 from infra.apart import SMALL, TooCostly, apart
 from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest, read_overlay
 from runner.boxes import BoxLimits, BoxReport
@@ -149,8 +150,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     texts = texts or KnownTexts(store)
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
+    store = _WithVersions(store, {part.ref.key: part.key for part in stored_parts(job)})
     try:
-        body = texts.read(job.tenant, job.manifest, limit=MAX_MANIFEST_BYTES)
+        body = _manifest_text(store, texts, job.tenant, job.manifest)
         _check_body(job.manifest, body)
         manifest, overlays = _overlaid(store, read_manifest(body), job)
         (scratch / "in").mkdir(parents=True)
@@ -171,6 +173,35 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)
     order = replace(order, overlays=overlays) if overlays else order
     return Staged(manifest, order, config, _requirements(config), pins, known)
+
+
+class _WithVersions:
+    """A store in which a version of a workflow that ran is still found where it was, after another replaced it."""
+
+    def __init__(self, store: StagedSource, stored: Mapping[str, str]) -> None:
+        self._store = store
+        self._stored = stored
+
+    def read(self, key: str, *, version: str | None = None, limit: int) -> bytes:
+        try:
+            return self._store.read(key, version=version, limit=limit)
+        except (ObjectMissing, ObjectChanged):
+            if key not in self._stored:
+                raise
+        try:
+            return self._store.read(self._stored[key], limit=limit)
+        except ObjectMissing:
+            raise ObjectMissing(f"{key} was replaced or removed, and its version was not kept") from None
+
+    def fetch(self, key: str, to: Path, *, version: str | None = None, limit: int) -> Fetched:
+        return self._store.fetch(key, to, version=version, limit=limit)
+
+
+def _manifest_text(store: _WithVersions, texts: KnownTexts, tenant: str, ref: ObjectRef) -> bytes:
+    try:
+        return texts.read(tenant, ref, limit=MAX_MANIFEST_BYTES)
+    except (ObjectMissing, ObjectChanged):
+        return store.read(ref.key, version=ref.version, limit=MAX_MANIFEST_BYTES)
 
 
 def _overlaid(store: StagedSource, manifest: Manifest, job: Job) -> tuple[Manifest, tuple[AppliedOverlay, ...]]:

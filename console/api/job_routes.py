@@ -1,11 +1,14 @@
 """Operations on jobs: submit, list, download, follow, retry, cancel."""
 
+import functools
 import hashlib
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 
 from starlette.responses import Response
 
+from console.again import run_again
 from console.api import models
 from console.api.access import Permission
 from console.api.bodies import Part, ReceivedFile, body_of, read_form
@@ -299,7 +302,13 @@ def _act(call: Call, act: str) -> Answer:
 
 def _change(call: Call, act: str, job_id: str) -> Job:
     control = call.context.control
-    by_name = {"retry": control.retry, "cancel": control.cancel, "reset": control.reset, "remove": control.remove}
+    again = functools.partial(run_again, call.context.submissions.intake, control)
+    by_name: dict[str, Callable[[str], Job]] = {
+        "retry": functools.partial(again, "retry"),
+        "cancel": control.cancel,
+        "reset": functools.partial(again, "reset"),
+        "remove": control.remove,
+    }
     return by_name[act](job_id)
 
 

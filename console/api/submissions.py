@@ -76,7 +76,7 @@ class Submissions:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
-        self._intake = Intake.over(stack)
+        self.intake = Intake.over(stack)
 
     def drop(self, submission: HttpDrop, *, trace: str = "") -> Accepted:
         """Put a drop into the inbox, the manifest last, and record its jobs."""
@@ -122,7 +122,7 @@ class Submissions:
     def standing(self, keys: list[str]) -> list[Workflow]:
         """The workflows that select the first of these keys; 422 if none selects one of them."""
         view = LiveView(self._stack.store)
-        found = [self._intake.selecting(view, key) for key in keys]
+        found = [self.intake.selecting(view, key) for key in keys]
         for key, workflows in zip(keys, found, strict=True):
             if not workflows:
                 raise ProblemError(
@@ -139,7 +139,7 @@ class Submissions:
                 raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key} is not in the inbox; upload it first")
         if counted:
             self._check_room(tenant, keys)
-        report = self._intake.changed(keys, trace=trace)
+        report = self.intake.changed(keys, trace=trace)
         if report.rejected:
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -156,7 +156,7 @@ class Submissions:
 
     def scan(self, keys: list[str], *, trace: str = "") -> None:
         """Scan keys that were just uploaded; the watch or the sweep would find them too, later."""
-        self._intake.changed(keys, trace=trace)
+        self.intake.changed(keys, trace=trace)
 
     def check_upload(self, key: str, body: Path) -> None:
         """Refuse an upload whose jobs the backlog has no room for; a manifest makes one for each file it selects."""
@@ -190,7 +190,7 @@ class Submissions:
     def _check_room(self, tenant: str, keys: list[str], manifest: Workflow | None = None) -> None:
         """Refuse what the backlog has no room for: counted before anything is stored or recorded."""
         most = self._stack.settings.queue_size
-        self.check_backlog(tenant, max(1, self._intake.expected(keys, most, manifest=manifest)))
+        self.check_backlog(tenant, max(1, self.intake.expected(keys, most, manifest=manifest)))
 
     def _waiting(self, tenant: str, most: int) -> int:
         query, found, cursor = JobQuery(tenant=tenant, states=frozenset({State.QUEUED})), 0, None

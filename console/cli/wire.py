@@ -2,10 +2,14 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TextIO
 
+from console.again import Act, run_again
+from core.jobs import Job
 from core.settings import Settings, unknown_variables
+from handlers.intake import Intake
 from infra.local.presence import Presence, new_owner
 from infra.logs import Log
 from infra.meters import SNAPSHOT
@@ -62,6 +66,11 @@ def make_log(settings: Settings, *, stream: TextIO | None = None, level: str | N
 
 def make_control(stack: Stack) -> Control:
     return Control(stack.store, stack.table, stack.queue, stack.clock)
+
+
+def again(stack: Stack, act: Act) -> Callable[[str], Job]:
+    """What runs a job again, by its id."""
+    return partial(run_again, Intake.over(stack), make_control(stack), act)
 
 
 def runners(stack: Stack) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from console.api.context import ApiContext
 from console.api.problems import ProblemError
-from console.api.submissions import HttpDrop, Submissions
+from console.api.submissions import HttpDrop
 from console.desk.boxes import boxes
 from console.desk.files import DeskSource, info_of
 from console.desk.trials import Trial, TriedTable, desk_of, trials_of
@@ -113,7 +113,7 @@ def _rehearse_standing(context: ApiContext, submission: HttpDrop, scratch: Path,
     """The job that a standing workflow would make of the first file."""
     store, folder = context.stack.store, submission.folder("")
     key, path = next((folder + name, path) for name, path in submission.files.items())
-    workflow = Submissions(context.stack).standing([key])[0]
+    workflow = context.submissions.standing([key])[0]
     view = LiveView(store)
     workflow, package = Packages(store).find(view, workflow)
     auxiliary = {info.key: info for info in view.infos(list(workflow.auxiliary_keys()))}

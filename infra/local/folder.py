@@ -46,6 +46,7 @@ from core.keys import (
     OUTPUTS,
     WORK,
     check_key,
+    is_set_aside,
     is_unfinished,
     refusal,
 )
@@ -348,7 +349,7 @@ class FolderStore:
             with opened(self._top(prefix), prefix.removesuffix("/"), FOLDER) as fd, os.scandir(fd) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        if not entry.name.startswith("."):
+                        if not entry.name.startswith(".") or is_set_aside(f"{prefix}{entry.name}/"):
                             found.append((entry.name, None))
                     elif entry.is_file(follow_symlinks=False) and not is_unfinished(entry.name):
                         with contextlib.suppress(FileNotFoundError):

@@ -37,12 +37,35 @@ def test_waiting_for_a_job_that_was_cancelled_exits_4(ade):
     assert ade("logs", job, "-f", expect=None).code == 4
 
 
-def test_reset_forgets_what_was_published(ade):
+def test_reset_runs_again_and_keeps_what_was_published_until_then(ade):
     job = ade.dropped()
     ade("run", "--drain")
+    (result,) = ade.bucket.rglob("result.json")
     ade("reset", job)
     assert ade.state(job) == "QUEUED"
-    ade("outputs", job, expect=2)
+    assert json.loads(result.read_text())["attempts"] == 1
+    ade("run", "--drain")
+    assert json.loads(result.read_text())["attempts"] == 2
+
+
+def test_retry_uses_the_standing_manifest_that_was_corrected(ade):
+    folder = ade.bucket / "configs/acme/members"
+    folder.mkdir(parents=True)
+    ade.write("m.csv", "id\n1\n")
+    for field, again in (("amount", False), ("id", True)):
+        manifest = {
+            "manifest": 1,
+            "name": "members",
+            "subscribe": ["*.csv"],
+            "fields": [{"name": field, "required": True}],
+        }
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        if not again:
+            (job,) = ade("drop", "m.csv", "--tenant", "acme", "--json").json["jobs"]
+        else:
+            (job,) = ade("retry", job["job_id"], "--json").json
+        ade("run", "--drain")
+        assert ade.state(job["job_id"]) == ("SUCCEEDED" if again else "FAILED")
 
 
 def test_remove_takes_row_outputs_and_input(ade):

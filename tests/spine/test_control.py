@@ -102,8 +102,8 @@ def test_a_success_is_not_retried(world):
     )
 
 
-def test_a_reset_forgets_the_outputs_and_runs_again(world):
-    job = ended(world)
+def test_a_reset_runs_again_and_forgets_what_was_no_result(world):
+    job = ended(world, Verdict.RULE_ERROR)
     again = world.control.reset(job.job_id)
     assert (again.state, again.reason) == (State.QUEUED, "reset by an operator")
     assert list(world.store.keys("outputs/")) == []

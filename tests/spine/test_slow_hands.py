@@ -7,6 +7,7 @@ import pytest
 from core.errors import IllegalTransition
 from core.jobs import State, move
 from core.keys import job_folder, latest_key
+from core.verdicts import Verdict
 from runner.control import Control
 from tests.support.world import Crash, World
 
@@ -68,6 +69,7 @@ def test_a_janitor_that_stops_while_it_forgets_takes_nothing_from_who_comes_afte
 
 
 def test_a_reset_that_another_overtook_takes_nothing_from_the_run_that_followed(world, monkeypatch):
+    world.sandbox.verdict = Verdict.RULE_ERROR
     drop_and_work(world)
     (job,) = world.jobs()
     slow = Control(world.store, world.table, world.queue, world.clock)

@@ -94,7 +94,6 @@ def _dead(stack: Stack, limit: int, out: Printer) -> int:
 
 def _redrive(stack: Stack, job_ids: list[str], out: Printer) -> int:
     """Retry the FAILED jobs of dead letters. A letter whose job has changed since is dropped."""
-    control = wire.make_control(stack)
     wanted = job_ids or [d.message.job_id for d in stack.queue.dead(limit=1_000_000)]
     again = []
     for job_id in wanted:
@@ -103,7 +102,7 @@ def _redrive(stack: Stack, job_ids: list[str], out: Printer) -> int:
             again.append(job_id)
         else:
             stack.queue.redrive(job_id)
-    code = act(again, control.retry, done=lambda job: str(job.state), out=out)
+    code = act(again, wire.again(stack, "retry"), done=lambda job: str(job.state), out=out)
     out.note(f"{len(again)} jobs sent again, {len(wanted) - len(again)} letters of changed jobs dropped")
     return code
 

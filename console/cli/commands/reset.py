@@ -1,4 +1,4 @@
-"""`ade reset JOB…`: forget what a job published and run it again."""
+"""`ade reset JOB…`: run an ended job again from scratch; a good result stays until the next one is published."""
 
 import argparse
 
@@ -11,4 +11,4 @@ arguments = add_jobs
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
-        return act(args.jobs, wire.make_control(stack).reset, out=out)
+        return act(args.jobs, wire.again(stack, "reset"), out=out)

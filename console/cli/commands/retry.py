@@ -1,4 +1,4 @@
-"""`ade retry JOB…`: run jobs again that ended without success."""
+"""`ade retry JOB…`: run jobs again that ended without success, with their workflow as it is now."""
 
 import argparse
 
@@ -11,4 +11,4 @@ arguments = add_jobs
 
 def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
-        return act(args.jobs, wire.make_control(stack).retry, out=out)
+        return act(args.jobs, wire.again(stack, "retry"), out=out)

@@ -25,8 +25,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         query = JobQuery(states=_STATES, tenant=args.tenant, workflow=args.workflow)
         jobs = list(every(stack.table, query))
         if not args.dry_run:
-            control = wire.make_control(stack)
-            code = act([j.job_id for j in jobs], control.retry, done=lambda job: f"{job.state}: {job.reason}", out=out)
+            retry = wire.again(stack, "retry")
+            code = act([j.job_id for j in jobs], retry, done=lambda job: f"{job.state}: {job.reason}", out=out)
             out.note(f"{plural(len(jobs), 'job')} retried" if jobs else "no job to retry")
             return code
         now = stack.clock.now()

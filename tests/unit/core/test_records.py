@@ -16,7 +16,17 @@ from tests.contract.jobs import a_job
 
 RECORDS = Path(__file__).parents[2] / "records"
 CHANGED = "what is written into records changed: docs/guides/upgrading.md says when that takes a new RECORD_VERSION"
-PARTS = ("ObjectRef", "InputRef", "Lease", "JobError", "OutputFile", "Review", "CorrectionOf", "Correction")
+PARTS = (
+    "ObjectRef",
+    "InputRef",
+    "Lease",
+    "JobError",
+    "OutputFile",
+    "Review",
+    "CorrectionOf",
+    "Correction",
+    "EarlierResult",
+)
 STORED_PARTS = {"CorrectionOf": "Mends"}  # what a part is called in the layouts
 
 
@@ -58,7 +68,7 @@ def test_a_record_says_the_lowest_version_that_holds_it():
     for verdict in (Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED):
         failed = replace(job, error=JobError(verdict=verdict, message=""))
         assert json.loads(dump_job(failed))["v"] == 3, verdict
-    for more in ({"overlays": (ref,)},):
+    for more in ({"overlays": (ref,)}, {"earlier": jobs.EarlierResult(files=())}):
         assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 

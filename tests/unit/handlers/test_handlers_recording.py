@@ -7,7 +7,7 @@ import pytest
 
 from core.drops import unselected
 from core.errors import RowUnreadable
-from core.jobs import InputRef, ObjectRef, State, job_id
+from core.jobs import RETRIABLE, InputRef, ObjectRef, State, job_id
 from handlers.recording import FollowUps, Planned, Recorded, _Line
 from infra.queueing import mutate
 from tests.contract.jobs import a_job
@@ -223,17 +223,24 @@ class TestStandingWorkflows:
         return _Line(job(config_digest="c2", inputs=primary("1")), others)
 
     def test_what_an_earlier_version_worked_on_is_known(self):
-        assert not self.line().is_processed()
-        assert self.line(job(state=State.SUCCEEDED, inputs=primary("1"))).is_processed()
-        assert self.line(job(state=State.RUNNING, inputs=primary("1"))).is_processed()
+        assert not self.line().is_processed(0.0)
+        assert self.line(job(state=State.SUCCEEDED, inputs=primary("1"))).is_processed(0.0)
+        assert self.line(job(state=State.RUNNING, inputs=primary("1"))).is_processed(0.0)
         for state in (State.QUEUED, State.AWAITING, State.SCHEDULED, State.SKIPPED):
-            assert not self.line(job(state=state, inputs=primary("1"))).is_processed()
-        assert not self.line(job(state=State.SUCCEEDED, inputs=primary("2"))).is_processed()
+            assert not self.line(job(state=state, inputs=primary("1"))).is_processed(0.0)
+        assert not self.line(job(state=State.SUCCEEDED, inputs=primary("2"))).is_processed(0.0)
 
     def test_another_input_since_then_is_worked_on_anew_when_the_first_is_put_back(self):
         then = job("then", state=State.SUCCEEDED, inputs=primary("1"), stamp=10.0)
         since = job("since", state=State.SUCCEEDED, inputs=primary("2"), stamp=11.0)
-        assert not self.line(then, since).is_processed()
-        assert self.line(then, replace(since, stamp=9.0)).is_processed()
+        assert not self.line(then, since).is_processed(0.0)
+        assert self.line(then, replace(since, stamp=9.0)).is_processed(0.0)
         waiting = replace(since, state=State.AWAITING, config_digest="awaiting:x")
-        assert self.line(then, waiting).is_processed(), "a row that only says what is missing is no version"
+        assert self.line(then, waiting).is_processed(0.0), "a row that only says what is missing is no version"
+
+    def test_a_failed_input_that_was_uploaded_again_is_worked_on_by_the_next_version(self):
+        for state in RETRIABLE:
+            failed = job(state=state, inputs=primary("1"), stamp=10.0)
+            assert self.line(failed).is_processed(10.0)
+            assert not self.line(failed).is_processed(10.5)
+        assert self.line(job(state=State.SUCCEEDED, inputs=primary("1"), stamp=10.0)).is_processed(10.5)

@@ -1,0 +1,59 @@
+"""Versions of standing workflows: where what ran is kept, under a name made of its content. Pure.
+
+A version is a manifest with its config package, and is named by the digest of both (`Job.workflow_version`). It is kept
+in `.versions/<id>/` beside the manifest: `config/`, then `manifest.json`. Overlays likewise, beside them.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from core.drops import UNPACKED
+from core.jobs import Job, ObjectRef
+from core.keys import CONFIGS, VERSIONS, is_set_aside
+from core.overlays import ENDING
+
+ID_LENGTH: Final = 16  # hex digits
+MANIFEST: Final = "manifest.json"
+CONFIG: Final = "config/"
+
+
+class StoredPart(NamedTuple):
+    """An object of a version, and the key under which it is kept."""
+
+    ref: ObjectRef
+    key: str
+
+
+def version_id(digest: str) -> str:
+    """The short name of a version, of its digest."""
+    return digest.removeprefix(UNPACKED)[:ID_LENGTH]
+
+
+def versions_folder(manifest_key: str) -> str:
+    """Where the versions of the workflows beside a manifest are kept."""
+    return f"{manifest_key[: manifest_key.rfind('/') + 1]}{VERSIONS}"
+
+
+def version_folder(manifest_key: str, version: str) -> str:
+    return f"{versions_folder(manifest_key)}{version}/"
+
+
+def stored_parts(job: Job) -> list[StoredPart]:
+    """What is kept of the version that a job ran with, the manifest last; nothing of a manifest beside its files."""
+    if job.manifest is None or not job.manifest.key.startswith(CONFIGS) or is_set_aside(job.manifest.key):
+        return []
+    folder = version_folder(job.manifest.key, version_id(job.workflow_version))
+    return [*_overlays(job), *_package(job, folder), StoredPart(job.manifest, f"{folder}{MANIFEST}")]
+
+
+def _package(job: Job, folder: str) -> Iterator[StoredPart]:
+    for ref in job.config:
+        inside = ref.key.removeprefix(job.config_place) if job.config_place.endswith("/") else "config.zip"
+        yield StoredPart(ref, f"{folder}{CONFIG}{inside}")
+
+
+def _overlays(job: Job) -> Iterator[StoredPart]:
+    for ref in job.overlays:
+        name = hashlib.sha256(ref.digest.encode()).hexdigest()[:ID_LENGTH]
+        yield StoredPart(ref, f"{versions_folder(ref.key)}{name}{ENDING}")

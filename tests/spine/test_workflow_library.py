@@ -1,0 +1,178 @@
+"""Drafts are promoted and promotions reverted, by whole versions only; no drop is processed with half of one."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from console.library import DRAFTED, LIVE, Library, differences
+from core.errors import UsageError
+from core.jobs import State
+from core.versions import version_id
+from tests.support.places import PLACES
+from tests.support.world import MANIFEST, Crash, World
+
+FOLDER = "configs/_shared/members/"
+WORKFLOW = MANIFEST | {"tenants": ["*"], "subscribe": ["*.csv"]}
+RULE = "config/columns/id.py"
+
+
+@pytest.fixture(params=["embedded", "cloud"])
+def world(request, tmp_path):
+    made = World(tmp_path, PLACES[request.param])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def local(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def manifest(field, **more):
+    return json.dumps(WORKFLOW | {"fields": [{"name": field}]} | more).encode()
+
+
+def standing(world, field="old", rule=b""):
+    if rule:
+        world.put(f"{FOLDER}{RULE}", rule)
+    world.put(f"{FOLDER}manifest.json", manifest(field))
+    return found(world)
+
+
+def found(world):
+    library = Library(world.store)
+    return library, library.find("members")
+
+
+def drop(world, body):
+    world.intake.changed([world.put("inbox/acme/a.csv", body)])
+    world.work_off(world.runner())
+    return world.sandbox.orders[-1]
+
+
+def fields(world):
+    return [o.manifest["fields"][0]["name"] for o in world.sandbox.orders]
+
+
+def test_a_draft_is_promoted_and_reverted(world):
+    library, live = standing(world)
+    drop(world, b"id\n1\n")
+    first = library.load(live, LIVE)
+    draft = library.put_draft(live, {"manifest.json": manifest("new")})
+    drop(world, b"id\n2\n")
+    assert fields(world) == ["old", "old"], "no drop is processed with a draft"
+    assert library.promote(live, library.load(live, DRAFTED)).id == first.id
+    library, live = found(world)
+    assert library.load(live, LIVE).id == draft.id
+    drop(world, b"id\n3\n")
+    library.promote(live, library.load(live, library.before_live(live)))
+    drop(world, b"id\n4\n")
+    assert fields(world) == ["old", "old", "new", "old"]
+    library, live = found(world)
+    assert {one.id for one in library.versions(live)} == {first.id, draft.id}
+
+
+def test_the_id_of_a_version_is_that_of_the_jobs_that_ran_with_it(world):
+    library, live = standing(world, rule=b"x = 1\n")
+    drop(world, b"id\n1\n")
+    (job,) = world.jobs()
+    (kept,) = library.versions(live)
+    assert library.load(live, LIVE).id == kept.id == version_id(job.workflow_version)
+    assert dict(kept.package) == {"columns/id.py": b"x = 1\n"}
+
+
+def test_a_promotion_brings_the_config_and_a_revert_takes_it_back(local):
+    library, live = standing(local, rule=b"x = 1\n")
+    drop(local, b"id\n1\n")
+    library.put_draft(live, {"manifest.json": manifest("new"), "config/columns/number.py": b"x = 2\n"})
+    library.promote(live, library.load(live, DRAFTED))
+    drop(local, b"id\n2\n")
+    assert [ref.key for ref in max(local.jobs(), key=lambda j: j.stamp).config] == [f"{FOLDER}config/columns/number.py"]
+    library, live = found(local)
+    library.promote(live, library.load(live, library.before_live(live)))
+    assert local.store.read(f"{FOLDER}{RULE}", limit=100) == b"x = 1\n"
+    assert local.store.head(f"{FOLDER}config/columns/number.py") is None
+
+
+def test_a_zip_is_promoted_as_one(local):
+    library, live = standing(local, rule=b"x = 1\n")
+    drop(local, b"id\n1\n")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("columns/id.py", "x = 2\n")
+    library.put_draft(live, {"manifest.json": manifest("new"), "config.zip": packed.getvalue()})
+    library.promote(live, library.load(live, DRAFTED))
+    assert local.store.head(f"{FOLDER}{RULE}") is None
+    drop(local, b"id\n2\n")
+    assert [ref.key for ref in max(local.jobs(), key=lambda j: j.stamp).config] == [f"{FOLDER}config.zip"]
+    library, live = found(local)
+    library.promote(live, library.load(live, library.before_live(live)))
+    assert local.store.head(f"{FOLDER}config.zip") is None
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_wherever_a_promotion_dies_no_file_is_processed_with_half_of_it(tmp_path, after):
+    whole = {("old", b"x = 1\n"), ("new", b"x = 2\n")}
+    for step in range(100):
+        world = World(tmp_path / f"{step}")
+        standing(world, rule=b"x = 1\n")
+        drop(world, b"id\n0\n")
+        library = Library(world.fragile.store)
+        live = library.find("members")
+        library.put_draft(live, {"manifest.json": manifest("new"), RULE: b"x = 2\n"})
+        draft = library.load(live, DRAFTED)
+        world.crasher.arm(step, after=after)
+        done = False
+        try:
+            library.promote(live, draft)
+            done = True
+        except Crash:
+            pass
+        world.crasher.arm(None)
+        world.put("inbox/acme/a.csv", b"id\n1\n")
+        world.sweep()
+        world.work_off(world.runner())
+        rules = {job.config_digest: job for job in world.jobs() if job.state is State.SUCCEEDED}
+        for job in rules.values():
+            ref = job.config[0]
+            seen = {(o.manifest["fields"][0]["name"]) for o in world.sandbox.orders if o.job.job_id == job.job_id}
+            body = next(b for b in (b"x = 1\n", b"x = 2\n") if world.store.put("configs/x", b).digest == ref.digest)
+            assert {(name, body) for name in seen} <= whole, step
+        world.close()
+        if done:
+            return
+    raise AssertionError("it never ends")
+
+
+def test_a_manifest_that_somebody_changed_meanwhile_is_not_overwritten(local):
+    library, live = standing(local)
+    library.put_draft(live, {"manifest.json": manifest("new")})
+    draft = library.load(live, DRAFTED)
+    local.put(f"{FOLDER}manifest.json", manifest("theirs"))
+    with pytest.raises(UsageError):
+        library.promote(live, draft)
+    assert local.store.read(f"{FOLDER}manifest.json", limit=1000) == manifest("theirs")
+
+
+@pytest.mark.parametrize("which", ["0000", "draft"])
+def test_a_version_that_is_not_there_is_an_error_in_words(local, which):
+    library, live = standing(local)
+    with pytest.raises(UsageError, match="members"):
+        library.load(live, which)
+
+
+def test_what_differs_is_named_by_field_and_file(local):
+    library, live = standing(local, rule=b"x = 1\n")
+    before = library.load(live, LIVE)
+    changed = WORKFLOW | {"fields": [{"name": "old", "required": True}, {"name": "more"}], "min_rows": 2}
+    files = {"manifest.json": json.dumps(changed).encode(), RULE: b"x = 2\n"}
+    found = {path: (a, b) for path, a, b in differences(before, library.put_draft(live, files))}
+    assert found.keys() == {
+        "fields.old.required", "fields.more.name", "fields[order]", "min_rows", "config/columns/id.py",
+    }  # fmt: skip
+    assert found["fields.old.required"] == ("", "true")
+    assert differences(before, before) == []
