@@ -19,6 +19,7 @@ from core.jobs import ObjectRef, digest_of
 from core.keys import CONFIGS, DRAFT, SHARED
 from core.manifests import MAX_MANIFEST_BYTES, Manifest
 from core.ports import ObjectInfo, ObjectStore
+from core.replays import VersionPins
 from core.versions import CONFIG, ID_LENGTH, MANIFEST, version_folder, version_id, versions_folder
 from handlers.workflows import LiveView, Packages, manifests_at
 from infra.parsing import read_manifest
@@ -40,16 +41,6 @@ class Version:
     @property
     def read(self) -> Manifest:
         return read_manifest(self.manifest)
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """Where a version is kept, at exact versions of its objects."""
-
-    id: str
-    manifest: ObjectRef
-    config: tuple[ObjectRef, ...]
-    config_place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +121,21 @@ class Library:
             self._store.put(place + name, body)
         return self._draft(standing)
 
-    def store_version(self, standing: Standing, version: Version) -> Pinned:
+    def store_version(self, standing: Standing, version: Version) -> VersionPins:
         """Keep a version, if it is not kept, and pin it."""
         folder = version_folder(standing.key, version.id)
         refs = [self._put_new(f"{folder}{CONFIG}{name}", body) for name, body in sorted(version.package.items())]
         manifest = self._put_new(f"{folder}{MANIFEST}", version.manifest)
         zipped = [ref.key for ref in refs] == [f"{folder}{CONFIG}{_ZIP}"]
         place = refs[0].key if zipped else f"{folder}{CONFIG}"
-        return Pinned(version.id, manifest, tuple(refs), place)
+        return VersionPins(version.id, manifest, tuple(refs), place)
 
     def promote(self, standing: Standing, version: Version) -> Version:
         """Make a version the live one; returns what was live, which is kept. Raises UsageError if others changed it."""
         try:
             live = self._live(standing)
         except (ObjectMissing, ObjectChanged):
-            raise UsageError(f"{standing.key} was changed by somebody else; look at it and repeat") from None
+            raise UsageError(f"{standing.key} was changed by somebody else; check it and repeat") from None
         workflow = make_workflow(version.read, standing.workflow.info)
         if version.read.name != standing.name:
             raise UsageError(f"version {version.id} is of workflow {version.read.name}, not of {standing.name}")
@@ -155,7 +146,7 @@ class Library:
             try:
                 self._store.put(standing.key, version.manifest, if_version=standing.workflow.info.version)
             except PreconditionFailed:
-                raise UsageError(f"{standing.key} was changed by somebody else; look at it and repeat") from None
+                raise UsageError(f"{standing.key} was changed by somebody else; check it and repeat") from None
             return live
         self._store.delete(standing.key)
         before = Packages(self._store).find(LiveView(self._store), standing.workflow)[1]

@@ -196,6 +196,7 @@ class Job:
     tenant: str
     workflow: str
     subject: str  # path below the tenant's inbox that the outputs mirror
+    replay: str = ""  # the replay that it is part of; its outputs are there, and nothing is learnt from it
     params: dict[str, Any] = field(default_factory=dict)
     state: State = State.AWAITING
     reason: str = ""  # why it is in this state, for people
@@ -645,8 +646,8 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
-    if job.overlays or job.earlier:
-        return 4  # programs of version 3 would run it without its overlays, or give up its earlier result
+    if job.overlays or job.earlier or job.replay:
+        return 4  # older programs would run it without overlays, give up its earlier result, or publish a replay
     verdict = Verdict.OK if job.error is None else job.error.verdict
     if verdict in _THIRD:
         return 3

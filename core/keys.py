@@ -11,6 +11,7 @@ from core.patterns import compiled
 
 INBOX, CONFIGS, OUTPUTS, WORK = "inbox/", "configs/", "outputs/", "work/"
 SHARED = "configs/_shared/"
+REPLAYS = "replays/"  # results of history with another version of a workflow; nobody's outputs
 SHARED_TENANT = "_shared"  # in place of a tenant's name, which cannot begin with an underscore
 DECISION = ".decision.json"
 # Folders of configs/ that no drop uses: versions of workflows that ran, and one that is being written.
@@ -193,6 +194,12 @@ def output_folder(tenant: str, subject: str, workflow: str, job_id: str) -> str:
     return f"{line_folder(tenant, subject, workflow)}{job_id}/"
 
 
+def line_of(job: Job) -> str:
+    """The folder of the outputs of a job's line: below outputs/, or below the replay that it is part of."""
+    root = f"{REPLAYS}{job.replay}/" if job.replay else OUTPUTS
+    return root + line_folder(job.tenant, job.subject, job.workflow).removeprefix(OUTPUTS)
+
+
 LONGEST_OUTPUT = "normalized.parquet"  # of the names in a job's folder
 
 
@@ -220,7 +227,7 @@ def staging_folder(job_id: str, fence: int | None = None) -> str:
 
 
 def job_folder(job: Job) -> str:
-    return output_folder(job.tenant, job.subject, job.workflow, job.job_id)
+    return f"{line_of(job)}{job.job_id}/"
 
 
 def result_key(job: Job) -> str:
@@ -228,7 +235,7 @@ def result_key(job: Job) -> str:
 
 
 def latest_key(job: Job) -> str:
-    return f"{line_folder(job.tenant, job.subject, job.workflow)}latest.json"
+    return f"{line_of(job)}latest.json"
 
 
 def corrected_latest_key(job: Job) -> str | None:
@@ -245,8 +252,11 @@ def corrected_name(number: int, item: InputRef) -> str:
 
 
 def profile_key(job: Job) -> str | None:
-    """Where the profile of a sender's last drop is: beside the outputs of its folder, one for each workflow."""
+    """Where the profile of a sender's last drop is: beside the outputs of its folder, one for each workflow.
+
+    A replay has none: what it would be compared with came later.
+    """
     primary = next((i.ref.key for i in job.inputs if i.role == "primary"), None)
-    if primary is None or not primary.startswith(f"{INBOX}{job.tenant}/"):
+    if primary is None or job.replay or not primary.startswith(f"{INBOX}{job.tenant}/"):
         return None
     return f"{line_folder(job.tenant, place(primary).sender, job.workflow)}profile.json"

@@ -2,8 +2,8 @@
 
 `configs/<tenant>/<workflow>.overlay.json` is for all files of a tenant; one in `configs/<tenant>/<sender>/` for those
 of that sender (core.keys.Place.sender) and of the senders below it. The most specific comes last. An overlay names how
-files are written: synonyms, formats, reading, and lower limits. It has no key for config, network, notices, tenants,
-subscriptions or inputs, so it cannot give what the manifest does not.
+files are written: synonyms, values, formats, reading, and lower limits. It has no key for config, network, notices,
+tenants, subscriptions or inputs, so it cannot give what the manifest does not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,13 +27,15 @@ Part = TypeVar("Part", FieldSpec, Reading)
 
 
 class FieldOverlay(Strict):
-    """How a sender writes one field: synonyms are added to those of the manifest, the others replace what it says."""
+    """How a sender writes one field: synonyms and values of `map` are added to those of the manifest, a value that both
+    have means what the overlay says; anything else replaces what the manifest says."""
 
     synonyms: Annotated[tuple[str, ...], Field(max_length=_MAX_SYNONYMS)] = ()
     formats: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     day_first: bool | None = None
     decimal: Literal[".", ","] | None = None
     unit: Literal["share", "percent"] | None = None
+    map: Annotated[dict[str, str | int | float | bool], Field(min_length=1)] | None = None
 
 
 class Overlay(Strict):
@@ -95,6 +97,8 @@ def apply(manifest: Manifest, overlay: Overlay) -> Applied:
         named = changed.model_dump(exclude_unset=True)
         if changed.synonyms:
             named["synonyms"] = tuple(dict.fromkeys((*known[name].synonyms, *changed.synonyms)))
+        if changed.map:
+            named |= _mapped(known[name], changed.map)
         fields[name] = _merged(known[name], named, f"$.fields.{name}", problems)
     reading = _merged(manifest.reading, overlay.reading.model_dump(exclude_unset=True), "$.reading", problems)
     limits = _lowered(manifest.limits, overlay.limits, problems)
@@ -102,6 +106,13 @@ def apply(manifest: Manifest, overlay: Overlay) -> Applied:
         raise ManifestInvalid(problems)
     update = {"fields": tuple(fields.values()), "reading": reading, "limits": limits}
     return Applied(manifest.model_copy(update=update), tuple(overlay.changes()))
+
+
+def _mapped(field: FieldSpec, added: Mapping[str, str | int | float | bool]) -> dict[str, object]:
+    """The values of a field's map with those of an overlay; case does not matter. Without a map, all others stay."""
+    again = {key.strip().casefold() for key in added}
+    others = {key: value for key, value in (field.map or {}).items() if key.strip().casefold() not in again}
+    return {"map": {**others, **added}, **({} if field.map else {"otherwise": "keep"})}
 
 
 def _merged(part: Part, named: Mapping[str, object], at: str, problems: list[Problem]) -> Part:

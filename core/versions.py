@@ -41,8 +41,10 @@ def version_folder(manifest_key: str, version: str) -> str:
 
 def stored_parts(job: Job) -> list[StoredPart]:
     """What is kept of the version that a job ran with, the manifest last; nothing of a manifest beside its files."""
-    if job.manifest is None or not job.manifest.key.startswith(CONFIGS) or is_set_aside(job.manifest.key):
+    if job.manifest is None or not job.manifest.key.startswith(CONFIGS):
         return []
+    if is_set_aside(job.manifest.key):  # of a replay
+        return list(_overlays(job))
     folder = version_folder(job.manifest.key, version_id(job.workflow_version))
     return [*_overlays(job), *_package(job, folder), StoredPart(job.manifest, f"{folder}{MANIFEST}")]
 

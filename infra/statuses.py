@@ -12,7 +12,7 @@ import json
 
 from core.errors import KeyRefused, ObjectMissing, ObjectTooLarge
 from core.jobs import NO_WORKFLOW, Job, since, stamp_text
-from core.keys import OUTPUTS, line_folder, refusal
+from core.keys import OUTPUTS, line_of, refusal
 from core.ports import JobTable, ObjectStore
 
 HELD_SECONDS = 30.0  # after this long, a job that is ready but may not start gets a status.json
@@ -24,7 +24,7 @@ def status_key(job: Job) -> str:
     """Beside the outputs and their `latest.json`."""
     if job.workflow == NO_WORKFLOW:
         return f"{OUTPUTS}{job.tenant}/{job.subject}/status.json"
-    return f"{line_folder(job.tenant, job.subject, job.workflow)}status.json"
+    return f"{line_of(job)}status.json"
 
 
 def status_body(job: Job) -> bytes:

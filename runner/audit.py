@@ -66,7 +66,7 @@ class Audit:
     def check(self, job: Job) -> str:
         """Compare one row with its outputs; what was done where they differ, empty where they do not."""
         is_at_rest = self._clock.now() - job.updated_at >= _AT_REST_SECONDS
-        if job.state not in AUDITED or job.unpublished or not is_at_rest:
+        if job.state not in AUDITED or job.unpublished or job.replay or not is_at_rest:
             return ""
         known = (job.job_id, job.fence) in self._seen
         self._seen.put((job.job_id, job.fence), None)

@@ -38,7 +38,7 @@ from runner.audit import Audit
 from runner.documents import order_of
 from runner.notifier import Notifier
 from runner.publish import Publisher, count_moved
-from runner.versions import StoredVersions
+from runner.versions import StoredVersions, forget_replays
 from runner.worker import Worker
 
 LEADER_SECONDS = 30.0
@@ -53,6 +53,7 @@ AUDIT_SECONDS = 600.0
 ALIVE, ALIVE_SECONDS = "janitor_alive", 300.0  # an alarm of the CloudFormation template waits for this event
 LAYER_SECONDS = 7 * 86400.0  # installed requirements unused for so long are deleted
 _UNNAMED_SECONDS = 3600.0  # a version stays so long after the retention: a job of it may be about to be recorded
+_REPLAY_SECONDS = 30 * 86400.0  # so long the report of a replay stays, and the version that it is of
 _BATCH = 200
 _AT_ONCE = 24  # chores between two checks of the clock
 _COUNTED_SECONDS = 60.0  # how far a service's counts may lag behind
@@ -220,7 +221,8 @@ class Janitor:
         """Delete versions of workflows that no job names any more."""
         before = self.clock.now() - self.timings.retention_seconds - _UNNAMED_SECONDS
         try:
-            return self.versions.forget(self.table, before, frozenset())
+            replays = forget_replays(self.store, self.clock.now() - _REPLAY_SECONDS)
+            return self.versions.forget(self.table, before, replays)
         except AdeError as error:
             self.log.warning("versions_kept", error=str(error))
             return 0
@@ -379,7 +381,7 @@ class Janitor:
 
     def _stays_until(self, job: Job, now: float) -> float | None:
         """When to check again a result that stays for now; None: it expires."""
-        if job.state is not State.SUCCEEDED or not self.timings.latest_retention_seconds:
+        if job.state is not State.SUCCEEDED or job.replay or not self.timings.latest_retention_seconds:
             return None
         line = self.table.line(job.line, whole=True)
         newest = max((one for one in line if one.state is State.SUCCEEDED), key=order_of, default=job)
@@ -419,7 +421,7 @@ class Janitor:
 
     def _forget(self, job: Job, now: float) -> None:
         """Remove a tombstone; it stays while its input is in the inbox, or the next sweep would run that again."""
-        for item in job.inputs:
+        for item in job.inputs if not job.replay else ():
             current = self.store.head(item.ref.key) if item.role == "primary" else None
             if current is not None and current.digest == item.ref.digest:
                 self.table.replace(job, replace(job, updated_at=now))

@@ -182,7 +182,7 @@ class Publisher:
 
     def _remember(self, job: Job) -> None:
         """Put what a person decided into the workflow's memory, before anybody can see the result."""
-        if job.decision is None:
+        if job.decision is None or job.replay:
             return
         why = remember(self.store, job)
         self.table.advance(job.tenant)  # others cache which memories there are

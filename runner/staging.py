@@ -414,7 +414,9 @@ def indexed(bodies: Sequence[bytes]) -> StagedMemories:
 
 
 def repinned(store: ObjectStore, job: Job) -> PinChanges:
-    """The newest memories and the decision that is there now, for a new round of a job."""
+    """The newest memories and the decision that is there now, for a new round of a job; a replay has those it had."""
+    if job.replay:
+        return {}
     keys = [*_shared_memories(store, job), own_key(job.tenant, job.workflow)]
     memories = tuple(info.ref for key in dict.fromkeys(keys) if (info := store.head(key)) is not None)
     pinned: PinChanges = {"memories": memories}
@@ -470,7 +472,7 @@ def _read_memory(store: StagedSource, ref: ObjectRef) -> tuple[ObjectRef, bytes]
 
 def corrected_input(job: Job, report: BoxReport, known: Mapping[str, str]) -> dict[str, str] | None:
     """The input in which a box found corrected rejects, and the job it names; None if the box did not stop for one."""
-    if report.verdict is not Verdict.MENDS:
+    if report.verdict is not Verdict.MENDS or job.replay:
         return None
     name, claim = report.where.get("input"), report.where.get("job")
     item = next((i for i in job.inputs if i.role == "primary" and i.name == name and i.ref.key not in known), None)

@@ -13,13 +13,14 @@ from typing import Final
 from core.drops import MAX_PACKAGE_BYTES
 from core.errors import AdeError, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed
 from core.jobs import Job, State
-from core.keys import CONFIGS, SHARED_TENANT, VERSIONS
+from core.keys import CONFIGS, REPLAYS, SHARED_TENANT, VERSIONS
 from core.manifests import MAX_MANIFEST_BYTES
 from core.overlays import ENDING
 from core.ports import JobQuery, JobTable, ObjectStore
 from core.versions import MANIFEST, StoredPart, stored_parts
 from infra.logs import Log
 from infra.parsing import read_manifest
+from runner.replays import REPLAY_FILE, read_replay
 
 _MOST_KNOWN: Final = 10_000
 _PAGES: Final = 1000  # of rows, to find out whether one names a version
@@ -96,7 +97,7 @@ class StoredVersions:
         )
 
     def _query(self, version: str) -> JobQuery | None:
-        """What finds the jobs that may name a version; None: it cannot be told."""
+        """What finds the jobs that may name a version; None: it cannot be known."""
         owner = version.split("/")[1]
         tenant = None if owner == SHARED_TENANT else owner
         if version.endswith(ENDING):
@@ -106,6 +107,19 @@ class StoredVersions:
             return JobQuery(tenant=tenant, workflow=read_manifest(body).name, states=_NAMING)
         except (*_GONE, ManifestInvalid):
             return JobQuery(tenant=tenant, states=_NAMING)
+
+
+def forget_replays(store: ObjectStore, before: float) -> frozenset[str]:
+    """Delete what is left of replays that began before a time; returns the folders of the versions of the others."""
+    named = set[str]()
+    for folder in store.level(REPLAYS).folders:
+        info = store.head(f"{folder}{REPLAY_FILE}")
+        if info is not None and info.modified >= before:
+            replay = read_replay(store, folder)
+            named |= {replay.version_folder} if replay is not None else set()
+        elif info is not None:
+            store.delete_prefix(folder)
+    return frozenset(named)
 
 
 def _version_of(key: str) -> str | None:
@@ -124,4 +138,4 @@ def _jobs(table: JobTable, query: JobQuery) -> Iterator[Job]:
         cursor = page.cursor
         if cursor is None:
             return
-    raise AdeError("there are too many rows to look through")
+    raise AdeError("there are too many rows to check")

@@ -35,3 +35,30 @@ def test_a_draft_is_compared_promoted_and_reverted(ade):
     assert ade("workflow", "show", "members", "--json").json["live"] == listed["live"]
     assert listed["live"] in ade("workflow", "show", "members").out
     assert "there is no workflow nothing" in ade("workflow", "show", "nothing", expect=2).err
+
+
+def test_history_is_replayed_with_the_draft_then_promoted_and_published_again(ade):
+    for n in range(3):
+        ade.write(f"m{n}.csv", CSV)
+        ade("drop", f"m{n}.csv", "--tenant", "acme")
+    ade("run", "--drain")
+    before = sorted(path for path in (ade.bucket / "outputs").rglob("*") if path.is_file())
+    fields = [{**field, "required": True} for field in SHARED["fields"][:1]]
+    ade.write("manifest.json", {**SHARED, "fields": fields})
+    ade("workflow", "draft", "members", ".")
+    stopped = ade("replay", "members", "--timeout", "0", "--json", expect=3)
+    assert "goes on with the same command" in stopped.err
+    ade("run", "--drain")
+    for _ in range(3):
+        done = ade("replay", "members", "--timeout", "0", "--json", expect=None)
+        ade("run", "--drain")
+        if done.code != 3:
+            break
+    report = done.json
+    assert (done.code, report["jobs"], report["differ"], report["not_compared"]) == (1, 3, 3, 0)
+    assert all(one["changes"]["changes"] for one in report["differences"])
+    assert sorted(path for path in (ade.bucket / "outputs").rglob("*") if path.is_file()) == before
+    ade("workflow", "promote", "members")
+    again = ade("replay", "members", "--republish", "--json", expect=1).json["republished"]
+    ade("run", "--drain")
+    assert [ade.state(job) for job in again] == ["SUCCEEDED"] * 3

@@ -67,6 +67,15 @@ def test_it_changes_what_it_names_and_nothing_else(world):
     )
 
 
+def test_values_of_a_map_are_added_to_those_of_the_manifest(world):
+    fields = [{"name": "id"}, {"name": "plan", "map": {"G": "gold", "S": "silver"}}]
+    world.put(SHARED, WORKFLOW | {"fields": fields})
+    put(world, fields={"plan": {"map": {"or": "gold", "s": "standard"}}, "id": {"map": {"-": "none"}}})
+    number, plan = order(world).manifest["fields"]
+    assert (plan["map"], plan["otherwise"]) == ({"G": "gold", "or": "gold", "s": "standard"}, None)
+    assert (number["map"], number["otherwise"]) == ({"-": "none"}, "keep"), "values that it does not name stay"
+
+
 def test_the_artifact_says_what_came_from_where(world):
     put(world, reading={"delimiter": ";"})
     job = drop(world)

@@ -16,6 +16,7 @@ COMMANDS = {
     "map": "show which column of a file would become which field, and why",
     "learn": "put confirmed columns into a memory",
     "workflow": "standing workflows: list, show, diff, draft, promote, revert",
+    "replay": "history again with another version of a workflow, and what would differ",
     "memory": "what a workflow has learnt: show, forget, export",
     "jobs": "list jobs, newest first",
     "status": "everything about one job",

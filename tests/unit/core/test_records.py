@@ -68,7 +68,7 @@ def test_a_record_says_the_lowest_version_that_holds_it():
     for verdict in (Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED):
         failed = replace(job, error=JobError(verdict=verdict, message=""))
         assert json.loads(dump_job(failed))["v"] == 3, verdict
-    for more in ({"overlays": (ref,)}, {"earlier": jobs.EarlierResult(files=())}):
+    for more in ({"overlays": (ref,)}, {"earlier": jobs.EarlierResult(files=())}, {"replay": "a"}):
         assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 

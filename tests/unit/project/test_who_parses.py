@@ -41,6 +41,8 @@ LISTED = {
     "console/web/pages.py:_job_query": "a query, a few KiB",
     "console/contracts/importing.py:_parsed": "within its budget, without tags and aliases; a file of the person at the desk",
     "console/desk/drafts.py:_errors": "the verified artifact of a trial at a desk",
+    "console/replays.py:Replayer._comparison": OURS + "a comparison, at most 16 MiB is read",
+    "runner/replays.py:read_replay": OURS + "replay.json, at most 64 KiB is read",
     "console/library.py:Library.before_live": OURS + "a note of at most 10 KB",
     "console/library.py:differences": "manifests that were validated",
     "console/cli/explain.py:explained": DESK,
