@@ -382,8 +382,10 @@ class _Line:
         known = [j for j in self.others if j.state in _HANDLED and j.config_digest != config and _primaries(j) == mine]
         newest = max((job.stamp for job in known), default=-math.inf)
         since = any(j.stamp > newest and _primaries(j) != mine and not is_placeholder(j) for j in self.others)
-        failed = any(j.stamp == newest and j.state in RETRIABLE for j in known)
-        return bool(known) and not since and not (failed and dropped > newest)
+        failed = [j for j in known if j.stamp == newest and j.state in RETRIABLE]
+        # A store with versions tells also where its times have whole seconds.
+        again = dropped > newest or any(_versions(j) != _versions(self.planned) for j in failed)
+        return bool(known) and not since and not (failed and again)
 
 
 def _is_sent(job: Job) -> bool:
@@ -402,6 +404,10 @@ def _superseded(job: Job, by: Job, now: float) -> Job | None:
 
 def _manifest_key(job: Job) -> str:
     return job.manifest.key if job.manifest else ""
+
+
+def _versions(job: Job) -> set[str]:
+    return {i.ref.version for i in job.inputs if i.role == "primary"}
 
 
 def _primaries(job: Job) -> set[str]:

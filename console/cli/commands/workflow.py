@@ -132,7 +132,7 @@ def _draft(library: Library, standing: Standing, folder: Path, out: Printer) -> 
     desk = lay_out(path, read_manifest(path), folder=standing.folder)
     files = {key.removeprefix(standing.folder): file.read_bytes() for key, file in desk.files.items()}
     draft = library.put_draft(standing, {**files, MANIFEST: path.read_bytes()})
-    return _said(draft, f"draft of {standing.name}", out)
+    return _shown(draft, f"draft of {standing.name}", out)
 
 
 def _promote(stack: Stack, library: Library, standing: Standing, which: str, out: Printer) -> int:
@@ -141,10 +141,10 @@ def _promote(stack: Stack, library: Library, standing: Standing, which: str, out
     Intake.over(stack).changed([standing.key])  # files that wait for it, and what others have cached
     if not out.as_json:
         out.note(f"live before: {before.id}; back to it: ade workflow revert {standing.name} {before.id}")
-    return _said(version, f"live version of {standing.name}", out)
+    return _shown(version, f"live version of {standing.name}", out)
 
 
-def _said(version: Version, what: str, out: Printer) -> int:
+def _shown(version: Version, what: str, out: Printer) -> int:
     if out.as_json:
         out.emit({"id": version.id, "workflow": version.read.name})
     else:
