@@ -292,6 +292,13 @@ class FieldSpec(Strict):
         for name, kinds in only_for.items():
             if getattr(self, name) not in (None, ()) and self.type not in kinds:
                 raise wrong(f"does not go with type {self.type}", f"for {', '.join(sorted(kinds))}", name)
+        self._check_pairs()
+        self._check_map()
+        self._check_values()
+        return self
+
+    def _check_pairs(self) -> None:
+        """Refuse keys that contradict each other."""
         if self.required and self.optional:
             raise wrong("is set together with required", "required or optional, not both", "optional")
         others = (
@@ -303,7 +310,9 @@ class FieldSpec(Strict):
         for key, other in others:
             if self.constant is not None and other is not None:
                 raise wrong("is set together with constant", f"constant or {key}, not both", key)
-        self._check_map()
+
+    def _check_values(self) -> None:
+        """Refuse bounds and constants that the type cannot have."""
         for name in ("min", "max", "default", "constant"):
             value = getattr(self, name)
             if value is None:
@@ -316,7 +325,6 @@ class FieldSpec(Strict):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
                 raise wrong(f"is {shown(least)}, above {high} {shown(most)}", f"at most {high}", low)
-        return self
 
     def _check_map(self) -> None:
         if self.map is None:

@@ -217,12 +217,17 @@ class JobQuery:
             return False
         if isinstance(job, NewerRow):
             return self.plain
+        return self._holds_end(job) and (
+            (self.text is None or self.text.casefold() in f"{job.subject}\n{job.job_id}".casefold())
+            and (self.runner is None or (job.lease is not None and job.lease.owner == self.runner))
+        )
+
+    def _holds_end(self, job: "Job") -> bool:
+        """Whether a job ended, if at all, as the query asks."""
         return (
             (self.outcome is None or (job.state is State.SUCCEEDED and job.outcome is self.outcome))
-            and (self.text is None or self.text.casefold() in f"{job.subject}\n{job.job_id}".casefold())
             and (self.verdict is None or (job.error is not None and job.error.verdict is self.verdict))
             and (self.fault is None or (job.error is not None and job.error.fault == self.fault))
-            and (self.runner is None or (job.lease is not None and job.lease.owner == self.runner))
             and _within(job.ended_at, self.ended_from, self.ended_to)
         )
 

@@ -79,16 +79,7 @@ class Rejections:
         target = rejected_key(f"{folder}manifest.json")
         if refusal(target):
             return
-        problems = [
-            {"manifest": info.key, **problem.as_dict()}
-            for info in view.infos([key for key in view.names(folder) if is_manifest(basename(key))])
-            for problem in self._problems(view, info)
-        ]
-        problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
-        if folder.startswith(INBOX) and view.decisions(folder):
-            problems += [{"decision": key, **problem.as_dict()} for key, problem in self.decided(view, folder)]
-        if folder.startswith(CONFIGS) and not folder.startswith(SHARED):
-            problems += [{"overlay": key, **problem.as_dict()} for key, problem in self.overlaid(view, folder)]
+        problems = self._all_problems(view, folder, unread)
         if problems:
             report: dict[str, object] = {"rejected": 1, "problems": problems[:_MOST_PROBLEMS]}
             if len(problems) > _MOST_PROBLEMS:
@@ -105,6 +96,20 @@ class Rejections:
             (self._reported.add if problems else self._reported.discard)(folder)
             if len(self._clean) > _CACHED:
                 self._clean.clear()
+
+    def _all_problems(self, view: BucketView, folder: str, unread: Sequence[str]) -> list[dict[str, str]]:
+        """What is wrong in a folder: with its manifests, files, decisions and overlays."""
+        problems = [
+            {"manifest": info.key, **problem.as_dict()}
+            for info in view.infos([key for key in view.names(folder) if is_manifest(basename(key))])
+            for problem in self._problems(view, info)
+        ]
+        problems += [{"file": key, **unread_problem(key).as_dict()} for key in unread]
+        if folder.startswith(INBOX) and view.decisions(folder):
+            problems += [{"decision": key, **problem.as_dict()} for key, problem in self.decided(view, folder)]
+        if folder.startswith(CONFIGS) and not folder.startswith(SHARED):
+            problems += [{"overlay": key, **problem.as_dict()} for key, problem in self.overlaid(view, folder)]
+        return problems
 
     def _may_exist(self, folder: str, target: str, generations: Generations) -> bool:
         all_checked, counted = report_marks(folder)

@@ -65,18 +65,8 @@ class Reads:
             query = replace(query, states=frozenset({State.SUCCEEDED}) & (query.states or _STATES))
         if query.states is not None and not query.states:
             return Page(jobs=(), cursor=None)
-        index, values = BY_TIME, [""]
-        if query.outcome is not None and (query.tenant is None or query.outcome in NOT_CLEAN):
-            index, values = BY_STATE, state_values([State.SUCCEEDED], query.outcome)
-        elif query.states is not None and (query.tenant is None or not query.states & ENDED):
-            # Few jobs have not ended, of however many a tenant has.
-            index, values = BY_STATE, state_values(query.states)
-        elif query.tenant is not None:
-            index, values = BY_TENANT, [query.tenant]
-        indexed = JobQuery(states=query.states, outcome=query.outcome) if index == BY_STATE else JobQuery()
-        is_judged = query != replace(indexed, tenant=query.tenant)
-        is_judged = is_judged or (index == BY_STATE and query.tenant is not None)
-        most, at_once = (_MOST_SCANNED, _BATCH) if is_judged else (limit, limit)
+        index, values = _index_of(query)
+        most, at_once = (_MOST_SCANNED, _BATCH) if _is_judged(query, index) else (limit, limit)
         # Most jobs succeed: of the others there may be none among very many, and what does not fit is not sent.
         rare = query.states is not None and index != BY_STATE and State.SUCCEEDED not in query.states
         entries = self._newest(index, values, query, cursor, most if rare else at_once + 1)  # one more: is that all?
@@ -370,3 +360,18 @@ def _share(wanted: int, shards: int) -> int:
     """How many entries to ask each shard for, so that mostly once is enough: ids spread evenly, not exactly."""
     share = wanted / shards
     return math.ceil(share + 3 * math.sqrt(share)) if shards > 1 else wanted
+
+
+def _index_of(query: JobQuery) -> tuple[str, list[str]]:
+    """The index that answers a query with the fewest entries, and the values to ask it for."""
+    if query.outcome is not None and (query.tenant is None or query.outcome in NOT_CLEAN):
+        return BY_STATE, state_values([State.SUCCEEDED], query.outcome)
+    if query.states is not None and (query.tenant is None or not query.states & ENDED):
+        return BY_STATE, state_values(query.states)  # few jobs have not ended, of however many a tenant has
+    return (BY_TENANT, [query.tenant]) if query.tenant is not None else (BY_TIME, [""])
+
+
+def _is_judged(query: JobQuery, index: str) -> bool:
+    """Whether entries of the index may not fit the query, so that each job has to be read."""
+    indexed = JobQuery(states=query.states, outcome=query.outcome) if index == BY_STATE else JobQuery()
+    return query != replace(indexed, tenant=query.tenant) or (index == BY_STATE and query.tenant is not None)

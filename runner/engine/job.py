@@ -658,31 +658,9 @@ class EngineJob:
             workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
             data = self._data_files(artifact.columns, files)
             line = self._pipeline(artifact.columns, package, hooks, sheet=workbook.main, data=data, errors=errors)
-            fields = {c.field.name: c.field for c in artifact.columns if c.field is not None}
-            spelled = {
-                name: values
-                for name, check in line.checks.items()
-                if check.field.lookup and (values := self.lookups.column(check.field)) is not None
-            }
-            streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
-            for stream in streams.values():
-                stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
+            streams = self._table_streams(line, tables, plans)
             clock = perf_counter()
-            refs = _refs()
-            if line.held is not None:
-                for source in sources:
-                    with source.streaming():
-                        self._pour(source, streams)
-                self._drain(line.held, streams)
-            for number, source in enumerate(sources):
-                with source.streaming():
-                    if line.held is None:
-                        self._pour(source, streams)
-                    self._compare_sums(source, tables, streams, fields)
-                    rejects.add(number, source)
-                    source.close_books(streams, refs)
-                for books in source.books.values():
-                    books.report(self.findings)
+            self._stream_inputs(line, sources, tables, streams, rejects)
             rejects.close()
             reading = perf_counter() - clock - sum(line.times.values())
             if line.ordered is not None:
@@ -703,6 +681,49 @@ class EngineJob:
         self.times |= line.times
         self.times["read"] = reading
         return any(s.filled for s in streams.values())
+
+    def _table_streams(
+        self, line: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
+    ) -> dict[str, TableStream]:
+        """What runs the rows of each table through the passes, by the table's id."""
+        spelled = {
+            name: values
+            for name, check in line.checks.items()
+            if check.field.lookup and (values := self.lookups.column(check.field)) is not None
+        }
+        streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+        for stream in streams.values():
+            stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
+        return streams
+
+    def _stream_inputs(
+        self,
+        line: Pipeline,
+        sources: list[SurveyedInput],
+        tables: list[MappedTable],
+        streams: Mapping[str, TableStream],
+        rejects: RejectsDescription,
+    ) -> None:
+        """Run all rows of all inputs through the passes, and close the books of each input.
+
+        Rows that wait for others with their key are all read before any of them is written.
+        """
+        fields = {c.field.name: c.field for c in line.columns if c.field is not None}
+        refs = _refs()
+        if line.held is not None:
+            for source in sources:
+                with source.streaming():
+                    self._pour(source, streams)
+            self._drain(line.held, streams)
+        for number, source in enumerate(sources):
+            with source.streaming():
+                if line.held is None:
+                    self._pour(source, streams)
+                self._compare_sums(source, tables, streams, fields)
+                rejects.add(number, source)
+                source.close_books(streams, refs)
+            for books in source.books.values():
+                books.report(self.findings)
 
     def _drain(self, held: HeldChunks, streams: Mapping[str, TableStream]) -> None:
         """Leave out rows of which another one with the same key stays; validate and write the others."""

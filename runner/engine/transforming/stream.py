@@ -649,6 +649,20 @@ class TableStream:
             return
         columns = self._by_field(out)
         column_of = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
+        self._check_rows(columns, column_of, bad, origin, count)
+        if hooked:
+            self._run_hooks(columns, column_of, origin, count)
+
+    def _check_rows(
+        self,
+        columns: Mapping[str, list[Any]],
+        column_of: Mapping[str, int | None],
+        bad: list[list[int]],
+        origin: Origin,
+        count: int,
+    ) -> None:
+        """Check the manifest's rules over several fields of a row."""
+        line = self._line
         for row_rule in line.row_rules:
             row_rule.check(columns, count, origin, column_of.get(row_rule.then.field))
         loaded = Columns(columns, self._wrong_by_field(bad), count)
@@ -656,18 +670,23 @@ class TableStream:
             check.check(columns, loaded, origin, column_of)
         for unique in line.unique_rows:
             unique.check(columns, origin, column_of.get(unique.fields[0]))
-        if hooked:
-            arguments = {"columns": columns, **self._place_of(origin)}
-            for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **arguments):
-                origin.flag(
-                    [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
-                    file=rule.file, line=rule.line,
-                )  # fmt: skip
-            if line.split and origin.errors:  # what is gathered is about the rows of the output
-                good = _good(origin, count)
-                columns = {name: [values[i] for i in good] for name, values in columns.items()}
-                arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
-            line.hooks.notify("accumulate", **arguments)
+
+    def _run_hooks(
+        self, columns: Mapping[str, list[Any]], column_of: Mapping[str, int | None], origin: Origin, count: int
+    ) -> None:
+        """Report what the hooks find, and let them gather what they want of the rows of the output."""
+        line = self._line
+        arguments: dict[str, object] = {"columns": columns, **self._place_of(origin)}
+        for rule, index, name, code, severity, message in line.hooks.issues(count, set(columns), **arguments):
+            origin.flag(
+                [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
+                file=rule.file, line=rule.line,
+            )  # fmt: skip
+        if line.split and origin.errors:
+            good = _good(origin, count)
+            columns = {name: [values[i] for i in good] for name, values in columns.items()}
+            arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
+        line.hooks.notify("accumulate", **arguments)
 
 
 def write_rows(line: Pipeline, out: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
