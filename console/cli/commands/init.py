@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.cli.scaffold import FILES
-from core.errors import UsageError
+from core.errors import AdeError, UsageError
 
 if TYPE_CHECKING:
     from console.desk.drafts import DraftDocument, Drafting, OpenQuestion, Spec
@@ -131,7 +131,10 @@ def _first_case(manifest: Path, samples: Sequence[Path], settings: "Settings") -
     if not fitting:
         return [f"no sample has at most {_CASE_BYTES // 1024} KiB, so there is no first test"] if samples else []
     sample = min(fitting, key=lambda path: path.stat().st_size)
-    files = write_case(manifest, sample, settings=settings, name=_name(Path(sample.stem)))
+    try:
+        files = write_case(manifest, sample, settings=settings, name=_name(Path(sample.stem)))
+    except AdeError as error:  # the manifest is written, and good without it
+        return [f"there is no first test: {error}"]
     return [f"{files[0].parent}: the first test; read what it expects"]
 
 
