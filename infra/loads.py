@@ -77,7 +77,8 @@ class Loads:
             self._note(job, rule, {"status": "unloaded", "rows": count})
         return count
 
-    def give_up(self, job: Job, rule: LoadRule, why: str) -> None:
+    def note_failure(self, job: Job, rule: LoadRule, why: str) -> None:
+        """Write beside a result that its load is not tried any more."""
         self._note(job, rule, {"status": "failed", "error": why})
 
     def _load(self, job: Job, rule: LoadRule) -> int:

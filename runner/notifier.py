@@ -82,7 +82,7 @@ class Notifier:
         except NotDelivered as error:
             last = notice.tries + 1 >= MOST_TRIES
             if last and notice.to.startswith(PREFIX):
-                self.loads.give_up(job, LoadRule.parse(notice.to), str(error))
+                self.loads.note_failure(job, LoadRule.parse(notice.to), str(error))
             self._meters.add("ade.notices", outcome="given_up" if last else "failed")
             self.log.warning("notice_given_up" if last else "notice_failed", **about, error=str(error))
             jitter = self.draw()

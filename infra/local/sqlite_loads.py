@@ -44,7 +44,7 @@ class SqliteLoads:
             done = _loaded(database, batch, name)
             if done is not None:
                 return done
-            _take_out(database, batch.job_id, name)
+            _remove_job(database, batch.job_id, name)
             _fit_table(database, batch, name)
             _stage(database, batch, rows)
             _make_room(database, batch, name)
@@ -61,7 +61,7 @@ class SqliteLoads:
         with self._transaction() as database:
             found = database.execute("SELECT name FROM ade_loads WHERE job_id = ?", (job_id,)).fetchall()
             mine = [name for (name,) in found if name.startswith(f"{self._schema}.")]
-            return sum(_take_out(database, job_id, name) for name in mine)
+            return sum(_remove_job(database, job_id, name) for name in mine)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -188,7 +188,7 @@ def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int
     return database.execute(query, (batch.job_id,)).rowcount
 
 
-def _take_out(database: sqlite3.Connection, job_id: str, name: str) -> int:
+def _remove_job(database: sqlite3.Connection, job_id: str, name: str) -> int:
     """Delete a job's rows and its entry; put back what they replaced."""
     gone = database.execute("DELETE FROM ade_loads WHERE job_id = ? AND name = ?", (job_id, name)).rowcount
     if not gone:

@@ -50,7 +50,7 @@ class PostgresLoads:
             done = self._loaded(cursor, batch)
             if done is not None:
                 return done
-            self._take_out(cursor, batch.job_id, batch.rule.table)
+            self._remove_job(cursor, batch.job_id, batch.rule.table)
             self._stage(cursor, batch, rows)
             self._fit_table(cursor, batch)
             self._make_room(cursor, batch)
@@ -68,7 +68,7 @@ class PostgresLoads:
             names = [str(name) for (name,) in cursor.fetchall()]
             for name in names:
                 self._lock(cursor, name)
-            return sum(self._take_out(cursor, job_id, name) for name in names)
+            return sum(self._remove_job(cursor, job_id, name) for name in names)
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
@@ -169,11 +169,11 @@ class PostgresLoads:
         same = sql.SQL(" AND ").join(
             sql.SQL("t.{0} IS NOT DISTINCT FROM s.{0}").format(name) for name in by
         )  # fmt: skip
-        taken = sql.SQL(
+        put_aside = sql.SQL(
             "WITH gone AS (DELETE FROM {table} AS t USING (SELECT DISTINCT {by} FROM {staged}) AS s WHERE {same} "
             "RETURNING to_jsonb(t.*) AS row) INSERT INTO {replaced} SELECT %s, %s, row FROM gone"
         ).format(table=self._table(batch.rule.table), by=listed, staged=_STAGED, same=same, replaced=self._replaced)
-        cursor.execute(taken, [batch.job_id, batch.rule.table])
+        cursor.execute(put_aside, [batch.job_id, batch.rule.table])
 
     def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
         names = [_named(column.name) for column in batch.columns]
@@ -198,7 +198,7 @@ class PostgresLoads:
             [batch.job_id, batch.rule.table, batch.line, batch.stamp, batch.digest, count],
         )
 
-    def _take_out(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
+    def _remove_job(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
         """Delete a job's rows and its entry; put back what they replaced."""
         gone = _fetch(
             cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
