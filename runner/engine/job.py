@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Final, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from runner.engine.artifact import Artifact
 from runner.engine.common.fields import ANY, Field
@@ -89,7 +89,9 @@ from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, Uni
 from runner.engine.transforming.stream import Pipeline, TableStream, Times, write_sorted
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
-from runner.engine.writing.data_files import DataFiles
+
+if TYPE_CHECKING:
+    from runner.engine.writing.data_files import DataFiles
 
 REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70
@@ -132,6 +134,7 @@ def _run(raw: Json, channel: TextIO | None, folder: Path) -> int:
 def load_everything() -> None:
     """Load the parts that only some jobs need: a warm process does it once for all of its boxes."""
     load_readers()
+    import runner.engine.writing.data_files  # noqa: F401, PLC0415
 
 
 def _guarded(action: Callable[[], FinalEvent]) -> FinalEvent:
@@ -775,7 +778,7 @@ class EngineJob:
         file = open_output(self.order, name)
         return None if file is None else files.enter_context(file)
 
-    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> DataFiles | None:
+    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
         """The files beside the workbook; None if nobody asks for typed columns."""
         options = self.output.data
         wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
@@ -783,7 +786,11 @@ class EngineJob:
         for name in wanted:
             if (file := self._opened(name, files)) is not None:
                 opened[name] = file
-        return DataFiles(opened, columns, options) if opened or self.output.blanks_errors else None
+        if not (opened or self.output.blanks_errors):
+            return None
+        from runner.engine.writing.data_files import DataFiles  # noqa: PLC0415  # few jobs that start cold need it
+
+        return DataFiles(opened, columns, options)
 
     def _pipeline(
         self,
@@ -792,7 +799,7 @@ class EngineJob:
         hooks: Hooks,
         *,
         sheet: SheetWriter | None,
-        data: DataFiles | None,
+        data: "DataFiles | None",
         errors: RowErrors,
     ) -> Pipeline:
         """What all tables of the job share in passes 3 to 5."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import ne
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
@@ -35,9 +35,12 @@ from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, Uni
 from runner.engine.values.checking import SPREAD, CellProblem, FieldChecks, Origin, RowCheck
 from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
 from runner.engine.writing import SheetWriter
-from runner.engine.writing.data_files import NOTHING_UNFIT, DataFiles
 from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
+if TYPE_CHECKING:
+    from runner.engine.writing.data_files import DataFiles
+
+_NOTHING_UNFIT: Final[Mapping[int, Sequence[int]]] = {}  # of a job without data files
 _NAMED: Final = 20  # columns listed in a finding
 
 
@@ -62,7 +65,7 @@ class Pipeline:
     hooks: Hooks
     findings: Findings
     sheet: SheetWriter | None
-    data: DataFiles | None  # the files beside the workbook
+    data: "DataFiles | None"  # the files beside the workbook
     blanks_errors: bool  # the workbook holds no value that does not fit its column
     strict: bool
     errors: RowErrors
@@ -691,7 +694,7 @@ class TableStream:
 
 def write_rows(line: Pipeline, out: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
     """Write rows into all files of the output; `flag` reports cells of a column that a file cannot hold as they are."""
-    unfit = line.data.write(out, count) if line.data is not None else NOTHING_UNFIT
+    unfit = line.data.write(out, count) if line.data is not None else _NOTHING_UNFIT
     for n, cells in unfit.items():
         # A text or an error where a number or a date belongs is reported as such already.
         large = [i for i in cells if not isinstance(out[n][i], str)]

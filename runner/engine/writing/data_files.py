@@ -27,7 +27,6 @@ class DataFile(Protocol):
 
 
 Unfit = Mapping[int, Sequence[int]]  # the cells of a chunk that do not fit their columns: indexes of rows, by column
-NOTHING_UNFIT: Final[Unfit] = {}
 
 
 class DataFiles:
