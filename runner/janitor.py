@@ -212,9 +212,9 @@ class Janitor:
                     done["staged_files_removed"] += self.store.delete_prefix(prefix)
             except (RowUnreadable, ObjectRefused) as error:
                 self.log.warning("staged_files_kept", prefix=prefix, error=str(error))
-        done["versions_forgotten"] += self._forget_versions()
         done["boxes_reaped"] += self.boxes.sandbox.reap(self._label_alive)
         done["layers_removed"] += self.boxes.layers.collect(LAYER_SECONDS)
+        done["versions_forgotten"] += self._forget_versions()
         return done
 
     def _forget_versions(self) -> int:

@@ -136,8 +136,9 @@ class TestRights:
     def test_nobody_changes_the_senders_files_or_configs(self, template: dict[str, Any], role: str):
         for action in ("s3:PutObject", "s3:DeleteObject"):
             changed = [r for r in allowed(template, role, action) if "/inbox/" in r or "/configs/" in r]
+            versions = ['{"Sub": "${Bucket.Arn}/configs/*/.versions/*"}'] * (role != "HandlerRole")
             learns = role != "HandlerRole" and action == "s3:PutObject"
-            assert changed == ['{"Sub": "${Bucket.Arn}/configs/*.memory.json"}'] * learns
+            assert changed == versions + ['{"Sub": "${Bucket.Arn}/configs/*.memory.json"}'] * learns
 
     def test_nobody_changes_the_infrastructure(self, template: dict[str, Any], role: str):
         actions = {action for statement in statements(template, role) for action in listed(statement["Action"])}
