@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from typing import Final, Self
 
 from core.errors import SettingsError
@@ -18,6 +19,7 @@ LOCAL: Final = "local"  # the connection that the embedded mode has without any 
 JOB_COLUMN, ROW_COLUMN = "_ade_job", "_ade_row"
 IDENTIFIER: Final = r"^[a-z_][a-z0-9_]{0,48}$"
 DEFAULT_SCHEMA: Final = "ade_{tenant}"
+LONGEST_SCHEMA: Final = 63  # PostgreSQL cuts longer names off
 _CONNECTION_KEYS: Final = frozenset({"url", "schema", "tenants"})
 
 
@@ -53,9 +55,17 @@ class LoadConnection:
         return any(fnmatchcase(tenant, pattern) for pattern in self.tenants)
 
     def schema_of(self, tenant: str) -> str:
-        """A tenant's schema. Two tenants never share one by a change of letters that a database does not allow."""
-        plain = re.sub(r"[^a-z0-9_]", lambda found: f"_{ord(found[0]):x}_", tenant)
-        return self.schema.replace("{tenant}", plain)
+        """A tenant's schema, in letters that a database allows. No two tenants share one.
+
+        A name of small letters, digits and _ stays as it is, unless it looks like an escaped one (`a_2d_b`).
+        """
+        plain = re.fullmatch(r"[a-z0-9_]*", tenant) and not re.search(r"_[0-9a-f]+_", tenant)
+        escaped = tenant if plain else re.sub(r"[^a-z0-9]", lambda found: f"_{ord(found[0]):x}_", tenant)
+        name = self.schema.replace("{tenant}", escaped)
+        if len(name) <= LONGEST_SCHEMA:
+            return name
+        digest = f"_0{sha256(tenant.encode()).hexdigest()[:16]}_"  # no escape begins with a zero
+        return name[: LONGEST_SCHEMA - len(digest)] + digest
 
 
 def parse_connections(text: str) -> dict[str, LoadConnection]:

@@ -11,16 +11,19 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, check_columns, sql_type
+from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, check_columns
 
 _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
 _LONGEST_NAME: Final = 500  # bytes: there is no limit, but names are for people
 _UNGUARDED: Final = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*\Z))")
+_LONGEST_CELL: Final = 64 * 1024 * 1024  # characters, as many as the check of normalized.csv lets pass
+csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
 _LEDGER: Final = (
     """CREATE TABLE IF NOT EXISTS ade_loads (
       job_id TEXT NOT NULL, name TEXT NOT NULL, line TEXT NOT NULL, stamp REAL NOT NULL, digest TEXT NOT NULL,
@@ -75,6 +78,8 @@ class SqliteLoads:
                 yield database
                 database.execute("COMMIT")
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # it will never work: too many columns, no such table
+                raise LoadRefused("the database refused it: too many columns, or a table that was changed") from None
             raise LoadFailed(f"the database did not take it: {type(error).__name__}") from None
         except sqlite3.Error as error:
             raise LoadRefused(f"the database refused it: {type(error).__name__}") from None
@@ -120,10 +125,10 @@ def _fit_table(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
 
 
 def _declared(column: LoadColumn) -> str:
-    """A declared type whose affinity keeps the values as they come."""
-    return {"bigint": "INTEGER", "double precision": "REAL", "numeric": "NUMERIC", "boolean": "INTEGER"}.get(
-        sql_type(column), "TEXT"
-    )
+    """A declared type whose affinity keeps the values as they come: 007 below numbers stays a text, and a decimal that
+    no float holds stays its digits, as a text.
+    """
+    return "" if column.type in ("integer", "number", "boolean") else "TEXT"
 
 
 def _stage(database: sqlite3.Connection, batch: LoadBatch, rows: Path) -> None:
@@ -146,7 +151,12 @@ def _values(columns: tuple[LoadColumn, ...], record: list[str]) -> list[object]:
 def _value(column: LoadColumn, cell: str) -> object:
     if column.type == "string":
         return cell[1:] if _UNGUARDED.match(cell) else cell
-    return cell == "true" if column.type == "boolean" else cell  # numbers: by the affinity of the column
+    if column.type == "integer":
+        return int(cell)
+    if column.type == "number":
+        number = float(cell)
+        return cell if column.exact and Decimal(repr(number)) != Decimal(cell) else number
+    return cell == "true" if column.type == "boolean" else cell
 
 
 def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> None:
@@ -167,16 +177,12 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
         f"SELECT t.rowid FROM {_quoted(name)} AS t JOIN (SELECT DISTINCT {_listed(by)} FROM ade_staged) AS s ON {same}"
     )
     present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
-    pairs = ", ".join(f"{_text(one)}, {_quoted(one)}" for one in present)
-    database.execute(
-        f"INSERT INTO ade_replaced SELECT ?, ?, json_object({pairs}) FROM {_quoted(name)} WHERE rowid IN ({rowids})",
-        (batch.job_id, name),
+    taken = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+    database.executemany(  # not json_object(): it takes 127 arguments, and rounds floats
+        "INSERT INTO ade_replaced VALUES (?, ?, ?)",
+        ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in taken),
     )
     database.execute(f"DELETE FROM {_quoted(name)} WHERE rowid IN ({rowids})")
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from core.loads import LoadBatch, LoadFailed, LoadRefused, LoadRule, columns_of, widened
+from core.loads import LoadBatch, LoadConnection, LoadFailed, LoadRefused, LoadRule, columns_of, widened
 from infra.loads import open_tables
 from infra.own_code import ROOT
 from tests.contract import servers
@@ -178,6 +178,43 @@ def test_all_types_arrive_as_they_are(rig, tables, tmp_path):
     ((got, number, share, truth, day, at, clock),) = rig.rows("members", *types)
     assert (got, number, share, bool(truth)) == ('a, "b"\nc', 9007199254740993, 0.1, True)
     assert (str(day), str(at).replace(" ", "T"), str(clock)) == ("2024-02-29", "2024-01-02T03:04:05", "10:15:00")
+
+
+def test_decimals_keep_digits_that_no_float_has(rig, tables, tmp_path):
+    fields = [{"name": "id", "type": "string"}, {"name": "n", "type": "number", "scale": 4}]
+    tables.load(*batch("j1", "id,n\r\na,99999999999999.9999\r\nb,1.5\r\n", tmp_path, fields=fields))
+    assert [str(n) for _, n in rig.rows("members", "id", "n")] == ["99999999999999.9999", "1.5"]
+
+
+def test_texts_below_numbers_stay_texts(rig, tables, tmp_path):
+    tables.load(*batch("j1", ONE, tmp_path))
+    text = [{"name": "id", "type": "string"}, {"name": "n", "type": "string"}]
+    tables.load(*batch("j2", "id,n\r\nc,007\r\n", tmp_path, fields=text))
+    assert rig.rows("members", "id", "n")[-1] == ("c", "007")
+
+
+def test_many_columns_and_long_texts_are_replaced_and_put_back(rig, tables, tmp_path):
+    fields = [{"name": "id", "type": "string"}, *({"name": f"c{n}", "type": "string"} for n in range(80))]
+    header = ",".join(field["name"] for field in fields)
+    for job, long in (("j1", "x" * 200_000), ("j2", "y")):
+        text = f"{header}\r\na,{long}{',' * 79}\r\n"
+        tables.load(*batch(job, text, tmp_path, fields=fields, line=job, **UPSERT))
+    tables.unload("j2")
+    assert rig.rows("members", "id", "c0") == [("a", "x" * 200_000)]
+
+
+def test_more_columns_than_sqlite_has_are_refused_and_not_tried_again(tmp_path):
+    fields = [{"name": f"c{n}", "type": "string"} for n in range(2500)]
+    with pytest.raises(LoadRefused):
+        open_tables(f"sqlite:{tmp_path / 'x.sqlite'}", "ade_x").load(*batch("j1", "c0\r\n", tmp_path, fields=fields))
+
+
+def test_no_two_tenants_share_a_schema():
+    tenants = ["a-b", "a_2d_b", "a_2d-", "a-2d_", "A", "a", "a.b", "a_b", "x" * 62 + "y", "x" * 63, "X" * 63]
+    schemas = [LoadConnection(url="sqlite:x").schema_of(tenant) for tenant in tenants]
+    assert len(set(schemas)) == len(tenants)
+    assert max(map(len, schemas)) <= 63
+    assert schemas[tenants.index("a_b")] == "ade_a_b"
 
 
 def test_apostrophes_before_formulas_are_taken_away_again(rig, tables, tmp_path):
