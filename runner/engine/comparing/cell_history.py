@@ -90,7 +90,8 @@ def _parsed(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
     if match is None:
         raise BadOutput("the cell is not an address such as D3 or Normalized!D3")
     if not output["sheets"]:
-        raise BadOutput("the job ended without an output, so it has no cells")
+        why = "the job ended without an output, or output.formats leaves xlsx out"
+        raise BadOutput(f"the result has no normalized.xlsx, so it has no cells: {why}")
     sheet = name.strip("'") or output["sheets"][0]
     if sheet not in output["sheets"]:
         raise BadOutput(f"the output has no sheet of this name; its rows are on: {', '.join(output['sheets'][:5])}")
