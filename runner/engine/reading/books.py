@@ -139,6 +139,7 @@ class Layout:
     hidden_columns: set[int] = field(default_factory=set)
     bold: Marks = field(default_factory=dict)
     filled: Marks = field(default_factory=dict)
+    lined: Marks = field(default_factory=dict)  # cells with a line drawn above or below (.xls only)
     struck: Marks = field(default_factory=dict)  # of all rows
     # column -> unit that a number format shows ("%", "€", "kg") -> first and last row of each run, of all rows
     units: dict[int, dict[str, "array[int]"]] = field(default_factory=dict)
@@ -148,6 +149,7 @@ class Layout:
     frozen_rows: int = 0  # rows above the freeze line
     frozen_columns: int = 0
     print_title_rows: tuple[int, int] | None = None
+    column_widths: dict[int, float] = field(default_factory=dict)  # by column, in usual widths (.xls only)
 
     def add_unit(self, column: int, unit: str, first: int, last: int) -> None:
         """Note the unit that a column's number format shows in a run of rows; runs must come from top to bottom."""

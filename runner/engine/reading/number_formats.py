@@ -365,6 +365,7 @@ class CellStyle:
 
     bold: bool = False
     filled: bool = False
+    lined: bool = False
     struck: bool = False
 
     @property
@@ -515,6 +516,10 @@ class Marker:
         """Note a merged area."""
         if len(self.layout.merged) < self._limits.max_merged:  # merges are hints, not worth more memory
             self.layout.merged.append(area)
+
+    def widen_columns(self, first: int, last: int, width: float) -> None:
+        columns = range(max(first, 1), min(last, self._limits.max_columns) + 1)
+        self.layout.column_widths.update(dict.fromkeys(columns, width))
 
     def hide_columns(self, first: int, last: int) -> None:
         """Note hidden columns."""

@@ -299,6 +299,7 @@ class _GlobalsReader:
         style = replace(plain)
         if len(body) >= 20:
             style.filled = body[17] >> 2 > 0
+            style.lined = body[11] > 0  # the lines above and below; those at the sides are in the byte before
         return style
 
 
@@ -326,6 +327,7 @@ _FORMULA, _FORMULA_TEXT = 0x0006, 0x0207
 _FORMULAS = (0x0006, 0x0206, 0x0406)
 _CELLS = {_NUMBER, _RK, _MULRK, _BLANK, _MULBLANK, _LABEL, _RSTRING, _LABELSST, _BOOLERR, *_FORMULAS}
 _ROW, _COLUMNS, _MERGED, _PANE, _WINDOW = 0x0208, 0x007D, 0x00E5, 0x0041, 0x023E
+_USUAL_WIDTH = 2340  # of a column, in 256ths of a character
 _F64 = struct.Struct("<d")
 _POINTS_NOWHERE = CellError("#VALUE!")
 
@@ -410,8 +412,8 @@ class XlsSheet:
                 _mark(marker, kind, row, body)
             elif kind == _ROW:
                 marker.row(u16(body, 0) + 1, hidden=len(body) > 12 and bool(body[12] & 0x20))
-            elif kind == _COLUMNS and u16(body, 8) & 1:
-                marker.hide_columns(u16(body, 0) + 1, u16(body, 2) + 1)
+            elif kind == _COLUMNS:
+                _mark_columns(marker, body)
             elif kind == _MERGED:
                 for at in range(2, min(2 + 8 * u16(body, 0), len(body) - 7), 8):
                     first, last, left, right = (u16(body, at + step) + 1 for step in (0, 2, 4, 6))
@@ -421,6 +423,13 @@ class XlsSheet:
             elif kind == _PANE and frozen:
                 marker.layout.frozen_columns, marker.layout.frozen_rows = u16(body, 0), u16(body, 2)
         return SurveyedLayout(marker.layout, ordered)
+
+
+def _mark_columns(marker: Marker, body: bytes) -> None:
+    first, last = u16(body, 0) + 1, u16(body, 2) + 1
+    if u16(body, 8) & 1:
+        marker.hide_columns(first, last)
+    marker.widen_columns(first, last, u16(body, 4) / _USUAL_WIDTH)
 
 
 def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:

@@ -318,7 +318,8 @@ LONG = 20  # rows of a body that suffice to distinguish single cells from column
 SLIPS = 0.05  # share of rows that a column without a header must fill
 MANY = 10  # cells that are not slips anymore
 
-Classify = Callable[[Sequence[Row]], tuple[list[Label], Sequence[Sequence[float]]]]
+Labelled = tuple[list[Label], Sequence[Sequence[float]]]  # the labels of rows, and the chances of each label
+Classify = Callable[[Sequence[Row]], Labelled]
 
 
 @dataclass(slots=True)
@@ -372,15 +373,17 @@ def cut_rows(rows: Sequence[Row], left: int, right: int) -> list[Row]:
     return out
 
 
-def drafts(rows: Sequence[Row], classify: Classify, depth: int = DEPTH) -> list[Draft]:
-    labels, chances = classify(rows)
+def drafts(rows: Sequence[Row], labelled: Labelled, classify: Classify, depth: int = DEPTH) -> list[Draft]:
+    """The tables of labelled rows; parts beside each other are labelled again, each on its own."""
+    labels, chances = labelled
     out: list[Draft] = []
     for band in bands(rows, labels):
         tables, strays = groups(rows, band)
         if len(tables) > 1 and depth:
             first, last = band.all[0], band.all[-1]
             for left, right in tables:
-                inner = drafts(cut_rows(rows[first : last + 1], left, right), classify, depth - 1)
+                own = cut_rows(rows[first : last + 1], left, right)
+                inner = drafts(own, classify(own), classify, depth - 1)
                 for draft in inner:
                     draft.beside = True
                 out += inner

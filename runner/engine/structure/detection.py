@@ -16,11 +16,12 @@ from typing import Protocol
 
 from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, labelling, remarks, shaping, shortcuts, totals
-from runner.engine.structure.bands import drafts
+from runner.engine.structure import features, labelling, partitions, remarks, shaping, shortcuts, totals
+from runner.engine.structure.bands import Classify, Draft, Labelled, drafts
 from runner.engine.structure.facts import Row, row_of
 from runner.engine.structure.header_rows import Hints
 from runner.engine.structure.keeping import Headings, Late, Usual
+from runner.engine.structure.partitions import SheetReading
 from runner.engine.structure.shaping import shape
 from runner.engine.structure.tables import Choice, Label, RowScores, Table
 
@@ -43,32 +44,61 @@ class RowClassifier(labelling.LabelOrder, Protocol):
 
 def tables_in(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
     """The tables of a sheet, from top to bottom and left to right."""
-    layout, scored = hints.layout, hints.scores
+    return _tables(kept, hints, judge, is_searched=True)
 
-    def classify(rows: Sequence[Row]) -> tuple[list[Label], list[list[float]]]:
-        total = rows[-1].ordinal + 1 if rows else 0
-        if total <= LONG:
-            rows = [replace(row, plain=False) for row in rows]
-        vectors = features.vectors(rows, total=total)
-        judged = iter(judge.chances_of([vector for vector in vectors if vector]))
-        chances = [next(judged) if vector else PLAIN for vector in vectors]
-        return labelling.decode(rows, chances, judge, _points(rows, layout, scored))
 
+def tables_read_by_row(kept: Sequence[Row], hints: Hints, judge: RowClassifier) -> list[Table]:
+    """The tables without the search for a better partition: what the search is trained to improve on."""
+    return _tables(kept, hints, judge, is_searched=False)
+
+
+def _tables(kept: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searched: bool) -> list[Table]:
+    classify = _classifier(hints, judge)
     choices: list[Choice] = []
     if hints.fixed is not None:
         if (only := shortcuts.draft(kept, hints.fixed, classify)) is not None:
             remarks.settle(only, (), hints)
             return [shape(only, hints)]
         choices.append(shortcuts.missing(hints.fixed))
-    known, rest = shortcuts.take(kept, layout.declared_tables)
+    known, rest = shortcuts.take(kept, hints.layout.declared_tables)
     one = shortcuts.find(rest, hints) if not known else None
-    guessed = [one] if one else shaping.prune(drafts(rest, classify) if rest else [], hints, known)
-    found = known + guessed
+    reading = SheetReading([one]) if one else _read(rest, hints, known, classify, is_searched=is_searched)
+    found = known + reading.drafts
     for draft in found[:1]:
         draft.choices += choices
-    for draft in guessed:
+    for draft in reading.drafts:
         remarks.settle(draft, [other for other in found if other is not draft], hints)
-    return sorted((shape(draft, hints) for draft in found), key=lambda table: (table.range.top, table.range.left))
+    tables = sorted((shape(draft, hints) for draft in found), key=lambda table: (table.range.top, table.range.left))
+    return partitions.with_alternative(tables, reading.alternative)
+
+
+def _classifier(hints: Hints, judge: RowClassifier) -> Classify:
+    def classify(rows: Sequence[Row]) -> Labelled:
+        total = rows[-1].ordinal + 1 if rows else 0
+        if total <= LONG:
+            rows = [replace(row, plain=False) for row in rows]
+        vectors = features.vectors(rows, total=total)
+        judged = iter(judge.chances_of([vector for vector in vectors if vector]))
+        chances = [next(judged) if vector else PLAIN for vector in vectors]
+        return labelling.decode(rows, chances, judge, _points(rows, hints.layout, hints.scores))
+
+    return classify
+
+
+def _read(
+    rows: Sequence[Row], hints: Hints, known: Sequence[Draft], classify: Classify, *, is_searched: bool
+) -> SheetReading:
+    """The drafts of the rows that no declared table has: read row by row, or searched."""
+    if not rows:
+        return SheetReading([])
+    labelled = classify(rows)
+    read = shaping.prune(drafts(rows, labelled, classify), hints, known)
+    if known or not is_searched or any(draft.form for draft in read):
+        return SheetReading(read)
+    reading = partitions.better(rows, labelled[1], read, hints.layout, classify)
+    new = [draft for draft in reading.drafts if draft not in read]
+    settled = shaping.prune(new, hints, [draft for draft in reading.drafts if draft in read])
+    return reading._replace(drafts=[draft for draft in reading.drafts if draft in read or draft in settled])
 
 
 def _points(rows: Sequence[Row], layout: Layout, scored: Scores) -> labelling.Points:
@@ -229,8 +259,7 @@ class TableDetector:
     def rows(self, layout: Layout) -> list[Row]:
         """The kept rows, with the facts from the layout."""
         self._flush()
-        _add_layout(self._rows, layout)
-        return self._rows
+        return add_layout(self._rows, layout)
 
     def tables(self, layout: Layout | None = None) -> list[Table]:
         """The tables of the rows added so far, from top to bottom."""
@@ -256,17 +285,22 @@ class TableDetector:
         ]
 
 
-def _add_layout(rows: Iterable[Row], layout: Layout) -> None:
-    """Add merges and bold cells to the rows' facts."""
+def add_layout(rows: Sequence[Row], layout: Layout) -> list[Row]:
+    """The rows with their merges and bold cells among their facts."""
     starts: dict[int, int] = {}
     for top, left, _, right in layout.merged:
         if right > left:
             starts[top] = starts.get(top, 0) + 1
+    if not starts and not layout.styled_rows:
+        return list(rows)
+    out: list[Row] = []
     for row in rows:
-        row.merged = starts.get(row.number, 0)
+        bold = -1.0
         if row.number <= layout.styled_rows and row.filled:
-            bold = layout.bold.get(row.number, ())
-            row.bold = sum(1 for at in row.filled if at + 1 in bold) / len(row.filled)
+            marked = layout.bold.get(row.number, ())
+            bold = sum(1 for at in row.filled if at + 1 in marked) / len(row.filled)
+        out.append(replace(row, merged=starts.get(row.number, 0), bold=bold))
+    return out
 
 
 def find_tables(

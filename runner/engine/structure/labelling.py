@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, log
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from runner.engine.reading import Layout
 from runner.engine.structure import features
 from runner.engine.structure.facts import CellKind, Mark, Row
+from runner.engine.structure.forest import Node, total
 from runner.engine.structure.tables import NAMES, Label
 
-Node = Any  # a leaf's value, or [feature, threshold, where at most, where above]
 FLOOR = 1e-6
 
 
@@ -33,15 +33,7 @@ class Model:
 
     def chances(self, vector: Sequence[float]) -> list[float]:
         """The probability of each label for a row."""
-        scores = []
-        for trees in self.classes:
-            total = 0.0
-            for tree in trees:
-                node = tree
-                while node.__class__ is list:
-                    node = node[2] if vector[node[0]] <= node[1] else node[3]
-                total += node
-            scores.append(total)
+        scores = [total(trees, vector) for trees in self.classes]
         top = max(scores)
         raised = [exp(score - top) for score in scores]
         whole = sum(raised)

@@ -1,0 +1,350 @@
+"""Describes a rectangle of a sheet as a candidate for a table: what is inside, and what is right outside its edges.
+
+To add a feature, append its name to the tuple of a group and its value to the group's function, then train again
+(tools/train_structure.py). Every value is a number; -1 where the sheet cannot tell.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log, log2
+from typing import NamedTuple
+
+from runner.engine.structure.cuts import UNKNOWN, Place, column_cut, row_cut
+from runner.engine.structure.facts import Mark
+from runner.engine.structure.forest import Forest
+from runner.engine.structure.grid import TEXT, VALUE, Grid, Rect, Span
+from runner.engine.structure.tables import BODY, Label
+
+SIZE = ("lines", "columns", "cells", "density", "share", "top", "left", "gaps", "widest_gap", "blanks", "widest_blank")
+FILL = ("first_fill", "second_fill", "last_fill", "first_cells", "lone", "first_column", "last_column")
+LABELS = (
+    "first_header", "first_title", "second_header", "last_note", "last_data", "body", "inner_header", "inner_headers",
+    "header_after_gap", "unlike_after_gap", "last_total",
+)  # fmt: skip
+CONTENT = ("first_texts", "header_again", "over_values", "pure", "key_texts", "texts")
+OUTSIDE = (
+    "gap_above", "gap_below", "gap_left", "gap_right", "cells_above", "alike_above", "fill_above", "cells_below",
+    "alike_below", "fill_below", "filled_left", "filled_right",
+)  # fmt: skip
+CUTS = (
+    "cut_rows", "cut_rows_mean", "cut_rows_second", "cut_columns", "cut_columns_mean", "cut_above", "cut_below",
+    "cut_left", "cut_right", "cut_least", "whole", "whole_and_alone", "cuts", "cut_margin",
+)  # fmt: skip
+READING = (
+    "read_off",
+    "read_overlap",
+    "read_inside",
+    "read_meets",
+    "read",
+    "read_top",
+    "read_left",
+    "read_bottom",
+    "read_right",
+)
+RECTANGLE = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *READING)
+
+FAR = 99.0  # to the next cell where there is none
+MOST_GAP = 30.0
+MOST_LINES = 500
+MOST_CUTS = 100  # places inside a rectangle that are examined
+NEAR = 6  # lines above and below a gap that are compared
+LIKELY = 0.3  # probability of a label from which a table may start or end at a row
+COMPARED = 300  # lines in which a header is looked for again
+HALF = 0.5
+_BODY = sorted(BODY)
+
+
+class Cuts:
+    """The probabilities that no table spans a place, each computed once."""
+
+    def __init__(self, grid: Grid, rows: Forest, columns: Forest) -> None:
+        self._grid = grid
+        self._rows = rows
+        self._columns = columns
+        self._between: dict[Place, float] = {}
+        self._beside: dict[tuple[int, int, Span], float] = {}
+        self._gaps: dict[Span, list[int]] = {}
+
+    def between(self, place: Place) -> float:
+        """Between two lines."""
+        if place not in self._between:
+            self._between[place] = self._rows.probability(row_cut(self._grid, place, self.gaps(place)))
+        return self._between[place]
+
+    def beside(self, top: int, bottom: int, gap: Span) -> float:
+        """At blank columns of some lines."""
+        key = (top, bottom, gap)
+        if key not in self._beside:
+            rect = Rect(top, bottom, 0, self._grid.width - 1)
+            self._beside[key] = self._columns.probability(column_cut(self._grid, rect, gap))
+        return self._beside[key]
+
+    def gaps(self, place: Place) -> list[int]:
+        """The runs of blank rows in the columns of a place."""
+        span = Span(place.left, place.right)
+        if span not in self._gaps:
+            lines = self._grid.lines(Rect(0, len(self._grid.rows) - 1, span.first, span.last))
+            self._gaps[span] = [gap for a, b in pairwise(lines) if (gap := self._grid.gap(a, b)) > 0]
+        return self._gaps[span]
+
+
+class Neighbours(NamedTuple):
+    """The nearest lines and columns outside a rectangle with a cell beside it; None: there is none."""
+
+    above: int | None
+    below: int | None
+    left: int | None
+    right: int | None
+
+
+def places(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[Place]:
+    """Where a table may end between the lines of a rectangle: at blank rows, headers, titles and notes."""
+    return [
+        Place(a, b, rect.left, rect.right)
+        for a, b in pairwise(lines)
+        if not grid.rows[b].skipped and (grid.gap(a, b) > 0 or may_end(grid, a, b, rect))
+    ]
+
+
+def may_end(grid: Grid, above: int, below: int, rect: Rect) -> bool:
+    """Whether a table may end between two lines without a blank row: a header, a title or a note starts or ends."""
+    before, after = grid.chances[above], grid.chances[below]
+    outside = [one[Label.TITLE] + one[Label.NOTE] for one in (before, after)]
+    if sum(before[label] for label in _BODY) > HALF and after[Label.HEADER] > LIKELY:
+        return True
+    if max(outside) > LIKELY and min(outside) < 2 * LIKELY:
+        return True
+    wide = [grid.cells_of(line, rect.left, rect.right) for line in (above, below)]
+    return min(wide) == 1 and max(wide) > 2  # a single cell above or below a row
+
+
+class Describer:
+    """Describes rectangles of one grid in the order of RECTANGLE."""
+
+    def __init__(self, grid: Grid, cuts: Cuts, reading: Sequence[Rect]) -> None:
+        """`reading`: the tables that were read row by row (bands.py)."""
+        self._grid = grid
+        self._cuts = cuts
+        self._reading = reading
+        whole = grid.whole()
+        self._cells = grid.cells(whole) if whole is not None else 1
+
+    def describe(self, rect: Rect) -> list[float]:
+        grid = self._grid
+        lines = grid.lines(rect)
+        near = _neighbours(grid, rect)
+        filled = [grid.filled(column, rect.top, rect.bottom) for column in range(rect.left, rect.right + 1)]
+        return [
+            *self._size(rect, lines, filled),
+            *_fill(grid, rect, lines, filled),
+            *_labels(grid, rect, lines),
+            *_content(grid, rect, lines),
+            *_outside(grid, rect, near, sum(1 for one in filled if one), len(lines)),
+            *self._cut(rect, lines, near),
+            *self._read(rect),
+        ]
+
+    def _size(self, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -> list[float]:
+        grid = self._grid
+        gaps = [gap for a, b in pairwise(lines) if (gap := grid.gap(a, b)) > 0]
+        spans = grid.column_spans(rect)
+        blanks = [b.first - a.last - 1 for a, b in pairwise(spans)]
+        cells = sum(filled)
+        return [
+            min(len(lines), MOST_LINES), len(filled), log2(cells + 1), cells / (len(lines) * len(filled)),
+            cells / self._cells, min(grid.rows[rect.top].number, 200), min(rect.left, 60),
+            len(gaps), max(gaps, default=0), len(blanks), max(blanks, default=0),
+        ]  # fmt: skip
+
+    def _cut(self, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
+        """How likely tables end inside, and at each edge."""
+        cuts = self._cuts
+        rows = [cuts.between(place) for place in places(self._grid, rect, lines)[:MOST_CUTS]] or [0.0]
+        spans = self._grid.column_spans(rect)
+        columns = [cuts.beside(rect.top, rect.bottom, Span(a.last + 1, b.first - 1)) for a, b in pairwise(spans)] or [
+            0.0
+        ]
+        edges = self._edges(rect, near)
+        inner = sum(log(max(1e-4, 1 - one)) for one in (*rows, *columns))
+        return [
+            max(rows), sum(rows) / len(rows), sorted(rows)[-2] if len(rows) > 1 else 0.0,
+            max(columns), sum(columns) / len(columns), *edges, min(edges), inner,
+            inner + sum(log(max(1e-4, one)) for one in edges),
+            sum(1 for one in (*rows, *columns) if one > HALF), min(edges) - max(*rows, *columns),
+        ]  # fmt: skip
+
+    def _edges(self, rect: Rect, near: Neighbours) -> list[float]:
+        """The probabilities that no table spans the edges: above, below, left and right."""
+        top, bottom, left, right = rect
+        cuts = self._cuts
+        return [
+            1.0 if near.above is None else cuts.between(Place(near.above, top, left, right)),
+            1.0 if near.below is None else cuts.between(Place(bottom, near.below, left, right)),
+            self._beside(rect, near.left, left),
+            self._beside(rect, right, near.right),
+        ]
+
+    def _beside(self, rect: Rect, one: int | None, other: int | None) -> float:
+        """The probability for the columns between two; without a blank one between, a table spans them."""
+        if one is None or other is None:
+            return 1.0
+        if other - one == 1:
+            return 0.0
+        return self._cuts.beside(rect.top, rect.bottom, Span(one + 1, other - 1))
+
+    def _read(self, rect: Rect) -> list[float]:
+        """How the rectangle relates to the tables that were read row by row."""
+        own = self._grid.range_of(rect)
+        box = (own.top, own.left, own.bottom, own.right)
+        others = [self._grid.range_of(one) for one in self._reading]
+        boxes = [(one.top, one.left, one.bottom, one.right) for one in others]
+        meeting = [one for one in boxes if _overlap(box, one)]
+        inside = sum(1 for one in boxes if _is_inside(one, box))
+        edges = [min((abs(box[n] - one[n]) for one in meeting), default=50) for n in range(4)]
+        return [
+            min((max(abs(a - b) for a, b in zip(box, one, strict=True)) for one in boxes), default=FAR),
+            max((_overlap(box, one) for one in boxes), default=0.0),
+            inside, len(meeting), len(boxes), *(min(one, 50) for one in edges),
+        ]  # fmt: skip
+
+
+Box = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """The area that two boxes share, relative to the area that they cover."""
+    height, width = min(a[2], b[2]) - max(a[0], b[0]) + 1, min(a[3], b[3]) - max(a[1], b[1]) + 1
+    if height <= 0 or width <= 0:
+        return 0.0
+    areas = [(one[2] - one[0] + 1) * (one[3] - one[1] + 1) for one in (a, b)]
+    return height * width / (sum(areas) - height * width)
+
+
+def _is_inside(one: Box, other: Box) -> bool:
+    """Whether a box is inside another, or at most one row or column outside."""
+    return one[0] >= other[0] - 1 and one[1] >= other[1] - 1 and one[2] <= other[2] + 1 and one[3] <= other[3] + 1
+
+
+def _neighbours(grid: Grid, rect: Rect) -> Neighbours:
+    top, bottom, left, right = rect
+    lines = range(len(grid.rows))
+    return Neighbours(
+        next((n for n in reversed(lines[:top]) if grid.cells_of(n, left, right)), None),
+        next((n for n in lines[bottom + 1 :] if grid.cells_of(n, left, right)), None),
+        next((n for n in range(left - 1, -1, -1) if grid.filled(n, top, bottom)), None),
+        next((n for n in range(right + 1, grid.width) if grid.filled(n, top, bottom)), None),
+    )
+
+
+def _fill(grid: Grid, rect: Rect, lines: Sequence[int], filled: Sequence[int]) -> list[float]:
+    """How many cells the first and last lines and columns have."""
+    used = sum(1 for one in filled if one)
+    widths = [grid.cells_of(line, rect.left, rect.right) for line in lines]
+    return [
+        widths[0] / used, widths[1] / used if len(widths) > 1 else UNKNOWN, widths[-1] / used, widths[0],
+        widths.count(1) / len(widths), filled[0] / len(lines), filled[-1] / len(lines),
+    ]  # fmt: skip
+
+
+def _labels(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[float]:
+    """What the labels of the rows say about the first and last lines, and about headers further down."""
+    chances = [grid.chances[line] for line in lines]
+    body = [sum(one[label] for label in _BODY) for one in chances]
+    start = next((at for at, one in enumerate(body) if one > HALF), len(body))
+    inner = [one[Label.HEADER] for one in chances[start + 1 :]]
+    after_gap, unlike = _after_gaps(grid, rect, lines)
+    last = grid.rows[lines[-1]].marks[rect.left : rect.right + 1]
+    return [
+        chances[0][Label.HEADER], chances[0][Label.TITLE],
+        chances[1][Label.HEADER] if len(chances) > 1 else UNKNOWN,
+        chances[-1][Label.NOTE], chances[-1][Label.DATA], sum(body) / len(body),
+        max(inner, default=0.0), sum(1 for one in inner if one > HALF), after_gap, unlike,
+        float(any(one & Mark.TOTAL for one in last)),
+    ]  # fmt: skip
+
+
+def _after_gaps(grid: Grid, rect: Rect, lines: Sequence[int]) -> tuple[float, float]:
+    """The most likely header below a blank row, and the largest share of columns that differ there."""
+    header, unlike = 0.0, UNKNOWN
+    gaps = [at for at in range(1, len(lines)) if grid.gap(lines[at - 1], lines[at]) > 0]
+    for at in gaps[:MOST_CUTS]:
+        if at > 1:
+            one = grid.chances[lines[at]]
+            header = max(header, one[Label.HEADER] + HALF * one[Label.TITLE])
+        unlike = max(unlike, _unlike(grid, rect, lines[max(0, at - NEAR) : at], lines[at : at + NEAR]))
+    return header, unlike
+
+
+def _unlike(grid: Grid, rect: Rect, above: Sequence[int], below: Sequence[int]) -> float:
+    """Share of columns that are used on one side only, or by another family of values."""
+    differ = used = 0
+    for column in range(rect.left, rect.right + 1):
+        sides = [(grid.texts(column, s[0], s[-1]), grid.values(column, s[0], s[-1])) for s in (above, below)]
+        if any(sum(one) for one in sides):
+            used += 1
+            differ += not all(sum(one) for one in sides) or (sides[0][0] > sides[0][1]) != (sides[1][0] > sides[1][1])
+    return differ / (used or 1)
+
+
+def _content(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[float]:
+    """Whether the widest of the first lines names the columns, and whether each column below is of one kind."""
+    top, bottom, left, right = rect
+    head = max(lines[:3], key=lambda line: grid.cells_of(line, left, right))
+    columns = [column for column in range(left, right + 1) if grid.filled(column, top, bottom)]
+    over = named = pure = cells = texts = 0
+    for column in columns:
+        text, value = grid.texts(column, head + 1, bottom), grid.values(column, head + 1, bottom)
+        if grid.families[head][column]:
+            named += 1
+            over += grid.families[head][column] == TEXT and value > text
+        pure += max(text, value)
+        cells += grid.filled(column, head + 1, bottom)
+        texts += grid.texts(column, top, bottom)
+    first = [family for family in grid.families[lines[0]][left : right + 1] if family]
+    return [
+        first.count(TEXT) / len(first), _again(grid, rect, head, lines), over / (named or 1), pure / (cells or 1),
+        grid.texts(columns[0], top, bottom) / grid.filled(columns[0], top, bottom), texts / grid.cells(rect),
+    ]  # fmt: skip
+
+
+def _again(grid: Grid, rect: Rect, head: int, lines: Sequence[int]) -> float:
+    """The largest share of the header's texts that a line below repeats in the same columns."""
+    names = [(c, grid.rows[head].values[c]) for c in range(rect.left, rect.right + 1) if grid.families[head][c] == TEXT]
+    if len(names) < 2:  # one name may be a value
+        return 0.0
+    best = 0
+    for line in [one for one in lines if one > head][:COMPARED]:
+        values = grid.rows[line].values
+        best = max(best, sum(1 for column, name in names if column < len(values) and values[column] == name))
+    return best / len(names)
+
+
+def _outside(grid: Grid, rect: Rect, near: Neighbours, used: int, height: int) -> list[float]:
+    """The distance to what is outside each edge, and whether it is like what is inside."""
+    top, bottom, left, right = rect
+    return [
+        FAR if near.above is None else min(MOST_GAP, grid.gap(near.above, top)),
+        FAR if near.below is None else min(MOST_GAP, grid.gap(bottom, near.below)),
+        FAR if near.left is None else left - near.left - 1,
+        FAR if near.right is None else near.right - right - 1,
+        *_line_outside(grid, rect, near.above, used),
+        *_line_outside(grid, rect, near.below, used),
+        UNKNOWN if near.left is None else grid.filled(near.left, top, bottom) / height,
+        UNKNOWN if near.right is None else grid.filled(near.right, top, bottom) / height,
+    ]
+
+
+def _line_outside(grid: Grid, rect: Rect, line: int | None, used: int) -> tuple[float, float, float]:
+    """The cells of a line outside, how many of them fit their columns inside, and how many columns they fill."""
+    if line is None:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    cells = fits = 0
+    for column in range(rect.left, rect.right + 1):
+        family = grid.families[line][column]
+        if family:
+            cells += 1
+            text, value = grid.texts(column, rect.top, rect.bottom), grid.values(column, rect.top, rect.bottom)
+            fits += (family == TEXT and text >= value > -1 and text > 0) or (
+                family == VALUE and value >= text and value > 0
+            )
+    return cells, fits / cells, cells / used

@@ -1,0 +1,141 @@
+"""Finds the best partition of a sheet into tables.
+
+Theory of operation. A sheet is divided again and again, at blank rows, blank columns, headers, titles and notes
+(regions.py); the regions that this leaves are the candidates. A forest gives each the probability of being a table
+(rectangles.py). A partition is worth the sum of its tables' probabilities, less COST for each table and UNCOVERED times
+the share of cells in no table. The best one is found from the smallest regions up: a region is a table, or blank, or
+the best sequence of its parts. Each region is solved once, so the work is bounded by the number of regions.
+
+The tables that were read row by row (bands.py) are one partition. If the format stores no widths of columns, another
+one takes its place only if it is worth MARGIN more. The one that is not taken is the tables' `alternative`, if close.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp
+from pathlib import Path
+from typing import NamedTuple
+
+from runner.engine.structure.cuts import COLUMN_CUT, ROW_CUT
+from runner.engine.structure.forest import Forest
+from runner.engine.structure.grid import Grid, Rect
+from runner.engine.structure.rectangles import RECTANGLE, Cuts, Describer
+from runner.engine.structure.regions import Division, Regions
+
+COST = 0.15  # of each table
+UNCOVERED = 0.4  # of a sheet whose cells are in no table
+# By how much a partition must be worth more to replace the one that was read row by row, if the format stores no widths
+# of columns: a blank column may then be a spacer as well as a border between tables. With widths the search decides.
+MARGIN = 0.5
+REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without widths of columns
+
+
+@dataclass(frozen=True, slots=True)
+class SearchModel:
+    row_cuts: Forest
+    column_cuts: Forest
+    rectangles: Forest
+    slope: float  # the log odds that a partition is better than another: slope * difference of values + offset
+    offset: float
+
+
+@cache
+def load() -> SearchModel:
+    """The shipped forests, loaded once per process."""
+    with Path(__file__).with_name("search.json").open(encoding="utf-8") as file:
+        raw = json.load(file)
+    names = [list(ROW_CUT), list(COLUMN_CUT), list(RECTANGLE)]
+    if [raw[part]["features"] for part in ("row_cuts", "column_cuts", "rectangles")] != names:
+        raise RuntimeError("search.json was trained for other features: run tools/train_search.py")
+    return SearchModel(
+        Forest(tuple(raw["row_cuts"]["trees"])),
+        Forest(tuple(raw["column_cuts"]["trees"])),
+        Forest(tuple(raw["rectangles"]["trees"])),
+        raw["slope"],
+        raw["offset"],
+    )
+
+
+class Solution(NamedTuple):
+    """Tables of a part of a sheet, and what they are worth."""
+
+    value: float
+    tables: tuple[Rect, ...]
+
+
+NOTHING = Solution(0.0, ())
+
+
+class Outcome(NamedTuple):
+    """The best partition that was found, the one that was read row by row, and how likely the first is the better."""
+
+    best: Solution
+    reading: Solution
+    probability: float
+    is_sure: bool  # that the first is the better
+
+
+def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> Outcome:
+    """Compare the partition that was read row by row with the best one."""
+    cuts = Cuts(grid, model.row_cuts, model.column_cuts)
+    regions = Regions(grid, cuts, REGIONS if grid.has_widths else FEW_REGIONS)
+    describer = Describer(grid, cuts, reading)
+    solver = _Solver(grid, regions, describer, model.rectangles)
+    best = solver.solve(regions.whole) if regions.whole is not None else NOTHING
+    read = solver.value_of(reading)
+    more = best.value - read.value
+    odds = max(-30.0, min(30.0, model.slope * more + model.offset))
+    return Outcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.has_widths or more > MARGIN)
+
+
+class _Solver:
+    """The best tables of each region, solved once."""
+
+    def __init__(self, grid: Grid, regions: Regions, describer: Describer, forest: Forest) -> None:
+        self._grid = grid
+        self._regions = regions
+        self._describer = describer
+        self._forest = forest
+        self._chances: dict[Rect, float] = {}
+        self._solved: dict[Rect, Solution] = {}
+        self._cells = grid.cells(regions.whole) if regions.whole is not None else 1
+
+    def chance(self, rect: Rect) -> float:
+        """The probability that the rectangle is a table."""
+        if rect not in self._chances:
+            self._chances[rect] = self._forest.probability(self._describer.describe(rect))
+        return self._chances[rect]
+
+    def value_of(self, tables: Sequence[Rect]) -> Solution:
+        covered = sum(self._grid.cells(one) for one in tables) / self._cells
+        value = sum(self.chance(one) - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
+        return Solution(value, tuple(tables))
+
+    def solve(self, rect: Rect) -> Solution:
+        """The best tables of a region: itself, none, or the best of one of its divisions."""
+        if rect in self._solved:
+            return self._solved[rect]
+        blank = Solution(-UNCOVERED * self._grid.cells(rect) / self._cells, ())
+        if rect not in self._regions.divisions:  # beyond the limit of regions
+            return blank
+        best = max(blank, Solution(self.chance(rect) - COST, (rect,)))
+        self._solved[rect] = best
+        for division in self._regions.divisions[rect]:
+            best = max(best, self._sequence(division), key=lambda one: one.value)
+        self._solved[rect] = best
+        return best
+
+    def _sequence(self, division: Division) -> Solution:
+        """The best way to group the parts of a division into regions, from the first part to the last."""
+        best: list[Solution | None] = [NOTHING]
+        for end in range(division.parts):
+            tries = [
+                Solution(before.value + own.value, before.tables + own.tables)
+                for start in range(end + 1)
+                if (before := best[start]) is not None and (region := division.regions.get((start, end))) is not None
+                for own in (self.solve(region),)
+            ]
+            best.append(max(tries, key=lambda one: one.value, default=None))
+        return best[-1] or Solution(float("-inf"), ())
