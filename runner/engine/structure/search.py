@@ -68,7 +68,7 @@ class Solution(NamedTuple):
 NOTHING = Solution(0.0, ())
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """The best partition that was found, the one that was read row by row, and how likely the first is the better."""
 
     best: Solution
@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
     is_sure: bool  # that the first is the better
 
 
-def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> Outcome:
+def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOutcome:
     """Compare the partition that was read row by row with the best one."""
     cuts = Cuts(grid, model.row_cuts, model.column_cuts)
     regions = Regions(grid, cuts, REGIONS if grid.has_widths else FEW_REGIONS)
@@ -87,7 +87,7 @@ def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> Outcome:
     read = solver.value_of(reading)
     more = best.value - read.value
     odds = max(-30.0, min(30.0, model.slope * more + model.offset))
-    return Outcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.has_widths or more > MARGIN)
+    return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.has_widths or more > MARGIN)
 
 
 class _Solver:
