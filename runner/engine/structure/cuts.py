@@ -37,7 +37,7 @@ COLUMN_CUT = (
 )  # fmt: skip
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """Two lines that are neighbours in some columns."""
 
     above: int
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     right: int
 
 
-def row_cut(grid: Grid, place: Place, gaps: Sequence[int]) -> list[float]:
+def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int]) -> list[float]:
     """The place in the order of ROW_CUT; `gaps`: the blank rows between the other lines of these columns."""
     above, below, left, right = place
     upper, lower = _block(grid, place, NEAR, up=True), _block(grid, place, NEAR, up=False)
@@ -73,7 +73,7 @@ def row_cut(grid: Grid, place: Place, gaps: Sequence[int]) -> list[float]:
     ]  # fmt: skip
 
 
-def _block(grid: Grid, place: Place, most: int, *, up: bool) -> list[int]:
+def _block(grid: Grid, place: LinePlace, most: int, *, up: bool) -> list[int]:
     """The lines up from the place, or down from it, to the next blank row; the nearest first."""
     step = -1 if up else 1
     last = place.above if up else place.below
@@ -131,7 +131,7 @@ def _usual(grid: Grid, lines: Sequence[int], column: int) -> int:
     return max(set(found), key=found.count) if found else 0
 
 
-def _header_again(grid: Grid, place: Place, lower: Sequence[int]) -> float:
+def _header_again(grid: Grid, place: LinePlace, lower: Sequence[int]) -> float:
     """The largest share of texts that one of the first lines below has in common with one of the first above."""
     firsts = [grid.names(line, place.left, place.right) for line in _block(grid, place, FAR, up=True)[-3:]]
     best = 0.0

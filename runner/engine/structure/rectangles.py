@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import log, log2
 from typing import NamedTuple
 
-from runner.engine.structure.cuts import UNKNOWN, Place, column_cut, row_cut
+from runner.engine.structure.cuts import UNKNOWN, LinePlace, column_cut, row_cut
 from runner.engine.structure.facts import Mark
 from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import TEXT, VALUE, Grid, Rect, Span
@@ -61,11 +61,11 @@ class Cuts:
         self._grid = grid
         self._rows = rows
         self._columns = columns
-        self._between: dict[Place, float] = {}
+        self._between: dict[LinePlace, float] = {}
         self._beside: dict[tuple[int, int, Span], float] = {}
         self._gaps: dict[Span, list[int]] = {}
 
-    def between(self, place: Place) -> float:
+    def between(self, place: LinePlace) -> float:
         """Between two lines."""
         if place not in self._between:
             self._between[place] = self._rows.probability(row_cut(self._grid, place, self.gaps(place)))
@@ -79,7 +79,7 @@ class Cuts:
             self._beside[key] = self._columns.probability(column_cut(self._grid, rect, gap))
         return self._beside[key]
 
-    def gaps(self, place: Place) -> list[int]:
+    def gaps(self, place: LinePlace) -> list[int]:
         """The runs of blank rows in the columns of a place."""
         span = Span(place.left, place.right)
         if span not in self._gaps:
@@ -97,10 +97,10 @@ class Neighbours(NamedTuple):
     right: int | None
 
 
-def places(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[Place]:
+def places(grid: Grid, rect: Rect, lines: Sequence[int]) -> list[LinePlace]:
     """Where a table may end between the lines of a rectangle: at blank rows, headers, titles and notes."""
     return [
-        Place(a, b, rect.left, rect.right)
+        LinePlace(a, b, rect.left, rect.right)
         for a, b in pairwise(lines)
         if not grid.rows[b].skipped and (grid.gap(a, b) > 0 or may_end(grid, a, b, rect))
     ]
@@ -178,8 +178,8 @@ class Describer:
         top, bottom, left, right = rect
         cuts = self._cuts
         return [
-            1.0 if near.above is None else cuts.between(Place(near.above, top, left, right)),
-            1.0 if near.below is None else cuts.between(Place(bottom, near.below, left, right)),
+            1.0 if near.above is None else cuts.between(LinePlace(near.above, top, left, right)),
+            1.0 if near.below is None else cuts.between(LinePlace(bottom, near.below, left, right)),
             self._beside(rect, near.left, left),
             self._beside(rect, right, near.right),
         ]
