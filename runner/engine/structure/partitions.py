@@ -12,7 +12,7 @@ from runner.engine.structure.facts import Row
 from runner.engine.structure.grid import Grid, Rect
 from runner.engine.structure.tables import Label, Partition, Table
 
-CLOSE = 0.25  # probability from which the other partition is named
+CLOSE = 0.5  # probability from which the other partition is named: most differences are a toss-up
 MOST_ROWS = 1_500  # kept rows up to which a sheet is searched
 MOST_TABLES = 60
 
