@@ -180,3 +180,8 @@ def check_columns(batch: LoadBatch, longest: int) -> None:
     missing = [name for name in batch.rule.columns if name not in names]
     if missing:
         raise LoadRefused(f"output.load names the column {missing[0]}, which the result does not have")
+
+
+def built_upon(job_id: str, later: str) -> str:
+    """Why the rows of a job cannot be removed: what they replaced would come back beside what replaced them."""
+    return f"job {later} replaced rows of job {job_id}; unload {later} first"

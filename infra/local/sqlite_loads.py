@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, check_columns
+from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, built_upon, check_columns
 
 _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
@@ -177,10 +177,10 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
         f"SELECT t.rowid FROM {_quoted(name)} AS t JOIN (SELECT DISTINCT {_listed(by)} FROM ade_staged) AS s ON {same}"
     )
     present = [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
-    taken = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE rowid IN ({rowids})")
+    replaced = database.execute(f"SELECT {_listed(tuple(present))} FROM {_quoted(name)} WHERE rowid IN ({rowids})")
     database.executemany(  # not json_object(): it takes 127 arguments, and rounds floats
         "INSERT INTO ade_replaced VALUES (?, ?, ?)",
-        ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in taken),
+        ((batch.job_id, name, json.dumps(dict(zip(present, row, strict=True)))) for row in replaced),
     )
     database.execute(f"DELETE FROM {_quoted(name)} WHERE rowid IN ({rowids})")
 
@@ -195,7 +195,13 @@ def _move_over(database: sqlite3.Connection, batch: LoadBatch, name: str) -> int
 
 
 def _remove_job(database: sqlite3.Connection, job_id: str, name: str) -> int:
-    """Delete a job's rows and its entry; put back what they replaced."""
+    """Delete a job's rows and its entry; put back what they replaced. Raises LoadRefused if others build on them."""
+    later = database.execute(
+        f"SELECT job_id FROM ade_replaced WHERE name = ? AND json_extract(row, '$.{JOB_COLUMN}') = ? LIMIT 1",
+        (name, job_id),
+    ).fetchone()
+    if later is not None:
+        raise LoadRefused(built_upon(job_id, later[0]))
     gone = database.execute("DELETE FROM ade_loads WHERE job_id = ? AND name = ?", (job_id, name)).rowcount
     if not gone:
         return 0
@@ -208,7 +214,4 @@ def _remove_job(database: sqlite3.Connection, job_id: str, name: str) -> int:
             f"INSERT INTO {_quoted(name)} ({_listed(tuple(values))}) VALUES ({marks})", tuple(values.values())
         )
     database.execute("DELETE FROM ade_replaced WHERE job_id = ? AND name = ?", (job_id, name))
-    database.execute(
-        f"DELETE FROM ade_replaced WHERE name = ? AND json_extract(row, '$.{JOB_COLUMN}') = ?", (name, job_id)
-    )
     return count

@@ -14,7 +14,17 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadFailed, LoadRefused, check_columns, sql_type, widened
+from core.loads import (
+    JOB_COLUMN,
+    ROW_COLUMN,
+    LoadBatch,
+    LoadFailed,
+    LoadRefused,
+    built_upon,
+    check_columns,
+    sql_type,
+    widened,
+)
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLOCK: Final = 256 * 1024
@@ -199,7 +209,16 @@ class PostgresLoads:
         )
 
     def _remove_job(self, cursor: psycopg.Cursor[Any], job_id: str, name: str) -> int:
-        """Delete a job's rows and its entry; put back what they replaced."""
+        """Delete a job's rows and its entry; put back what they replaced. LoadRefused if others build on them."""
+        later = _fetch(
+            cursor,
+            sql.SQL("SELECT job_id FROM {} WHERE name = %s AND row ->> {} = %s LIMIT 1").format(
+                self._replaced, JOB_COLUMN
+            ),
+            name, job_id,
+        )  # fmt: skip
+        if later:
+            raise LoadRefused(built_upon(job_id, str(later[0])))
         gone = _fetch(
             cursor, sql.SQL("DELETE FROM {} WHERE job_id = %s AND name = %s RETURNING rows").format(self._ledger),
             job_id, name,
@@ -214,9 +233,6 @@ class PostgresLoads:
             "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, row)).* FROM back"
         ).format(replaced=self._replaced, table=table)
         cursor.execute(back, [job_id, name])
-        # Rows of this job that a later one replaced must not come back with that one's undoing.
-        lost = sql.SQL("DELETE FROM {} WHERE name = %s AND row ->> {} = %s").format(self._replaced, JOB_COLUMN)
-        cursor.execute(lost, [name, job_id])
         return count
 
     def _table(self, name: str) -> sql.Identifier:

@@ -14,7 +14,7 @@ import pytest
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import run_verified
 from runner.boxes import Verification
-from runner.engine.contract import ENGINE_FILES
+from runner.engine.contract import ENGINE_FILES, OutputName
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import Build, JailSandbox, Options
 from runner.sandbox.process import ProcessSandbox
@@ -98,7 +98,7 @@ def sandbox(request):
 
 
 def ended(sandbox, folder, source, **more):
-    order = jobs.job(folder, {"hooks/forge.py": FORGE + source}, outputs=ENGINE_FILES)
+    order = jobs.job(folder, {"hooks/forge.py": FORGE + source}, outputs=(OutputName.WORKBOOK, *ENGINE_FILES))
     return run_verified(sandbox, order, limits=jobs.LIMITS, **({"killed": lambda: None} | more))
 
 
@@ -157,7 +157,9 @@ FORGED_REJECTS = {
 
 
 def ended_rejecting(sandbox, folder, source):
-    order = jobs.job(folder, {"hooks/forge.py": REJECTED + source}, outputs=(*ENGINE_FILES, "rejects.jsonl"))
+    order = jobs.job(
+        folder, {"hooks/forge.py": REJECTED + source}, outputs=(OutputName.WORKBOOK, *ENGINE_FILES, "rejects.jsonl")
+    )
     (order.scratch / "in" / "0").write_text("id,name\n1,Ann\nx,Bob\n", encoding="utf-8")
     manifest = {**order.job.manifest, "output": {**order.job.manifest["output"], "rejects": True}}
     order = replace(order, job=replace(order.job, manifest=manifest))
@@ -213,7 +215,10 @@ def test_a_job_that_is_cancelled_or_out_of_time_leaves_no_process(sandbox):
     folder, made = sandbox
     source = "import time\ndef forge(): time.sleep(60)"
     order = jobs.job(
-        folder, {"hooks/forge.py": FORGE + source}, outputs=ENGINE_FILES, limits=replace(jobs.LIMITS, wall_seconds=2)
+        folder,
+        {"hooks/forge.py": FORGE + source},
+        outputs=(OutputName.WORKBOOK, *ENGINE_FILES),
+        limits=replace(jobs.LIMITS, wall_seconds=2),
     )
     found = run_verified(made, order, limits=jobs.LIMITS, killed=lambda: None)
     assert found.verdict is Verdict.WALL_CLOCK

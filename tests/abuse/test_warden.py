@@ -11,7 +11,7 @@ import pytest
 
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.attempt import run_verified
-from runner.engine.contract import ENGINE_FILES
+from runner.engine.contract import ENGINE_FILES, OutputName
 from runner.sandbox.box.keeper import descendants
 from runner.sandbox.jail import JailSandbox, Options
 from tests.abuse import jobs
@@ -112,7 +112,12 @@ def box():
 
 def ended(box, rule, **limits):
     folder, made = box
-    order = jobs.job(folder, {"hooks/hostile.py": rule}, outputs=ENGINE_FILES, limits=replace(jobs.LIMITS, **limits))
+    order = jobs.job(
+        folder,
+        {"hooks/hostile.py": rule},
+        outputs=(OutputName.WORKBOOK, *ENGINE_FILES),
+        limits=replace(jobs.LIMITS, **limits),
+    )
     seen = []
     kept = made.run
 

@@ -115,12 +115,17 @@ def test_an_upsert_replaces_rows_by_key_and_undoing_it_puts_them_back(rig, table
     assert rig.rows("members", "id", "n", "_ade_job") == [("a", 1, "j0"), ("b", 2, "j0")]
 
 
-def test_rows_that_were_replaced_do_not_come_back_after_their_own_job_was_undone(rig, tables, tmp_path):
-    tables.load(*batch("j0", ONE, tmp_path, line="x", **UPSERT))
-    tables.load(*batch("j1", TWO, tmp_path, line="y", **UPSERT))
-    tables.unload("j0")
-    tables.unload("j1")
-    assert rig.rows("members", "id", "n") == []
+def test_a_job_whose_rows_a_later_one_replaced_is_undone_after_that_one(rig, tables, tmp_path):
+    for name, number in (("x", 1), ("a", 2), ("b", 3)):
+        tables.load(*batch(name, f"id,n\r\nk,{number}\r\n", tmp_path, line=name, **UPSERT))
+    with pytest.raises(LoadRefused, match="unload b first"):
+        tables.unload("a")
+    with pytest.raises(LoadRefused, match="unload b first"):
+        tables.load(*batch("a", "id,n\r\nk,9\r\n", tmp_path, line="a", **UPSERT))
+    assert rig.rows("members", "id", "n") == [("k", 3)]
+    for name, left in (("b", [("k", 2)]), ("a", [("k", 1)]), ("x", [])):
+        tables.unload(name)
+        assert rig.rows("members", "id", "n") == left
 
 
 def test_a_blank_key_equals_a_blank_key(rig, tables, tmp_path):

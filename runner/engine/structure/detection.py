@@ -16,12 +16,12 @@ from typing import Protocol
 
 from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Block, Layout, OutOfOrder, Sheet, Value, blocks_of, trimmed
-from runner.engine.structure import features, labelling, partitions, remarks, shaping, shortcuts, totals
+from runner.engine.structure import features, labelling, partitioning, remarks, shaping, shortcuts, totals
 from runner.engine.structure.bands import Classify, Draft, Labelled, drafts
 from runner.engine.structure.facts import Row, row_of
 from runner.engine.structure.header_rows import Hints
 from runner.engine.structure.keeping import Headings, Late, Usual
-from runner.engine.structure.partitions import SheetReading
+from runner.engine.structure.partitioning import SheetReading
 from runner.engine.structure.shaping import shape
 from runner.engine.structure.tables import Choice, Label, RowScores, Table
 
@@ -69,7 +69,7 @@ def _tables(kept: Sequence[Row], hints: Hints, judge: RowClassifier, *, is_searc
     for draft in reading.drafts:
         remarks.settle(draft, [other for other in found if other is not draft], hints)
     tables = sorted((shape(draft, hints) for draft in found), key=lambda table: (table.range.top, table.range.left))
-    return partitions.with_alternative(tables, reading.alternative)
+    return partitioning.with_alternative(tables, reading.alternative)
 
 
 def _classifier(hints: Hints, judge: RowClassifier) -> Classify:
@@ -95,7 +95,7 @@ def _read(
     read = shaping.prune(drafts(rows, labelled, classify), hints, known)
     if known or not is_searched or any(draft.form for draft in read):
         return SheetReading(read)
-    reading = partitions.better(rows, labelled[1], read, hints.layout, classify)
+    reading = partitioning.better(rows, labelled[1], read, hints.layout, classify)
     new = [draft for draft in reading.drafts if draft not in read]
     settled = shaping.prune(new, hints, [draft for draft in reading.drafts if draft in read])
     return reading._replace(drafts=[draft for draft in reading.drafts if draft in read or draft in settled])
