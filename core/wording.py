@@ -161,7 +161,9 @@ def _keys(model: type[BaseModel], loc: Iterable[int | str]) -> list[str]:
     """The keys that are allowed at a place."""
     here: Any = model
     for part in loc:
-        if isinstance(part, str):
+        if get_origin(here) is dict:
+            here = get_args(here)[1]  # by names that are not ours
+        elif isinstance(part, str):
             if not (isinstance(here, type) and issubclass(here, BaseModel)) or part not in here.model_fields:
                 return []
             here = here.model_fields[part].annotation

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import ManifestInvalid
 from core.manifests import manifest_schema, parse_manifest
+from core.overlays import parse_overlay
 
 BASE = {"manifest": 1, "name": "m", "fields": [{"name": "a"}]}
 
@@ -200,3 +201,11 @@ def test_any_manifest_is_accepted_or_refused_with_words(changes):
 def test_any_bytes_are_refused_with_words(body):
     with pytest.raises(ManifestInvalid):
         parse_manifest(body)
+
+
+def test_a_typo_in_a_field_of_an_overlay_gets_a_hint():
+    with pytest.raises(ManifestInvalid) as refused:
+        parse_overlay(b'{"overlay": 1, "fields": {"id": {"synonym": ["Nr"]}}}')
+    (problem,) = refused.value.problems
+    assert "did you mean synonyms?" in problem.problem
+    assert "formats" in problem.allowed
