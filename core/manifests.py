@@ -520,6 +520,7 @@ class Manifest(Strict):
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
         types = {f.name: str(f.type) for f in self.fields}
         self._check_load()
+        self._check_labels()
         self._check_lookups()
         self._check_sources(types)
         self._check_rows(types)
@@ -529,6 +530,16 @@ class Manifest(Strict):
             raise wrong("is in params too", "a parameter in params or in sweep, not in both", "sweep", both[0])
         self._check_params()
         return self
+
+    def _check_labels(self) -> None:
+        """Refuse two fields of one label where a label names the columns of data files: readers would lose one."""
+        if self.output.header != "label" or self.output.formats == ("xlsx",):
+            return
+        seen = set[str]()
+        for n, label in enumerate((field.label or field.name).casefold() for field in self.fields):
+            if label in seen:
+                raise wrong("is another field's too", 'labels that differ, or "header": "name"', "fields", n, "label")
+            seen.add(label)
 
     def _check_load(self) -> None:
         load, names = self.output.load, {field.name for field in self.fields}

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from runner.engine.mapping.table_mapping import OutColumn
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.values.convert import text_of
+from runner.engine.values.dates import naive
 from runner.engine.writing.parts import spelled
 
 RESCUED: Final = "_rescued"
@@ -127,6 +128,22 @@ def _fit_instances(kind: type) -> Callable[[TypedColumn, list[Any], set[type]], 
     return fitter
 
 
+def _fit_moments(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Moments without a zone; a rule's moment with one is converted to UTC, as those of the input are."""
+    column_fit = _fit_instances(datetime)(column, values, kinds)
+    if all(v is None or v.tzinfo is None for v in column_fit.values):
+        return column_fit
+    return Fitted([v if v is None else naive(v) for v in column_fit.values], column_fit.unfit)
+
+
+def _fit_clocks(column: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Times of day; one with a zone has no place on a column's clock."""
+    column_fit = _fit_instances(time)(column, values, kinds)
+    if all(v is None or v.tzinfo is None for v in column_fit.values):
+        return column_fit
+    return _only(values, lambda v: type(v) is time and v.tzinfo is None)
+
+
 def _only(values: list[Any], fits: Callable[[Any], bool]) -> Fitted:
     """Blank the values that do not fit; a formula without a result is a blank already."""
     unfit = [i for i, v in enumerate(values) if v is not None and not fits(v)]
@@ -189,8 +206,8 @@ _FITTERS: Final[dict[ColumnType, Callable[[TypedColumn, list[Any], set[type]], F
     ColumnType.DECIMAL: _fit_decimal,
     ColumnType.BOOLEAN: _fit_instances(bool),
     ColumnType.DATE: _fit_instances(date),
-    ColumnType.DATETIME: _fit_instances(datetime),
-    ColumnType.TIME: _fit_instances(time),
+    ColumnType.DATETIME: _fit_moments,
+    ColumnType.TIME: _fit_clocks,
 }
 
 

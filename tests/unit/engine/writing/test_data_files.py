@@ -5,7 +5,7 @@ import io
 import json
 import random
 import struct
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 
 import pytest
@@ -123,6 +123,17 @@ def test_the_column_of_rescued_values_gives_way_to_a_column_of_that_name():
     files = {OutputName.JSONL: io.BytesIO()}
     DataFiles(files, [OutColumn("_rescued", None)], options).write([["x"]], 1)
     assert json.loads(files[OutputName.JSONL].getvalue()) == {"_rescued": "x", "__rescued": None}
+
+
+def test_moments_with_a_zone_that_a_rule_made_are_in_utc_and_clocks_with_one_are_rescued(tmp_path):
+    row = list(ROW)
+    zone = timezone(timedelta(hours=2))
+    row[7], row[8] = datetime(2024, 1, 2, 3, tzinfo=zone), time(4, 5, tzinfo=zone)
+    bodies = written([tuple(row)], rescued=True)
+    checked(tmp_path, bodies, 1, rescued=True)
+    line = json.loads(bodies[OutputName.JSONL])
+    assert (line["at"], line["clock"]) == ("2024-01-02T01:00:00", None)
+    assert "clock" in json.loads(line["_rescued"])
 
 
 @pytest.mark.parametrize(
@@ -254,3 +265,11 @@ def test_wrong_options_are_named(output, said):
     with pytest.raises(ManifestInvalid) as refused:
         parse_manifest(json.dumps(raw).encode())
     assert said in str(refused.value.problems)
+
+
+def test_two_fields_of_one_label_do_not_become_two_columns_of_one_name():
+    fields = [{"name": "a", "label": "Name"}, {"name": "b", "label": "NAME"}]
+    raw = {"manifest": 1, "name": "m", "fields": fields, "output": {"header": "label", "formats": ["jsonl"]}}
+    with pytest.raises(ManifestInvalid) as refused:
+        parse_manifest(json.dumps(raw).encode())
+    assert "fields[1].label" in str(refused.value)
