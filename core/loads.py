@@ -171,12 +171,13 @@ def widened(present: str, incoming: str) -> str:
 def check_columns(batch: LoadBatch, longest: int) -> None:
     """Refuse columns that a database would confuse; raises LoadRefused."""
     names = [column.name for column in batch.columns]
-    folded = [name.casefold() for name in names]
+    seen = {JOB_COLUMN, ROW_COLUMN}
     for n, name in enumerate(names):
-        if folded[n] in folded[:n] or folded[n] in (JOB_COLUMN, ROW_COLUMN):
+        if name.casefold() in seen:
             raise LoadRefused(f"column {n + 1} has the name of another one; set mapping.unmapped to drop, or rename it")
         if not name or len(name.encode()) > longest or "\0" in name:
             raise LoadRefused(f"the name of column {n + 1} is blank or longer than {longest} bytes; rename it")
+        seen.add(name.casefold())
     missing = [name for name in batch.rule.columns if name not in names]
     if missing:
         raise LoadRefused(f"output.load names the column {missing[0]}, which the result does not have")

@@ -6,7 +6,7 @@ has, cannot; there the file, which was verified cell by cell, is read row by row
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -151,6 +151,3 @@ def _connections(settings: Settings) -> Mapping[str, LoadConnection]:
 
 def _delimiter(schema: Mapping[str, Any]) -> str:
     return str(schema["ade"]["csv"]["delimiter"])
-
-
-Open = Callable[[str, str], LoadedTables]

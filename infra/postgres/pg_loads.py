@@ -29,6 +29,7 @@ from core.loads import (
 _BOM: Final = b"\xef\xbb\xbf"
 _BLOCK: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 10
+_LIMIT_EXCEEDED: Final = "54"  # the class of errors about the server's own limits: trying again does not help
 _LONGEST_NAME: Final = 63  # bytes of an identifier
 _STAGED: Final = sql.Identifier("ade_staged")
 # What information_schema calls the types that we make.
@@ -87,6 +88,8 @@ class PostgresLoads:
             with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
                 yield connection.cursor()
         except psycopg.OperationalError as error:  # lost connections, deadlocks, conflicts, a full disk
+            if (error.sqlstate or "").startswith(_LIMIT_EXCEEDED):
+                raise LoadRefused("the database refused it: too many columns, or a row that is too large") from None
             raise LoadFailed(f"the database did not take it: {type(error).__name__}") from None
         except psycopg.Error as error:
             code = error.sqlstate or type(error).__name__
