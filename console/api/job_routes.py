@@ -109,10 +109,10 @@ def read_submission(parts: list[Part], megabytes: int = 1024) -> HttpDrop:
                 HTTPStatus.BAD_REQUEST,
                 f"form field {name[:50]!r} is not known; the fields are tenant, manifest, files, path and data_time",
             )
-    missing = [] if "tenant" in words else ["tenant"]
+    missing = [] if words.get("tenant", "").strip() else ["tenant"]
     missing += [] if files else ["files"]
     if missing:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; send them as form fields")
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; fill in every field that it needs")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
     manifest = words.get("manifest", "")
     return HttpDrop(

@@ -10,6 +10,8 @@ from markupsafe import Markup
 from runner.engine.pages import drawing
 
 _PAGE = 100
+_SURE = 0.85  # from here on a bar is green
+_PLAUSIBLE = 0.3
 _NOTHING = Markup("")
 _MISSHAPEN = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
@@ -29,6 +31,10 @@ class FindingFilter:
         start = query.get("start", "")
         words = {name: query.get(name, "")[:200] for name in ("severity", "code", "field", "column")}
         return cls(**words, start=int(start) if start.isdecimal() and len(start) < 8 else 0)
+
+    @property
+    def is_set(self) -> bool:
+        return self != FindingFilter()
 
     def as_query(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in ("severity", "code", "field", "column")}
@@ -62,7 +68,10 @@ class Explanation:
 
     trouble: str = ""
     summary: Mapping[str, Any] | None = None
-    columns: Markup = _NOTHING
+    doubtful: Markup = _NOTHING  # columns that a person may want to look at, and how many
+    doubts: int = 0
+    certain: Markup = _NOTHING  # the others
+    certainties: int = 0
     grids: Markup = _NOTHING
     readings: Markup = _NOTHING
     fixes: Markup = _NOTHING
@@ -85,9 +94,14 @@ def explanation(artifact: Mapping[str, Any] | None, wanted: FindingFilter, *, li
 
 def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) -> Explanation:
     decision = artifact.get("decision") or {}
+    doubtful = [one for one in artifact["mapping"] if _is_doubtful(one)]
+    certain = [one for one in artifact["mapping"] if not _is_doubtful(one)]
     return Explanation(
         summary=artifact["summary"],
-        columns=_drawn(drawing.columns(artifact)),
+        doubtful=_columns(artifact, doubtful),
+        doubts=len(doubtful),
+        certain=_columns(artifact, certain),
+        certainties=len(certain),
         grids=_drawn(drawing.grids(artifact, link=link)),
         readings=_drawn(drawing.readings(artifact)),
         fixes=_drawn(drawing.fixes(artifact)),
@@ -97,6 +111,17 @@ def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) ->
         memories=tuple(str(one["key"]) for one in artifact.get("memories") or ()),
         passes=tuple((str(one["pass"]), float(one["seconds"])) for one in artifact["pass_history"]),
     )
+
+
+def _is_doubtful(column: Mapping[str, Any]) -> bool:
+    """Whether a column's field is less than sure, or it has none and could well be one."""
+    if column["target"]:
+        return drawing.share(column) < _SURE
+    return any(drawing.share(one) >= _PLAUSIBLE for one in column["runners_up"])
+
+
+def _columns(artifact: Mapping[str, Any], some: list[Any]) -> Markup:
+    return _drawn(drawing.columns({**artifact, "mapping": some})) if some else _NOTHING
 
 
 def _drawn(html: str) -> Markup:

@@ -17,7 +17,7 @@ from console.api.access import Permission
 from console.api.operations import Call, query_values
 from console.api.problems import ProblemError
 from console.facade import DropFacts, JobMoment
-from console.job_facts import plural
+from console.job_facts import plural, span
 from console.web import charts
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
@@ -54,7 +54,7 @@ def overview(call: Call) -> Response:
     waiting = ("AWAITING", "SCHEDULED", "QUEUED")
     return page(
         call,
-        "overview.html",
+        "home.html",
         facts=facts,
         tenant=tenant,
         chart=chart,
@@ -147,10 +147,18 @@ def job_page(call: Call, found: Job) -> Response:
         acts=job_acts(found, call.principal),
         timeline=_timeline(facade.timeline(found), explained),
         files=files,
+        took=_took(found),
         versions=[one for one in facade.line(found)[-_VERSIONS:] if one.job_id != found.job_id][::-1],
         explanation=explained,
         wanted=wanted,
     )
+
+
+def _took(job: Job) -> str:
+    """How long a job has been, or was, on its way."""
+    ended = f"ended after {span(job.ended_at - job.created_at)}" if job.ended_at is not None else "still on its way"
+    ran = "" if job.started_at is None or job.ended_at is None else f", ran for {span(job.ended_at - job.started_at)}"
+    return ended + ran
 
 
 class DrawnEntry(JobMoment):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,6 +24,7 @@ from runner.engine.pages import drawing
 
 STATIC = "/static/"
 _TEXTS = re.compile("(<textarea[^>]*>[^<]*)|(?:^|>)[^<]*")
+_MEDIA = {"js": "text/javascript", "svg": "image/svg+xml"}
 _MADE = re.compile(r"[^/]+/[0-9a-f]{12}/")
 _KINDS = {
     State.SUCCEEDED: "good",
@@ -33,7 +35,7 @@ _KINDS = {
     State.PUBLISHING: "busy",
 }
 _MENU = (
-    ("/", "Overview", "o", Permission.READ),
+    ("/", "Home", "h", Permission.READ),
     ("/jobs", "Jobs", "j", Permission.READ),
     ("/review", "Review", "r", Permission.READ),
     ("/senders", "Senders", "s", Permission.READ),
@@ -43,14 +45,19 @@ _MENU = (
 
 @cache
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """What pages load, by name: bytes and media type. The style sheet begins with that of the engine's drawings."""
-    folder = files("console.web") / "static"
-    style = drawing.STYLE.encode() + b"\n" + (folder / "console.css").read_bytes()
-    return {
-        "console.css": (style, "text/css"),
-        "console.js": ((folder / "console.js").read_bytes(), "text/javascript"),
-        "icon.svg": ((folder / "icon.svg").read_bytes(), "image/svg+xml"),
+    """What pages load, by name: bytes and media type.
+
+    There is one style sheet, of the engine's drawings, console.css and then every other `.css` by name, so that a page
+    can have a file of its own. A script of one page is loaded by that page, after console.js.
+    """
+    there = {one.name: one.read_bytes() for one in (files("console.web") / "static").iterdir() if one.is_file()}
+    styles = sorted((name for name in there if name.endswith(".css")), key=lambda name: (name != "console.css", name))
+    found = {
+        name: (body, _MEDIA[ending])
+        for name, body in there.items()
+        if (ending := name.rpartition(".")[2]) in _MEDIA
     }
+    return found | {"console.css": (b"\n".join([drawing.STYLE.encode(), *(there[name] for name in styles)]), "text/css")}
 
 
 def static_link(name: str) -> str:
@@ -146,8 +153,15 @@ def _environment() -> Environment:
     env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": place_of, "brief": brief}
     env.globals["reason"] = lambda one: Markup(drawing.reason(str(one.get("rule", "")), one.get("weight")))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
-    env.globals["parts"] = env.get_template("parts.html").module  # the macros that several pages share
+    env.globals["parts"] = parts = SimpleNamespace()  # the macros that several pages share; they call each other
+    for name in env.list_templates(filter_func=lambda name: name.startswith("parts/")):
+        vars(parts).update(_macros(env, name))
     return env
+
+
+def _macros(env: Environment, name: str) -> dict[str, object]:
+    module = env.get_template(name).module
+    return {macro: getattr(module, macro) for macro in vars(module) if not macro.startswith("_")}
 
 
 def fragment(template: str, **facts: Any) -> str:

@@ -63,6 +63,15 @@ def test_a_box_of_a_preview_has_no_name_that_a_job_has(rig: ApiRig, ran):
     assert {first[:8], second[:8]} == {"preview-"}
 
 
+@pytest.mark.parametrize("tenant", [{"tenant": ""}, {"tenant": " "}, {}])
+def test_a_preview_without_a_tenant_asks_for_one_in_words(rig: ApiRig, ran, tenant: dict[str, str]):
+    given = {"manifest": json.dumps(MANIFEST), **tenant}
+    answer = rig.client.post("/drop/preview", data=given, files={"files": ("p.csv", b"a\n")})
+    assert (answer.status_code, ran) == (400, [])
+    assert "lacks tenant" in answer.text
+    assert "pattern" not in answer.text
+
+
 class TestTheLine:
     def test_nobody_is_in_line_twice(self):
         line = PreviewLine()

@@ -68,7 +68,7 @@ def row(job: Job | NewerRow, now: float) -> tuple[str, ...]:
         job.tenant,
         job.workflow,
         job.subject,
-        span(now - (job.ended_at or job.started_at or job.created_at)),
+        span(now - job.created_at),
         note(job),
     )
 

@@ -48,6 +48,7 @@ async function request(method, path, body, headers = {}) {
 async function problem(response) {
   try {
     const answer = await response.json();
+    if ((answer.problems || []).length === 1) return answer.detail; // it says that one already
     const more = (answer.problems || []).map((one) => `${one.path}: ${one.problem}`).join("; ");
     return more ? `${answer.detail} (${more})` : answer.detail || response.statusText;
   } catch {
@@ -138,6 +139,12 @@ const selected = new Set();
 function restoreSelection() {
   for (const box of $$("[data-select]")) box.checked = selected.has(box.dataset.select);
   if ($("#selected")) $("#selected").textContent = String(selected.size);
+  for (const button of $$("[data-bulk]")) {
+    const act = button.dataset.bulk === "retry" ? "Retry" : "Cancel";
+    button.textContent = selected.size ? `${act} ${selected.size}` : act;
+  }
+  const ticked = $(".bulk .ticked");
+  if (ticked) ticked.classList.toggle("some", selected.size > 0);
 }
 
 async function actOnSelected(act) {
@@ -375,6 +382,7 @@ function dropPage() {
   const form = $("#drop");
   $("#show-preview").addEventListener("click", () => {
     if (!input.files.length) say("Choose a file first.");
+    else if (!$("#tenant").reportValidity()) say("Name the tenant first.");
     else show("/drop/preview", new FormData(form));
   });
   const newKey = () => (crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2));
