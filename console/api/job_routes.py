@@ -112,7 +112,7 @@ def read_submission(parts: list[Part], megabytes: int = 1024) -> HttpDrop:
     missing = [] if words.get("tenant", "").strip() else ["tenant"]
     missing += [] if files else ["files"]
     if missing:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; fill in every field that it needs")
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the form lacks {' and '.join(missing)}; fill in what is missing")
     checked(models.OverviewQuery, {"tenant": words["tenant"]}, "form field")
     manifest = words.get("manifest", "")
     return HttpDrop(

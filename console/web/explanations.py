@@ -68,7 +68,7 @@ class Explanation:
 
     trouble: str = ""
     summary: Mapping[str, Any] | None = None
-    doubtful: Markup = _NOTHING  # columns that a person may want to look at, and how many
+    doubtful: Markup = _NOTHING  # columns that a person may want to check, and how many
     doubts: int = 0
     certain: Markup = _NOTHING  # the others
     certainties: int = 0

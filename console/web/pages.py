@@ -147,14 +147,14 @@ def job_page(call: Call, found: Job) -> Response:
         acts=job_acts(found, call.principal),
         timeline=_timeline(facade.timeline(found), explained),
         files=files,
-        took=_took(found),
+        duration=_duration(found),
         versions=[one for one in facade.line(found)[-_VERSIONS:] if one.job_id != found.job_id][::-1],
         explanation=explained,
         wanted=wanted,
     )
 
 
-def _took(job: Job) -> str:
+def _duration(job: Job) -> str:
     """How long a job has been, or was, on its way."""
     ended = f"ended after {span(job.ended_at - job.created_at)}" if job.ended_at is not None else "still on its way"
     ran = "" if job.started_at is None or job.ended_at is None else f", ran for {span(job.ended_at - job.started_at)}"

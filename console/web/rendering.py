@@ -53,11 +53,10 @@ def static_files() -> dict[str, tuple[bytes, str]]:
     there = {one.name: one.read_bytes() for one in (files("console.web") / "static").iterdir() if one.is_file()}
     styles = sorted((name for name in there if name.endswith(".css")), key=lambda name: (name != "console.css", name))
     found = {
-        name: (body, _MEDIA[ending])
-        for name, body in there.items()
-        if (ending := name.rpartition(".")[2]) in _MEDIA
+        name: (body, _MEDIA[ending]) for name, body in there.items() if (ending := name.rpartition(".")[2]) in _MEDIA
     }
-    return found | {"console.css": (b"\n".join([drawing.STYLE.encode(), *(there[name] for name in styles)]), "text/css")}
+    style = b"\n".join([drawing.STYLE.encode(), *(there[name] for name in styles)])
+    return found | {"console.css": (style, "text/css")}
 
 
 def static_link(name: str) -> str:
