@@ -14,6 +14,19 @@ def letters(column: int) -> str:
     return name
 
 
+@lru_cache(maxsize=20_000)
+def column_number(name: str) -> int:
+    """The 1-based column of letters: A is 1; 0 for a text that is not a column."""
+    number = 0
+    for letter in name.upper():
+        if not "A" <= letter <= "Z":
+            return 0
+        number = number * 26 + ord(letter) - 64
+        if number > 1_000_000:
+            return 0
+    return number
+
+
 def cell(row: int, column: int) -> str:
     """The address of a cell: B7."""
     return f"{letters(column)}{row}"

@@ -5,25 +5,25 @@ rounded, `####` where a column is too narrow. So a text stands for the value tha
 column is written is learnt from the cells that nobody was asked to correct, and by that its corrected cells are read.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from math import isclose
 from typing import Final, NamedTuple, TypeVar
 
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.reading import NoCachedValue, Shown, Value
 from runner.engine.writing.parts import MAX_TEXT, cut, too_long
 
-_BLANKS = re.compile(r"[\s'\u2019$€£¥]")
+_BLANKS = LazyPattern(r"[\s'\u2019$€£¥]")
 _WHOLE: Final = r"-?(0|[1-9][0-9]{{0,2}}(?:{0}[0-9]{{2,3}})*{0}[0-9]{{3}}|[1-9][0-9]{{0,20}})"
 _POWER: Final = r"(?:[eE]([+-]?[0-9]{1,3}))?"
 _NUMBERS: Final = {  # the sign between groups of digits and that before decimals
-    ",.": re.compile(_WHOLE.format(",") + r"(?:\.([0-9]{0,20}))?" + _POWER),
-    ".,": re.compile(_WHOLE.format(r"\.") + r"(?:,([0-9]{0,20}))?" + _POWER),
+    ",.": LazyPattern(_WHOLE.format(",") + r"(?:\.([0-9]{0,20}))?" + _POWER),
+    ".,": LazyPattern(_WHOLE.format(r"\.") + r"(?:,([0-9]{0,20}))?" + _POWER),
 }
-_DAY = re.compile(r"([0-9]{1,4})([-./ ])([0-9]{1,2})\2([0-9]{1,4})(?:[ T]+(\S.*))?")
-_CLOCK = re.compile(r"([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?")
+_DAY = LazyPattern(r"([0-9]{1,4})([-./ ])([0-9]{1,2})\2([0-9]{1,4})(?:[ T]+(\S.*))?")
+_CLOCK = LazyPattern(r"([0-9]{1,5}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,6}))?)?(?: ?([AaPp])[Mm])?")
 _ORDERS: Final = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}  # where year, month and day are
 _PIVOT: Final = 30  # two digits from here on are years of the last century
 _TICK: Final = 0.0015  # seconds by which spreadsheet programs round a moment

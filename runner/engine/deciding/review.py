@@ -7,7 +7,6 @@ the same in every attempt on the same input. Nothing here holds a cell's value: 
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from unicodedata import normalize
 
@@ -111,6 +110,8 @@ class Question(NamedTuple):
 
 def question_id(kind: str, *place: str) -> str:
     """The id of a question of a kind about a place: the same in every attempt on the same input."""
+    from hashlib import sha256  # noqa: PLC0415  # few jobs ask, and it takes milliseconds to load
+
     return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
 
 

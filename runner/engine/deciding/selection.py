@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+from runner.engine.common.a1 import column_number
 from runner.engine.common.fields import NUMERIC, TEMPORAL, Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.spelling import normalized
 from runner.engine.deciding.derivation import GroupSums, SeenRows, TableContents, explains_columns, lists_values
 from runner.engine.deciding.pairing import TableLikeness, TableRelation, compare
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.reading.xlsx.markup import column_number
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
 

@@ -5,7 +5,6 @@ for those, and for the operations that have a rule of their own about blanks.
 """
 
 import operator
-from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
@@ -260,11 +259,17 @@ def _add_months(value: date, months: Number) -> Any:
     year, month = divmod(value.year * 12 + value.month - 1 + count, 12)
     if not 1 <= year <= 9999:
         return NO_DATE
-    return value.replace(year=year, month=month + 1, day=min(value.day, monthrange(year, month + 1)[1]))
+    return value.replace(year=year, month=month + 1, day=min(value.day, _days_in_month(year, month + 1)))
 
 
 def _month_end(value: date) -> date:
-    return date(value.year, value.month, monthrange(value.year, value.month)[1])
+    return date(value.year, value.month, _days_in_month(value.year, value.month))
+
+
+def _days_in_month(year: int, month: int) -> int:
+    from calendar import monthrange  # noqa: PLC0415  # takes milliseconds to load
+
+    return monthrange(year, month)[1]
 
 
 def _date_of_text(value: str) -> Any:

@@ -7,7 +7,6 @@ goes with all of them. A checked expression names the operation of each of its c
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -380,6 +379,8 @@ def _nearest(name: str, known: Mapping[str, object]) -> str | None:
     if len(name) > 60:
         return None
     folded = {one.casefold(): one for one in list(known)[:200]}
+    from difflib import get_close_matches  # noqa: PLC0415  # only for mistakes
+
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.66)
     return folded[near[0]] if near else None
 

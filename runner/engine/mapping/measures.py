@@ -11,16 +11,17 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.common.spelling import normalized
 
 _LONGEST: Final = 200  # characters of a text that are read
 _WORDS: Final = 4  # of the longest spelling
 _SHORT_TEXT: Final = 16  # characters of a unit
 _BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]{1,40})[)\]]")
-_POWER: Final = re.compile(r"\b10\s?(?:(?:\^|\*\*)\s?([3-9])|([\u00b3\u2074-\u2079]))")
-_TIMES: Final = re.compile(r"[x\u00d7*] ?(?=1[., ]?000)", re.IGNORECASE)
+_POWER: Final = LazyPattern(r"\b10\s?(?:(?:\^|\*\*)\s?([3-9])|([\u00b3\u2074-\u2079]))")
+_TIMES: Final = LazyPattern(r"[x\u00d7*] ?(?=1[., ]?000)", re.IGNORECASE)
 _RAISED: Final = {"\u00b3": "3"} | {chr(0x2070 + n): str(n) for n in range(4, 10)}
-_EAST_ASIAN: Final = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+")
+_EAST_ASIAN: Final = LazyPattern(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+")
 _PREFIXES: Final = {"t": 3, "k": 3, "mil": 3, "m": 6, "mm": 6, "mn": 6, "mio": 6, "b": 9, "bn": 9, "mrd": 9}
 _ALONE: Final = {"k": 3, "K": 3, "mil": 3, "M": 6, "MM": 6, "mn": 6, "Mn": 6}  # in brackets: metres are no millions
 _ZEROS: Final = re.compile(r"(?:000)+s?")
@@ -115,7 +116,7 @@ def measure(text: str) -> Measure:
     return Measure(units, currencies, scale) if units or currencies or scale is not None else NOTHING
 
 
-_UNIT_LIKE: Final = re.compile(r"[(\[]?(?=[^\s]*[/%\u00b0\u00b5\u03bc\u00b2\u00b3\u2126])[^\s\d][^\s]{0,9}[)\]]?")
+_UNIT_LIKE: Final = LazyPattern(r"[(\[]?(?=[^\s]*[/%\u00b0\u00b5\u03bc\u00b2\u00b3\u2126])[^\s\d][^\s]{0,9}[)\]]?")
 
 
 def is_unit(text: str) -> bool:

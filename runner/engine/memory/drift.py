@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
-from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
 
 from runner.engine.document_types import (
@@ -114,6 +113,8 @@ def shortened(header: str) -> str:
     """A header that a profile has room for; two that differ only further on stay different."""
     if len(header) <= MAX_HEADER:
         return header
+    from hashlib import sha256  # noqa: PLC0415  # takes milliseconds to load
+
     digest = sha256(folded(header).encode(errors="backslashreplace")).hexdigest()[:10]
     return f"{header[: MAX_HEADER - 12]}…~{digest}"
 
@@ -176,6 +177,8 @@ def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
 def layout(profiled: ProfileDocument) -> str:
     """A digest of a profile's columns: equal for drops that differ only in their values."""
     columns = sorted([folded(column["header"]), column["field"] or ""] for column in profiled["columns"])
+    from hashlib import sha256  # noqa: PLC0415  # takes milliseconds to load
+
     return sha256(json.dumps(columns).encode(errors="backslashreplace")).hexdigest()[:16]
 
 

@@ -51,6 +51,7 @@ ERROR_CODES: Final = frozenset({
     "#BLOCKED!", "#CONNECT!", "#UNKNOWN!", "#BUSY!", "#EXTERNAL!", "#PYTHON!", "#TIMEOUT!",
 })  # fmt: skip
 OTHER_ERROR: Final = "#VALUE!"
+MINUS: Final = "-"  # the "unit" of a number format that shows positive numbers as negative ones
 
 
 class CellError(str):

@@ -15,7 +15,7 @@ from datetime import date, datetime, time, timedelta
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from runner.engine.reading.books import Area, CellError, Layout, ReadLimits, Shown, Value
+from runner.engine.reading.books import MINUS, Area, CellError, Layout, ReadLimits, Shown, Value
 from runner.engine.reading.runs import RunStyle
 
 _DAY_MS = 86_400_000
@@ -319,7 +319,6 @@ UNIT = re.compile(r"[^\W\d_]+\.?|[$%\u00a2-\u00a5\u20a0-\u20cf]+")
 
 
 _MINUS = re.compile(r"[-\u2212]\s*[^\w\s]*\s*[0#?].*|\(\s*[^\w\s]*\s*[0#?][^()]*\)", re.DOTALL)
-MINUS: Final = "-"  # the "unit" of a format that shows positive numbers as negative ones
 
 
 _DIVIDED = re.compile(r"[0#?](,+)(?=[^0#?,]|$)")

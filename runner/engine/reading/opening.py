@@ -1,7 +1,6 @@
 """Opens a file as a book. Its content decides the format, whatever its name; other files are refused by kind.
 
-The readers of all formats but .xlsx are loaded when a file needs them: together they take a tenth of the time in which
-a box starts.
+Readers are loaded when a file needs them: together they take a tenth of the time in which a box starts.
 """
 
 import re
@@ -12,8 +11,6 @@ from typing import BinaryIO
 from runner.engine.reading import containers, errors
 from runner.engine.reading.books import Book, ReadLimits, TextOptions
 from runner.engine.reading.containers import ZipArchive, is_opendocument
-from runner.engine.reading.xlsx.markup import OoxmlPackage
-from runner.engine.reading.xlsx.workbooks import open_xlsx
 
 _DEFAULTS = ReadLimits()
 _DETECT = TextOptions()
@@ -33,7 +30,7 @@ def open_book(path: str | Path, *, name: str, limits: ReadLimits = _DEFAULTS, op
 
 def load_readers() -> None:
     """Load the readers of all formats: a warm process does it once for all of its boxes."""
-    for name in ("delimited", "ods", "webpages", "xls", "xlsb"):
+    for name in ("delimited", "ods", "webpages", "xls", "xlsb", "xlsx.workbooks"):
         import_module(f"runner.engine.reading.{name}")
 
 
@@ -69,12 +66,16 @@ def _open_zip(file: BinaryIO, limits: ReadLimits) -> Book:
         from runner.engine.reading.ods import open_ods  # noqa: PLC0415
 
         return open_ods(file, archive, limits)
+    from runner.engine.reading.xlsx.markup import OoxmlPackage  # noqa: PLC0415
+
     package = OoxmlPackage(archive, limits)
     part = package.workbook_part()
     if part.endswith(".bin"):
         from runner.engine.reading.xlsb import open_xlsb  # noqa: PLC0415
 
         return open_xlsb(file, package, part)
+    from runner.engine.reading.xlsx.workbooks import open_xlsx  # noqa: PLC0415
+
     return open_xlsx(file, package, part)
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, Self, TypeVar
 
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.reading.books import Block, Remark, Row, Value
 
 RunStyle = Literal["", "raised", "lowered", "small", "struck"]
@@ -171,15 +172,17 @@ def runs_of(text: str, starts: Sequence[tuple[int, RunStyle]]) -> list[Run]:
     return [Run(text[: starts[0][0]]), *parts]
 
 
-_NUMBERED = re.compile(r"[(\[]?\d{1,2}(?:\s*[,;]\s*\d{1,2})*[)\]]?\.?")
-_SIGNS = re.compile(r"[*†‡§¶#]+")
-_LETTER = re.compile(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
+_NUMBERED = LazyPattern(r"[(\[]?\d{1,2}(?:\s*[,;]\s*\d{1,2})*[)\]]?\.?")
+_SIGNS = LazyPattern(r"[*†‡§¶#]+")
+_LETTER = LazyPattern(r"[(\[]?[a-z][)\]]?|[(\[][A-Z][)\]]")
 _ORDINAL: Final = frozenset("aeohnrt")  # 5ᵉ, 1º, 2ª, 8ʰ
-_NUMBER_END = re.compile(r"\d[\s\u00a0]*[%€$£]?\)?\Z")
-_TEN = re.compile(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
-_WORD_END = re.compile(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
-_UNIT_END = re.compile(r"(?:\A|[^^\W_]|\d|\b)(?:[cdkmnµp]?m|ft|yd|mi|mile|mtr|mol|sec|met(?:er|re)s?)\Z", re.IGNORECASE)
-_WHOLE_PRICE = re.compile(r"(?:\A|[^\d.,])\d{1,6}\Z")
+_NUMBER_END = LazyPattern(r"\d[\s\u00a0]*[%€$£]?\)?\Z")
+_TEN = LazyPattern(r"(?:\A|[x\u00d7*\u00b7\u22c5.e]\s*)10\Z", re.IGNORECASE)
+_WORD_END = LazyPattern(r"([^\W\d_]{3,}|[\d.%)\]\"'\u201d\u2019])[.,:;]?\Z")
+_UNIT_END = LazyPattern(
+    r"(?:\A|[^^\W_]|\d|\b)(?:[cdkmnµp]?m|ft|yd|mi|mile|mtr|mol|sec|met(?:er|re)s?)\Z", re.IGNORECASE
+)
+_WHOLE_PRICE = LazyPattern(r"(?:\A|[^\d.,])\d{1,6}\Z")
 
 
 def shown(runs: Sequence[Run]) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from runner.engine.common.a1 import column_number
 from runner.engine.corrections.corrected import CorrectedSheet
 from runner.engine.reading import InputUnreadable, Sheet
 from runner.engine.reading.containers import Entry
-from runner.engine.reading.xlsx.markup import OoxmlPackage, column_number
+from runner.engine.reading.xlsx.markup import OoxmlPackage
 from runner.engine.reading.xlsx.workbooks import Workbook, XlsxSheet
 
 MAX_STYLES_BYTES: Final = 4 * 1024 * 1024  # a larger styles part is not read: rows get a plain look

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import chain, islice
 from math import isfinite
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from runner.engine.common.fields import Field
 from runner.engine.common.rowsets import RowSet
@@ -20,12 +20,14 @@ from runner.engine.options import JobOptions
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.reading.spool import SpooledSheet
-from runner.engine.rejects.appearance import Appearance, SheetAppearance, sheet_appearance
 from runner.engine.surveying.survey import SurveyedInput
 from runner.engine.tables.sources import SourceTable
 from runner.engine.tables.supplied import VALUE
 from runner.engine.values.checking import CellProblem
 from runner.engine.writing.parts import FORMATS, MAX_TEXT, cut, holdable, spelled, too_long
+
+if TYPE_CHECKING:
+    from runner.engine.rejects.appearance import Appearance, SheetAppearance
 
 MAX_RUNS: Final = 300_000  # runs of rows to split off; an artifact has room for about twice as many
 MARKED_ROWS: Final = 20_000  # rows whose cells are marked one by one; those beyond say to see the report
@@ -41,7 +43,7 @@ _LONGEST: Final = 1_000  # characters of what to do
 _LONGEST_MARK: Final = 400
 _SEEN: Final = frozenset(["fill", "border", "format", "align"])  # parts of a look that a blank cell has, too
 _TEXT_FORMATS: Final = frozenset({"csv", "tsv", "html"})
-_TEXT: Final[Appearance] = {"format": "@"}
+_TEXT: Final["Appearance"] = {"format": "@"}
 _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this row"
 
 
@@ -191,8 +193,10 @@ class RejectsDescription:
 
     def _sheet_appearance(
         self, source: SurveyedInput, index: int, rejected: RowSet, heads: Mapping[int, str]
-    ) -> SheetAppearance:
+    ) -> "SheetAppearance":
         """How the cells of the rejected rows look; nothing for formats without looks."""
+        from runner.engine.rejects.appearance import SheetAppearance, sheet_appearance  # noqa: PLC0415  # few jobs need it
+
         if source.format not in ("xlsx", "xlsm"):
             return SheetAppearance()
         first = next(iter(rejected))[0]
@@ -209,7 +213,7 @@ class RejectsDescription:
         row: int,
         kind: str,
         values: Sequence[Any],
-        appearances: SheetAppearance,
+        appearances: "SheetAppearance",
         tables: Sequence[SourceTable],
         *,
         texts: Collection[int],
@@ -235,7 +239,7 @@ class RejectsDescription:
             line |= {"marks": marks, "do": todo}
         self._line(line)
 
-    def _style(self, appearance: Appearance) -> int | None:
+    def _style(self, appearance: "Appearance") -> int | None:
         """The number of a look, which is described when it is first used; None once there are too many."""
         if id(appearance) not in self._known:
             text = json.dumps(appearance, sort_keys=True)

@@ -13,8 +13,8 @@ from datetime import date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 
 from runner.engine.common.findings import Findings
+from runner.engine.reading.books import MINUS
 from runner.engine.reading.kinds import ALIKE, LEAST, MONTH, Class, Kinds, class_of, contradicts
-from runner.engine.reading.number_formats import MINUS
 from runner.engine.reading.spool import SpooledSheet
 from runner.engine.tables.filling import DITTO, JOIN, QUOTES
 from runner.engine.tables.sources import SourceTable

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -130,6 +129,8 @@ class RowKeys:
 
     def add(self, keys: Sequence[Sequence[Any]], by: Sequence[Any] | None) -> None:
         """The columns of the key for some rows, and the column that says which row is the newest."""
+        from hashlib import blake2b  # noqa: PLC0415  # takes milliseconds to load
+
         for row in zip(*keys, strict=True):
             digest = blake2b(repr(tuple(map(_plain, row))).encode("utf-8", "surrogatepass"), digest_size=16).digest()
             self._high.append(int.from_bytes(digest[:8], signed=True))

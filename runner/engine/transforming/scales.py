@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.common.findings import Findings
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.mapping.measures import NOTHING, Measure, measure, measure_of
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.mapping.target import field_classes, field_concepts
@@ -26,7 +27,7 @@ _NO_AMOUNTS: Final = frozenset({
     "identifier", "year", "postcode", "phone", "latitude", "longitude", "house_number", "row_number", "small_number",
     "date", "category", "time",
 })  # fmt: skip
-_STATES: Final = re.compile(
+_STATES: Final = LazyPattern(
     r"[(\[]|\b(?:in|en|em|i|w|v|tal|figures?|amounts?|values?|all|betr[aä]ge|angaben|werte|zahlen|montants?|valeurs?|chiffres|"
     r"cifras|importes?|valores|importi|valori|dati|bedragen|cijfers|belopp|bel[øo]b|kwoty|dane|hodnoty|luvut|units?|"
     r"currency|w[äa]hrung|einheit|unidad|unità)\b|\uff1a",

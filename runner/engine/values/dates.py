@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal, NamedTuple
 
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.values.words import BAD, Bad
 
 # One line per language: full names as calendars print them. Genitives and other forms follow.
@@ -256,7 +257,7 @@ SHORT_YEARS: Final = range(30, PIVOT)  # years that may belong to either century
 BIRTH_YEARS: Final = range(25, PIVOT)  # the same of births: people become a hundred
 _DAYS_TO_1904: Final = 1462  # from the epoch above to 1904-01-01
 _ORDINAL = r"(?:(?:st|nd|rd|th|er|re|e|o|a)(?![^\W\d_]))?"
-_DATE = re.compile(
+_DATE = LazyPattern(
     r"(?:(?P<w>[^\W\d_]{2,14}(?:-feira)?)\.?,?\s+)?"
     r"(?:(?P<y1>[0-9]{4})(?P<s1>\. |[-/. ])(?P<m1>[0-9]{1,2})(?P=s1)(?P<d1>[0-9]{1,2})\.?"
     r"|(?P<a>[0-9]{1,2})(?P<s2>\. |[-/. ])(?P<b>[0-9]{1,2})(?P=s2)(?P<y2>[0-9]{4}|[0-9]{2})"
@@ -267,12 +268,14 @@ _DATE = re.compile(
     r"|(?P<y6>(?:19|20)[0-9]{2}|9999)(?P<m6>[0-9]{2})(?P<d6>[0-9]{2})(?:\.0(?![0-9]))?"
     r"|(?P<y7>[0-9]{4})-?w(?P<m7>[0-9]{2})-?(?P<d7>[1-7])(?![0-9]))"
 )
-_EAST = re.compile(
+_EAST = LazyPattern(
     rf"(?:(?P<era>{'|'.join(ERAS)})\s*(?P<n>元|[0-9]{{1,2}})|(?P<y>[0-9]{{4}}))\s*[年년]\s*"
     r"(?P<m>[0-9]{1,2})\s*[月월]\s*(?P<d>[0-9]{1,2})\s*[日일]?(?:\s*\(.\))?"
 )
-_ERA = re.compile(rf"(?P<e>[{''.join(ERAS_SHORT)}])(?P<n>[0-9]{{1,2}})[./-](?P<m>[0-9]{{1,2}})[./-](?P<d>[0-9]{{1,2}})")
-_TIME = re.compile(
+_ERA = LazyPattern(
+    rf"(?P<e>[{''.join(ERAS_SHORT)}])(?P<n>[0-9]{{1,2}})[./-](?P<m>[0-9]{{1,2}})[./-](?P<d>[0-9]{{1,2}})"
+)
+_TIME = LazyPattern(
     r"(?:(?:at|um|kl\.?|a|o)\s+)?(?P<h>[0-9]{1,2})"
     r"(?:[:h](?P<mi>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<f>[0-9]{1,9}))?)?)?"
     r"\s*(?P<p>[ap])?\.?(?(p)\s?m\.?)\s*(?:uhr|h)?\s*"
@@ -286,8 +289,8 @@ _ZONES: Final = {
 }  # fmt: skip
 _MOST_AHEAD: Final = 14  # hours
 _RUN_ON_CLOCKS: Final = (4, 6)  # digits of a time without separators
-_RUN_ON_TIME = re.compile(r"t?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
-_DOTTED_TIME = re.compile(r"([0-9]{1,2})\.([0-9]{2})\.([0-9]{2})(?![0-9])")
+_RUN_ON_TIME = LazyPattern(r"t?([0-9]{2})([0-9]{2})([0-9]{2})?(?![0-9:])")
+_DOTTED_TIME = LazyPattern(r"([0-9]{1,2})\.([0-9]{2})\.([0-9]{2})(?![0-9])")
 _EASTERN_CLOCK: Final = str.maketrans({"時": ":", "시": ":", "分": ":", "분": ":", "秒": None, "초": None})
 _DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"[1-9](?:[0-9]{4}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")  # day numbers and Unix times

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from runner.engine.common.patterns import LazyPattern
 from runner.engine.values.words import BAD, Bad
 
 _CURRENCY = (
@@ -16,13 +17,13 @@ _CURRENCY = (
     r"USD|EUR|GBP|JPY|CNY|RMB|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BGN|TRY|RUB|BRL|MXN|ZAR|SGD|HKD|KRW|"
     r"ILS|AED|SAR|THB|IDR|MYR|PHP|VND|円|元|원|руб\.?|грн\.?|лв\.?|lei)"  # noqa: RUF001
 )
-_AMOUNT = re.compile(
+_AMOUNT = LazyPattern(
     rf"([-+]?)\s*({_CURRENCY}?)\s*([-+]?)\s*"
     r"((?:[0-9][0-9., ']*|[.,][0-9]+)(?:[eE][-+]?[0-9]{1,3})?)"
     rf"\s*([-+]?)\s*({_CURRENCY}?)\s*([-+]?)",
     re.IGNORECASE,
 )
-_BRACKETED = re.compile(rf"({_CURRENCY}?)\s*\(([^()]+)\)\s*({_CURRENCY}?)", re.IGNORECASE)
+_BRACKETED = LazyPattern(rf"({_CURRENCY}?)\s*\(([^()]+)\)\s*({_CURRENCY}?)", re.IGNORECASE)
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 # Fast path: the form of most amounts with each decimal sign.
 _COMMON: Final = {
@@ -31,7 +32,7 @@ _COMMON: Final = {
 }
 _DIGIT = re.compile(r"\d")
 # 100,- and 50.— are whole amounts: the dash replaces the decimals and is not a sign.
-_WHOLE = re.compile(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
+_WHOLE = LazyPattern(rf"(?<=[0-9])([.,])\s?[-\u2212\u2010-\u2015]{{1,2}}(?=\s*{_CURRENCY}?\)?$)", re.IGNORECASE)
 _ODD_SIGNS: Final = str.maketrans(
     {
         **dict.fromkeys("\u2212\u2013\u2010\u2011\ufe63\uff0d", "-"),
@@ -200,7 +201,7 @@ def without_percent(text: str) -> PercentText:
     return PercentText(bare[:-1] if has_sign else bare, has_sign, is_bracketed)
 
 
-_SHORTENED: Final = re.compile(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
+_SHORTENED: Final = LazyPattern(r"-?[1-9](?:[.,][0-9]{1,5})?E\+(?:1[1-9]|[2-9][0-9])")
 
 
 def is_shortened(text: str) -> bool:

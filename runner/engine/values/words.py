@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from runner.engine.common.patterns import LazyPattern
+
 MAX_MEMO: Final = 50_000  # texts of a column that are parsed once
 
 
@@ -82,21 +84,21 @@ NOTHING: Final = frozenset(
         "nan",
     }
 )
-_EMAIL = re.compile(r"[^\s@<>()\[\],;:\\\"]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_][\w-]{0,61}[^\W_]")
+_EMAIL = LazyPattern(r"[^\s@<>()\[\],;:\\\"]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_][\w-]{0,61}[^\W_]")
 # Fast path: texts that are already in their final form.
 COMMON_EMAIL = re.compile(r"[A-Za-z0-9_-]{1,24}(?:\.[A-Za-z0-9_-]{1,24})?@[a-z0-9]{1,60}(?:\.[a-z]{2,24}){1,2}")
-_PHONE = re.compile(
+_PHONE = LazyPattern(
     r"(\+|00)?\s*([0-9()\s./\-\u2010-\u2015\u00a0]{5,40}?)(?:\s*(?:ext\.?|x|#)\s*([0-9]{1,6}))?",
     re.IGNORECASE,
 )
 # Texts of digits and dots or dashes that are numbers or dates, not phone numbers.
-_FLOAT = re.compile(r"([0-9]{5,})\.([0-9]{1,2})")
-_ISO_DAY = re.compile(r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
-_URL = re.compile(
+_FLOAT = LazyPattern(r"([0-9]{5,})\.([0-9]{1,2})")
+_ISO_DAY = LazyPattern(r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
+_URL = LazyPattern(
     r"(?:(https?|ftp)://)?((?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?[^\s/?#@:]+(?::[0-9]{1,5})?)([/?#]\S*)?",
     re.IGNORECASE,
 )
-_HOST = re.compile(
+_HOST = LazyPattern(
     r"(?:[^\s.]+\.)+[^\s.0-9][^\s.]*|localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE
 )
 MAX_ADDRESS: Final = 2048

@@ -7,27 +7,14 @@ part is cut into chunks at the ends of elements, so that each chunk can be read 
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import Literal, NamedTuple
 from xml.parsers import expat
 
+from runner.engine.common.a1 import column_number
 from runner.engine.reading import errors
 from runner.engine.reading.books import Area, ReadLimits
 from runner.engine.reading.containers import Entry, ZipArchive
-
-
-@lru_cache(maxsize=20_000)
-def column_number(letters: str) -> int:
-    """A is 1; 0 for text that is not a column."""
-    number = 0
-    for letter in letters.upper():
-        if not "A" <= letter <= "Z":
-            return 0
-        number = number * 26 + ord(letter) - 64
-        if number > 1_000_000:
-            return 0
-    return number
 
 
 def cell(reference: str) -> tuple[int, int]:

@@ -13,11 +13,12 @@ from itertools import chain, groupby
 from operator import add
 from typing import Final, NamedTuple
 
+from runner.engine.common.a1 import column_number
 from runner.engine.reading import errors
 from runner.engine.reading.books import NO_CACHED_VALUE, Block, OutOfOrder, ReadLimits, Row, Value, turned
 from runner.engine.reading.number_formats import Marker
 from runner.engine.reading.xlsx.careful import CellReader, SheetData, Stored, careful_rows
-from runner.engine.reading.xlsx.markup import Chunks, Opened, column_number, drain, is_odd
+from runner.engine.reading.xlsx.markup import Chunks, Opened, drain, is_odd
 from runner.engine.reading.xlsx.surveys import Surveyor
 
 MOST_WAYS: Final = 4  # forms of one column; with more, each cell's tag is decoded separately

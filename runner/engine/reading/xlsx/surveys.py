@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import lt
 
+from runner.engine.common.a1 import column_number
 from runner.engine.reading import errors
 from runner.engine.reading.books import Layout, ReadLimits
 from runner.engine.reading.number_formats import Marker, Styles
@@ -16,7 +17,6 @@ from runner.engine.reading.xlsx.markup import (
     area,
     attribute,
     cell,
-    column_number,
     events,
     is_odd,
     number,
