@@ -1,14 +1,16 @@
 """What the janitor must do for a job that stops moving, and when. Pure: the janitor carries it out."""
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from core.jobs import Job, State, is_as_added, since
 from core.notices import pending
 
+DAY_SECONDS = 86_400.0
 _EXPIRED_SECONDS = 3600.0
 _SENT_ANYWAY_SECONDS = 6 * 3600.0
-_RECHECK_SECONDS = 24 * 3600.0  # between checks of a result that stays because no newer one has come
+_RECHECK_SECONDS = DAY_SECONDS  # between checks of a result that stays because no newer one has come
 _SHORTEST_DEFERRAL, LONGEST_DEFERRAL = 10.0, 300.0
 
 
@@ -17,6 +19,7 @@ class Timings:
     lease_seconds: float = 30.0
     retention_seconds: float = 48 * 3600.0
     latest_retention_seconds: float = 0.0  # how long the newest success of a line outlives that, at most
+    longest_retention_seconds: float = math.inf  # the most that a manifest may ask for
     resend_seconds: float = 900.0  # a message that nobody acted on for this long is checked, and sent again if lost
     # How long to watch a lease that has expired by our clock: a runner that renews it in that time is alive and only
     # has another clock. 0: all runners share our clock.
@@ -24,6 +27,13 @@ class Timings:
     # Above 0: whoever adds a job sends its message at once and does not note that; most jobs start within this time.
     unnoted_seconds: float = 0.0
     grace_seconds: float = 2.0  # how long whoever moved a job has to do the next step itself
+
+
+def retention(job: Job, timings: Timings) -> float:
+    """How long the outputs of a job are kept after its end: as its manifest asks, else as the settings say."""
+    if job.keep_days is None:
+        return timings.retention_seconds
+    return min(job.keep_days * DAY_SECONDS, timings.longest_retention_seconds)
 
 
 class Chore(StrEnum):
@@ -114,7 +124,8 @@ def _due_at(job: Job, timings: Timings) -> float | None:
                 # A planner that skips a job publishes nothing itself; a runner that ends one is already publishing.
                 skipped = job.state is State.SKIPPED
                 return job.updated_at + (0.0 if skipped else timings.grace_seconds)
-            expires = _ended_at(job) + timings.retention_seconds
+            # What its result.json promised holds, whatever the settings are by now.
+            expires = _ended_at(job) + max(retention(job, timings), job.retention_seconds or 0.0)
             due = pending(job)
             return expires if due is None else min(due, expires)
 

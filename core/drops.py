@@ -299,6 +299,7 @@ def plan(
         stamp=stamp,
         priority=manifest.priority,
         latest=manifest.latest,
+        keep_days=manifest.keep_days,
         notify=notify_rules(manifest),
         created_at=now,
         updated_at=now,

@@ -54,6 +54,7 @@ S = State
 UNSTARTED = frozenset({S.AWAITING, S.SCHEDULED, S.QUEUED})
 WAITING = UNSTARTED | {S.REVIEW}  # nobody works on it: it can be cancelled and superseded at once
 ENDED = frozenset({S.SUCCEEDED, S.FAILED, S.TIMED_OUT, S.CANCELLED, S.SKIPPED, S.EXPIRED})
+_WITH_FILES = ENDED - {S.EXPIRED} | {S.PUBLISHING}
 RETRIABLE = frozenset({S.FAILED, S.TIMED_OUT, S.CANCELLED, S.EXPIRED})
 
 TRANSITIONS: dict[State, frozenset[State]] = {
@@ -235,6 +236,8 @@ class Job:
     ended_at: float | None = None
     enqueued_at: float | None = None  # when its message was last known to be in the queue; None: not yet sent
     latest: str = "succeeded"  # "any": latest.json names this job even if it failed
+    keep_days: float | None = None  # how long the manifest wants its outputs kept; None: as the settings say
+    retention_seconds: float | None = None  # how long they are kept at least, decided when it started
     notify: tuple[NotifyRule, ...] = ()  # not part of its identity
     notices: tuple[Notice, ...] = ()  # to be delivered; written with what they are about
     trace: str = ""  # W3C traceparent of the span that began its trace; empty: it has none
@@ -262,6 +265,19 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def committed_at(self) -> float:
+        """When its present state was decided: of a success, when its files were final."""
+        decisive = S.PUBLISHING if self.state is S.SUCCEEDED else self.state
+        return next((at for name, at in reversed(self.history) if name == decisive), self.updated_at)
+
+    @property
+    def expires_at(self) -> float | None:
+        """Until when its files are kept at least; None: it has none, or a program that kept no such promise ran it."""
+        if self.retention_seconds is None or not self.files or self.state not in _WITH_FILES:
+            return None
+        return self.committed_at + self.retention_seconds
 
     @property
     def outcome(self) -> Outcome | None:
@@ -311,6 +327,7 @@ class JobChanges(PinChanges, total=False):
     started_at: float | None
     ended_at: float | None
     enqueued_at: float | None
+    retention_seconds: float | None
     notices: tuple[Notice, ...]
     deferred_until: float | None
     history: tuple[tuple[str, float], ...]
@@ -445,8 +462,11 @@ def is_as_added(job: Job) -> bool:
     return job.rev == job.fence * _REVS + 1
 
 
-def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
-    """Take the lease: a new attempt under a fence that no earlier runner holds."""
+def start(job: Job, *, owner: str, now: float, lease_seconds: float, retention_seconds: float | None = None) -> Job:
+    """Take the lease: a new attempt under a fence that no earlier runner holds.
+
+    `retention_seconds`: how long its outputs will be kept; what it was promised before is not shortened.
+    """
     return move(
         job,
         S.RUNNING,
@@ -456,6 +476,9 @@ def start(job: Job, *, owner: str, now: float, lease_seconds: float) -> Job:
         attempt=job.attempt + 1,
         attempts_total=job.attempts_total + 1,
         started_at=now,
+        retention_seconds=max(
+            (one for one in (retention_seconds, job.retention_seconds) if one is not None), default=None
+        ),
         error=None,
     )
 
@@ -646,8 +669,8 @@ def record_version(job: Job) -> int:
 
     They would lose nothing of a job that corrects rejects, but would not point the first drop's latest.json to it.
     """
-    if job.overlays or job.earlier or job.replay:
-        return 4  # older programs would run it without overlays, give up its earlier result, or publish a replay
+    if job.overlays or job.earlier or job.replay or job.keep_days is not None:
+        return 4  # older programs would run it without overlays, give up its result too early, or publish a replay
     verdict = Verdict.OK if job.error is None else job.error.verdict
     if verdict in _THIRD:
         return 3
@@ -691,7 +714,7 @@ def version_of(version: Any, name: str) -> int:
 def job_dict(job: Job) -> dict[str, Any]:
     """The documented shape behind `--json`: plain values only. Without receivers: a webhook's URL may be its secret."""
     shown: dict[str, Any] = _CODEC.dump_python(job, mode="json", exclude={"unknown", "notify", "notices"})
-    shown["outcome"] = job.outcome
+    shown["outcome"], shown["expires_at"] = job.outcome, job.expires_at
     if job.error is not None:
         shown["error"]["fault"] = job.error.fault
     return shown

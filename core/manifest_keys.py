@@ -24,6 +24,7 @@ _MANIFEST: Final[Words] = {
     "expect": "By when a drop is expected; if none has come, notify reports it as missing.",
     "on_rule_error": "A failing Python rule is a finding, or makes the job fail.",
     "on_error": "Rows with errors: keep them in the output, split them off into rejects.xlsx, or reject the whole job.",
+    "keep_days": "How many days the outputs are kept; unset: as long as the operator says, who also sets the most.",
     "latest": "What latest.json names: the newest result that succeeded, or the newest end of any kind (any).",
     "min_rows": "The least number of data rows; a job with fewer fails. 0 accepts files without any.",
     "max_error_rate": "A share from 0 to 1; the job fails if more of its rows have errors.",

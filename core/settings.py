@@ -179,6 +179,7 @@ class Settings:
     keep_latest_days: float = _setting(
         30.0, _seconds(0, "days"), "how long the newest good result of a file may outlive that, in days"
     )
+    max_keep_days: float = _setting(90.0, _seconds(0, "days"), "most that a manifest's keep_days may ask for, in days")
     load_file: Path | None = _setting(None, _path, "JSON file of the databases that results may be loaded into")
     tenant_concurrency: int = _setting(5, _int(0), "running jobs of one tenant across the fleet; 0: no cap")
     workflow_concurrency: int = _setting(5, _int(0), "running jobs of one workflow across the fleet; 0: no cap")
@@ -250,6 +251,7 @@ class Settings:
             lease_seconds=self.lease_seconds,
             retention_seconds=self.retention_hours * 3600,
             latest_retention_seconds=self.keep_latest_days * 86_400,
+            longest_retention_seconds=self.max_keep_days * 86_400,
             watch_seconds=2 * self.beat_seconds if self.table_url else 0.0,
             unnoted_seconds=_UNNOTED_SECONDS if self.queue_url.startswith("sqs:") else 0.0,
         )

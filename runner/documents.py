@@ -54,9 +54,7 @@ def status_text(state: str, verdict: str | None) -> str:
 
 def result_body(job: Job) -> bytes:
     status = final_state(job)
-    committed = next(
-        (at for name, at in reversed(job.history) if name in (State.PUBLISHING, job.state)), job.updated_at
-    )
+    committed = job.committed_at
     body: dict[str, Any] = {
         "result": 1,
         "job_id": job.job_id,
@@ -83,6 +81,7 @@ def result_body(job: Job) -> bytes:
         ],
         **({} if job.mends is None else {"mends": {"job_id": job.mends.job_id, "subject": job.mends.subject}}),
         "config_digest": job.config_digest,
+        "expires_at": stamp_text(job.expires_at),
         "files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in job.files],
         "summary": {k: v for k, v in job.summary.items() if k != "progress"},
         "sandbox": job.sandbox,

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from core.chores import retention
 from core.errors import AdeError, RecordNewer, StoreUnavailable
 from core.fairness import longest_run
 from core.jobs import (
@@ -229,7 +230,13 @@ class Worker:
         self.telemetry.meters.add("ade.dead.letters")
 
     def _admit(self, job: Job) -> Job | Refused | None:
-        started = start(job, owner=self.presence.owner, now=self.clock.now(), lease_seconds=self.settings.lease_seconds)
+        started = start(
+            job,
+            owner=self.presence.owner,
+            now=self.clock.now(),
+            lease_seconds=self.settings.lease_seconds,
+            retention_seconds=retention(job, self.settings.timings),
+        )
         if not started.trace and (root := self.telemetry.root("job", start=job.created_at)):
             # Recorded by a process that makes no traces.
             started = replace(started, trace=root.trace)

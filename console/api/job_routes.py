@@ -250,7 +250,7 @@ def files(call: Call) -> Answer:
         {"name": info.key.removeprefix(folder), "key": info.key, "size": info.size, "version": info.version}
         for info in call.context.facade.files(job)
     ]
-    return {"job_id": job.job_id, "files": found}
+    return {"job_id": job.job_id, "expires_at": job.expires_at, "files": found}
 
 
 def result_zip(call: Call) -> Answer:

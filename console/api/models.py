@@ -217,6 +217,7 @@ class JobRecord(Shape):
     rev: int
     outputs: str
     outcome: Outcome | None = None
+    expires_at: float | None = Field(default=None, description="until when its files are kept at least")
     error: dict[str, object] | None
 
 
@@ -270,6 +271,7 @@ class FileInfo(Shape):
 
 class FileList(Shape):
     job_id: str
+    expires_at: float | None = Field(default=None, description="until when they are kept at least")
     files: list[FileInfo]
 
 

@@ -613,6 +613,26 @@ class TestAttention:
         assert {job.job_id for job in table.outdated(NOW)} == {"acme-members-expires", "acme-members-forgotten"}
         assert len(table.outdated(NOW, limit=1)) == 1
 
+    def test_a_row_says_how_long_its_outputs_are_kept(self, table: JobTable):
+        """Also one that was recorded before rows said it."""
+        days = 86_400.0
+        for name, row in (
+            ("before", {}),
+            ("short", {"keep_days": 0.5, "retention_seconds": 0.5 * days}),
+            ("long", {"keep_days": 60.0, "retention_seconds": 60 * days}),
+            ("promised", {"retention_seconds": 9 * days}),
+        ):
+            table.add(a_job(name, state=State.SUCCEEDED, ended_at=NOW, **row))
+
+        def outdated(after: float) -> set[str]:
+            return {job.job_id.rpartition("-")[2] for job in table.outdated(NOW + after)}
+
+        assert outdated(0.4 * days) == set()
+        assert outdated(0.5 * days) == {"short"}
+        assert outdated(2 * days) == {"short", "before"}
+        assert outdated(9 * days) == {"short", "before", "promised"}
+        assert outdated(60 * days) == {"short", "before", "promised", "long"}
+
     def test_an_ended_job_that_starts_anew_needs_attention_again(self, table: JobTable):
         job, _ = table.add(a_job("a", state=State.FAILED, ended_at=NOW))
         assert [j.job_id for j in table.outdated(NOW + 1e6)] == [job.job_id]

@@ -5,6 +5,8 @@ import json
 import stat
 import zipfile
 from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -422,6 +424,52 @@ def test_the_newest_good_result_outlives_its_retention_until_a_newer_one_is_as_o
         for _ in range(30):
             states = later(24)
         assert states[-1] is State.EXPIRED, "nothing stays for ever"
+
+
+@pytest.mark.parametrize(("keep_days", "hours"), [(None, 48.0), (0.5, 12.0), (3.0, 72.0), (400.0, 240.0)])
+def test_a_result_says_how_long_it_is_kept_and_is(tmp_path, keep_days, hours):
+    with closing(World(tmp_path, max_keep_days=10.0)) as world:
+        world.intake.changed(world.drop(keep_days=keep_days))
+        runner = world.runner()
+        world.work_off(runner)
+        (job,) = world.jobs()
+        result = world.result(job)
+        expires = datetime.fromisoformat(result["expires_at"]).timestamp()
+        assert expires == pytest.approx(
+            datetime.fromisoformat(result["timings"]["ended_at"]).timestamp() + 3600 * hours
+        )
+        assert job.expires_at == pytest.approx(expires, abs=0.01), "the row says the same"
+        world.clock.move(expires - world.clock.now() - 1)
+        runner.janitor.chores()
+        assert world.jobs()[0].state is State.SUCCEEDED
+        world.clock.move(10)
+        runner.janitor.chores()
+        (job,) = world.jobs()
+        assert (job.state, job.expires_at, world.result(job)["expires_at"]) == (State.EXPIRED, None, None)
+
+
+def test_a_setting_that_was_lowered_shortens_no_promise(tmp_path):
+    with closing(World(tmp_path)) as world:
+        world.intake.changed(world.drop())
+        world.work_off(world.runner())
+        world.fragile = replace(world.fragile, settings=replace(world.settings, retention_hours=1.0))
+        janitor = world.runner().janitor
+        world.clock.move(47 * 3600)
+        janitor.chores()
+        assert world.jobs()[0].state is State.SUCCEEDED
+        world.clock.move(2 * 3600)
+        janitor.chores()
+        assert world.jobs()[0].state is State.EXPIRED
+
+
+def test_the_newest_good_result_stays_also_where_keep_days_is_short(tmp_path):
+    with closing(World(tmp_path, keep_latest_days=30.0)) as world:
+        world.intake.changed(world.drop(keep_days=0.5))
+        runner = world.runner()
+        world.work_off(runner)
+        world.clock.move(60 * 3600)
+        runner.janitor.chores()
+        assert world.jobs()[0].state is State.SUCCEEDED
 
 
 @pytest.mark.parametrize(("taken_back", "rows"), [(True, 0), (False, 1)])

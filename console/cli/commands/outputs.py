@@ -8,7 +8,7 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer, Progress
-from console.job_facts import plural, size
+from console.job_facts import plural, size, when
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
 from core.keys import job_folder
@@ -47,12 +47,15 @@ def _print(store: ObjectStore, job: Job, objects: list[ObjectInfo], args: argpar
             for name, o in zip(names, objects, strict=True)
         ]
         to = args.zip or args.to
-        out.emit({"job_id": job.job_id, "outputs": job_folder(job), "files": files, "to": str(to) if to else None})
+        facts = {"job_id": job.job_id, "outputs": job_folder(job), "expires_at": job.expires_at}
+        out.emit(facts | {"files": files, "to": str(to) if to else None})
     elif args.zip or args.to:
         out.line(f"{plural(len(objects), 'file')} in {args.zip or args.to}")
     else:
         out.line(str(store.root / job_folder(job)) if isinstance(store, FolderStore) else job_folder(job))
         out.table(("FILE", "SIZE"), [(name, size(o.size)) for name, o in zip(names, objects, strict=True)])
+        if job.expires_at is not None:
+            out.note(f"kept until {when(job.expires_at)}")
 
 
 def _download(store: ObjectStore, job: Job, objects: list[ObjectInfo], folder: Path) -> None:

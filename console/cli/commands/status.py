@@ -72,6 +72,7 @@ def _facts(job: Job, now: float) -> list[tuple[str, str]]:
         ("result", counts(job)),
         ("sandbox", level),
         ("decision", job.decision.key if job.decision else ""),
+        ("kept until", when(job.expires_at)),
         ("outputs", job_folder(job) if job.ended or job.state is State.REVIEW else ""),
     ]
 

@@ -243,5 +243,28 @@ def test_an_older_success_goes_when_the_newer_one_is_as_old_as_the_retention():
     assert stays_until(OLD, replace(NEW, ended_at=5000.0), 999.0, KEEPS) == 1000.0
 
 
+@pytest.mark.parametrize(
+    ("row", "after"),
+    [
+        ({}, 100.0),  # recorded before results were promised anything
+        ({"keep_days": 0.0005}, 43.2),
+        ({"keep_days": 1.0}, A_DAY),
+        ({"keep_days": 9.0}, 2 * A_DAY),  # capped
+        ({"retention_seconds": 70.0}, 100.0),  # the settings were raised since
+        ({"retention_seconds": 170.0}, 170.0),  # or lowered: what was promised holds
+        ({"keep_days": 9.0, "retention_seconds": 9 * A_DAY}, 9 * A_DAY),
+    ],
+)
+def test_a_result_expires_by_its_row(row, after):
+    timings = replace(KEEPS, longest_retention_seconds=2 * A_DAY)
+    assert wake_at(replace(OLD, **row), timings) == pytest.approx(after)
+
+
+def test_a_start_never_shortens_what_was_promised():
+    first = start(JOB, owner="a", now=0.0, lease_seconds=30.0, retention_seconds=100.0)
+    again = start(replace(first, state=State.QUEUED), owner="a", now=5.0, lease_seconds=30.0, retention_seconds=10.0)
+    assert (first.retention_seconds, again.retention_seconds) == (100.0, 100.0)
+
+
 def test_without_that_setting_a_success_expires_like_every_end():
     assert stays_until(OLD, OLD, 100.0, Timings(retention_seconds=100)) is None

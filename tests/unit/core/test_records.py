@@ -62,13 +62,16 @@ def test_a_record_says_the_lowest_version_that_holds_it():
     old, job = {"v": 1}, a_job("a")
     assert json.loads(dump_job(job)) | old == json.loads(dump_job(job)), "programs of version 1 can work on it"
     assert json.loads(dump_job(replace(job, memories=(ref,))))["v"] == 1, "they may ignore what was learnt"
+    assert json.loads(dump_job(replace(job, retention_seconds=9.0)))["v"] == 1, (
+        "they keep it as long as their settings say"
+    )
     expired = JobError(verdict=Verdict.REVIEW_EXPIRED, message="")
     for more in ({"state": jobs.State.REVIEW}, {"decision": ref}, {"error": expired}):
         assert json.loads(dump_job(replace(job, **more)))["v"] == 2, more
     for verdict in (Verdict.EMPTY_INPUT, Verdict.ENGINE_FAILED):
         failed = replace(job, error=JobError(verdict=verdict, message=""))
         assert json.loads(dump_job(failed))["v"] == 3, verdict
-    for more in ({"overlays": (ref,)}, {"earlier": jobs.EarlierResult(files=())}, {"replay": "a"}):
+    for more in ({"overlays": (ref,)}, {"earlier": jobs.EarlierResult(files=())}, {"replay": "a"}, {"keep_days": 0.5}):
         assert json.loads(dump_job(replace(job, **more)))["v"] == RECORD_VERSION, more
 
 

@@ -49,6 +49,7 @@ def test_a_success_is_reported_in_full():
         "attempts": 2,
         "inputs": [{"role": "primary", "name": "a.csv", "key": "inbox/acme/d/a.csv", "version": "v1", "size": 7}],
         "config_digest": "c1",
+        "expires_at": None,
         "files": [{"name": "normalized.xlsx", "size": 9, "sha256": "abc"}],
         "summary": {"rows": 3},
         "sandbox": {"driver": "jail"},
