@@ -19,6 +19,9 @@ LOCAL: Final = "local"  # the connection that the embedded mode has without any 
 JOB_COLUMN, ROW_COLUMN = "_ade_job", "_ade_row"
 IDENTIFIER: Final = r"^[a-z_][a-z0-9_]{0,48}$"
 DEFAULT_SCHEMA: Final = "ade_{tenant}"
+# A text of normalized.csv that got an apostrophe because a spreadsheet would run it (docs/guides/downstream.md): loads
+# remove that one. The engine's writer has the rule (`is_formula`). Python and PostgreSQL read the pattern alike.
+GUARDED_TEXT: Final = r"\A'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*\Z))"
 LONGEST_SCHEMA: Final = 63  # PostgreSQL cuts longer names off
 _CONNECTION_KEYS: Final = frozenset({"url", "schema", "tenants"})
 

@@ -69,41 +69,31 @@ def _has_digest(body: bytes, digest: str) -> bool:
 
 def read_manifest(body: bytes) -> Manifest:
     """Raises ManifestInvalid."""
-    found = _read(Manifest, _manifest, body, "a manifest as docs/reference/manifest.md describes it")
-    if isinstance(found, list):
-        raise ManifestInvalid(found)
-    return found
+    return _valid(
+        _read(Manifest, _manifest, body, "a manifest as docs/reference/manifest.md describes it"), ManifestInvalid
+    )
 
 
 def read_overlay(body: bytes) -> Overlay:
     """Raises ManifestInvalid."""
-    found = _read(Overlay, _overlay, body, "an overlay as docs/reference/overlays.md describes it")
-    if isinstance(found, list):
-        raise ManifestInvalid(found)
-    return found
+    return _valid(
+        _read(Overlay, _overlay, body, "an overlay as docs/reference/overlays.md describes it"), ManifestInvalid
+    )
 
 
 def read_decision(body: bytes) -> Decision:
     """Raises DecisionInvalid."""
-    found = _read(Decision, _decision, body, "a decision as docs/guides/review.md describes it")
-    if isinstance(found, list):
-        raise DecisionInvalid(found)
-    return found
+    return _valid(_read(Decision, _decision, body, "a decision as docs/guides/review.md describes it"), DecisionInvalid)
 
 
 def read_memory_text(body: bytes) -> Memory:
     """Raises MemoryInvalid."""
-    found = _read(Memory, _memory, body, "a memory as docs/explanation/mapping.md describes it")
-    if isinstance(found, list):
-        raise MemoryInvalid(found)
-    return found
+    return _valid(_read(Memory, _memory, body, "a memory as docs/explanation/mapping.md describes it"), MemoryInvalid)
 
 
 def check_memory(body: bytes) -> None:
     """Raise MemoryInvalid unless it is a memory; cheaper than reading it, as nothing of it comes here."""
-    found = _read(bool, _valid_memory, body, "a memory as docs/explanation/mapping.md describes it")
-    if isinstance(found, list):
-        raise MemoryInvalid(found)
+    _valid(_read(bool, _valid_memory, body, "a memory as docs/explanation/mapping.md describes it"), MemoryInvalid)
 
 
 def memory_summary(body: bytes) -> MemorySummary | None:
@@ -122,6 +112,13 @@ def parse_body(body: bytes, budget: Budget) -> Parsed | list[Problem]:
 
 def body_of(body: bytes, budget: Budget) -> Parsed | list[Problem]:
     return parse(body, budget, twins=True)
+
+
+def _valid(found: T | list[Problem], invalid: Callable[[list[Problem]], Exception]) -> T:
+    """What was read; raises `invalid` if problems were found instead."""
+    if isinstance(found, list):
+        raise invalid(found)
+    return found
 
 
 def _read(kind: type[T], how: Callable[[bytes], T | list[Problem]], body: bytes, allowed: str) -> T | list[Problem]:

@@ -107,17 +107,25 @@ class Publisher:
                 if not self._is_written(job, body):
                     return self._staging_lost(job, on_written)
             else:
-                if final_state(job) is State.SUCCEEDED:
-                    self._remember(job)
-                    self.latest.point(job, began, fresh=in_hand is not None)
-                    previous = in_hand.previous if in_hand is not None else None
-                    store_profile(self.store, job, contents.get(OutputName.PROFILE), previous)
-                elif is_latest_failure(job):
-                    self.latest.point(job, began)
+                self._point_to(job, contents.get(OutputName.PROFILE), in_hand, began)
                 committed = in_hand is not None and self.clock.steady() - began < _FRESH_SECONDS
                 if not self._write_result(job, body, current, sure=in_hand is None or again, committed=committed):
                     self.latest.retract_if_lost(job)
                     return None
+        self._clean_up(job, in_hand)
+        return self._close(job, on_written)
+
+    def _point_to(self, job: Job, profile: bytes | None, in_hand: InHand | None, began: float) -> None:
+        """Let what follows drops point to this one: memories, `latest` and the profile of the sender's last drop."""
+        if final_state(job) is State.SUCCEEDED:
+            self._remember(job)
+            self.latest.point(job, began, fresh=in_hand is not None)
+            store_profile(self.store, job, profile, in_hand.previous if in_hand is not None else None)
+        elif is_latest_failure(job):
+            self.latest.point(job, began)
+
+    def _clean_up(self, job: Job, in_hand: InHand | None) -> None:
+        """Delete what only the way to the result needed: stale outputs, the review, staged files, the status."""
         if final_state(job) is State.EXPIRED:
             self._forget(job)
         elif job.attempts_total > 1 and (final_state(job) is not State.SUCCEEDED or job.earlier is not None):
@@ -127,7 +135,6 @@ class Publisher:
         self._unstage(job, bundled=in_hand is not None and in_hand.contents is not None)
         if job.announced:
             self.statuses.clear(job)
-        return self._close(job, on_written)
 
     def _finish_again(self, job: Job) -> Job | None:
         """Complete a success that counts again: an older version was restored, or a reset did not succeed."""

@@ -16,12 +16,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from core.loads import JOB_COLUMN, ROW_COLUMN, LoadBatch, LoadColumn, LoadFailed, LoadRefused, built_upon, check_columns
+from core.loads import (
+    GUARDED_TEXT,
+    JOB_COLUMN,
+    ROW_COLUMN,
+    LoadBatch,
+    LoadColumn,
+    LoadFailed,
+    LoadRefused,
+    built_upon,
+    check_columns,
+)
 
 _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
 _LONGEST_NAME: Final = 500  # bytes: there is no limit, but names are for people
-_UNGUARDED: Final = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*\Z))")
+_GUARDED: Final = re.compile(GUARDED_TEXT)
 _LONGEST_CELL: Final = 64 * 1024 * 1024  # characters, as many as the check of normalized.csv lets pass
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
 _LEDGER: Final = (
@@ -150,7 +160,7 @@ def _values(columns: tuple[LoadColumn, ...], record: list[str]) -> list[object]:
 
 def _value(column: LoadColumn, cell: str) -> object:
     if column.type == "string":
-        return cell[1:] if _UNGUARDED.match(cell) else cell
+        return cell[1:] if _GUARDED.match(cell) else cell
     if column.type == "integer":
         return int(cell)
     if column.type == "number":

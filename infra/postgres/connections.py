@@ -12,6 +12,7 @@ nothing listens.
 """
 
 import contextlib
+import copy
 import logging
 import os
 import socket
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import unquote
 
 import psycopg
@@ -465,6 +466,27 @@ def check_version(found: int, service: str) -> None:
             f"{service} was upgraded by a newer ade-drop (schema version {found}; this program knows up to "
             f"{SCHEMA_VERSION + 1}); upgrade this process"
         )
+
+
+class OnConnections:
+    """An adapter whose calls go by connections to one schema of a server."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._db = connections
+
+    @property
+    def database(self) -> PostgresAddress:
+        """Which one it is; see infra.queueing.add."""
+        return self._db.database
+
+    def within(self, seconds: float) -> Self:
+        """The same by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
+        hasty = copy.copy(self)
+        hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us
+        return hasty
+
+    def close(self) -> None:
+        self._db.close()
 
 
 class _Watch:

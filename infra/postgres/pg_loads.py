@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from core.loads import (
+    GUARDED_TEXT,
     JOB_COLUMN,
     ROW_COLUMN,
     LoadBatch,
@@ -34,8 +35,6 @@ _LONGEST_NAME: Final = 63  # bytes of an identifier
 _STAGED: Final = sql.Identifier("ade_staged")
 # What information_schema calls the types that we make.
 _PRESENT_TYPES: Final = {"timestamp without time zone": "timestamp", "time without time zone": "time"}
-# A text that got an apostrophe because a spreadsheet would run it (docs/guides/downstream.md) loses it again.
-_UNGUARDED: Final = r"^'+(?:[=@\t\r]|[+-](?![0-9 .,()/-]*$))"
 _LEDGER: Final = """
 CREATE TABLE IF NOT EXISTS {ledger} (
   job_id text NOT NULL, name text NOT NULL, line text NOT NULL, stamp double precision NOT NULL, digest text NOT NULL,
@@ -191,7 +190,7 @@ class PostgresLoads:
     def _move_over(self, cursor: psycopg.Cursor[Any], batch: LoadBatch) -> int:
         names = [_named(column.name) for column in batch.columns]
         values = [
-            sql.SQL("CASE WHEN {0} ~ {1} THEN substr({0}, 2) ELSE {0} END").format(name, _UNGUARDED)
+            sql.SQL("CASE WHEN {0} ~ {1} THEN substr({0}, 2) ELSE {0} END").format(name, GUARDED_TEXT)
             if column.type == "string"
             else name
             for name, column in zip(names, batch.columns, strict=True)

@@ -4,14 +4,12 @@ What it does is in the functions of the schema (sql/migrations): each call is on
 message's job and a number that every delivery draws afresh, so that it is found without an index of its own.
 """
 
-import copy
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from core.ports import Clock, DeadLetter, Delivery, Message, QueueStats
-from infra.postgres.connections import Connections, PostgresAddress
+from infra.postgres.connections import Connections, OnConnections
 from infra.postgres.listening import QUEUE, PostgresBells
 
 # One step of priority is worth this head start over messages sent later: urgent work overtakes,
@@ -22,32 +20,18 @@ _RECEIPT_DIGITS = 16
 _MANY = 10_000  # messages, from which on counting them takes a while
 
 
-class PostgresWorkQueue:
+class PostgresWorkQueue(OnConnections):
     """One schema of a database, made by `ade infra init`. Safe to share between threads."""
 
     chooses_tenants = True
 
     def __init__(self, connections: Connections, bells: PostgresBells, *, clock: Clock | None = None) -> None:
         """`clock`: whose time messages go by; None: the server's, which all machines share."""
-        self._db = connections
+        super().__init__(connections)
         self._bells = bells
         self._clock = clock
         self._woken = threading.Event()
         self._counted: tuple[QueueStats | None, float] = (None, 0.0)  # and until when that will do
-
-    @property
-    def database(self) -> PostgresAddress:
-        """Which one it is; see infra.queueing.add."""
-        return self._db.database
-
-    def within(self, seconds: float) -> Self:
-        """The same queue by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
-        hasty = copy.copy(self)
-        hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us
-        return hasty
-
-    def close(self) -> None:
-        self._db.close()
 
     def send(self, message: Message, *, delay: float = 0.0) -> None:
         self.send_all([(message, delay)])

@@ -5,13 +5,12 @@ whether that try had got through. A row's fence starts above those of its tenant
 remembered here and corrected by the server where it is out of date.
 """
 
-import copy
 import itertools
 import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -19,7 +18,7 @@ from core.chores import resting
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Tally
-from infra.postgres.connections import Connections, Link, PostgresAddress, Row, in_schema, storable
+from infra.postgres.connections import Connections, Link, OnConnections, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
 from infra.postgres.pg_queue import PRIORITY_SECONDS
 
@@ -38,7 +37,7 @@ _MOST_FLOORS = 10_000
 _FIRST = {"after_at": float("-inf"), "after_id": ""}
 
 
-class PostgresJobTable:
+class PostgresJobTable(OnConnections):
     """One schema of a database, made by `ade infra init`. Safe to share between threads."""
 
     def __init__(
@@ -50,26 +49,12 @@ class PostgresJobTable:
         clock: Clock | None = None,
     ) -> None:
         """`clock`: whose time leases go by; None: the server's, which all machines share."""
-        self._db = connections
+        super().__init__(connections)
         self._bells = bells
         self._wake_at = wake_at
         self._clock = clock
         self._floors: dict[str, int] = {}
         self._seen = threading.local()  # a change between two waits of a thread is not lost
-
-    @property
-    def database(self) -> PostgresAddress:
-        """Which one it is; see infra.queueing.add."""
-        return self._db.database
-
-    def within(self, seconds: float) -> Self:
-        """The same table by calls that end within `seconds`, for heartbeats; connections of its own, to be closed."""
-        hasty = copy.copy(self)
-        hasty._db = self._db.within(seconds)  # noqa: SLF001 - one of us
-        return hasty
-
-    def close(self) -> None:
-        self._db.close()
 
     def add(self, job: Job) -> tuple[Job, bool]:
         return self._insert(job, {"send": False, "now": None, "priority": 0, "delay": 0.0})

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+import re
 import struct
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import ManifestInvalid
+from core.loads import GUARDED_TEXT
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.contract import DataTypes, OutputName, check_published, data_files
@@ -161,6 +163,12 @@ def test_a_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text):
 @pytest.mark.parametrize("text", ["+49 (30) 12-34", "-12.5", "a=1", "'quoted'", "", "--"])
 def test_numbers_phones_and_other_texts_stay_as_they_are(text):
     assert guarded(text) == text
+
+
+@given(st.text("'=@+-\t\r\n 1a.", max_size=6))
+def test_loads_remove_just_the_apostrophe_that_the_writer_added(text):
+    written = guarded(text)
+    assert (written[1:] if re.match(GUARDED_TEXT, written) else written) == text
 
 
 ROW = ("a", 1, 0.5, 12.5, 1.25, True, date(2024, 2, 29), datetime(2024, 1, 2, 3), time(4, 5), "x")
