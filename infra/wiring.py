@@ -13,7 +13,7 @@ from core.ports import Clock, Hasty, JobTable, Marks, ObjectStore, WorkQueue
 from core.settings import Settings
 from infra.addresses import Address, is_postgres, parse_address
 from infra.clocks import SystemClock
-from infra.local.disk import make_private_folder
+from infra.local.disk import RESTORING, make_private_folder
 from infra.local.folder import FolderStore
 from infra.local.sqlite import Database
 from infra.local.sqlite_queue import SqliteWorkQueue
@@ -79,6 +79,7 @@ def open_stack(
 
     `patience`: for how many seconds a call is retried while its service does not answer.
     """
+    refuse_unfinished(settings.storage_data_dir)
     simulated, clock = clock, clock or SystemClock()
     timings = settings.timings
 
@@ -116,6 +117,20 @@ def open_stack(
 
         marks = table if isinstance(table, SqliteJobTable) else ProcessMarks(table, clock)
         yield Stack(settings, clock, store, table, queue, tuple(callers), renewing, telemetry or Telemetry(), marks)
+
+
+def refuse_unfinished(data_dir: Path) -> None:
+    """A restore that was broken off left part of a bucket: whoever worked on that would lose the rest."""
+    if (data_dir / RESTORING).exists():
+        raise StoreUnavailable(f"a restore into {data_dir} is not finished; run the same `ade restore` again")
+
+
+@contextlib.contextmanager
+def open_table_of(folder: Path, settings: Settings) -> Iterator[JobTable]:
+    """The table of a copy of a data folder, which no process uses."""
+    timings = settings.timings
+    with contextlib.closing(Database(folder / "ade.sqlite")) as database:
+        yield SqliteJobTable(database, SystemClock(), lambda job: wake_at(job, timings))
 
 
 def _store(settings: Settings, call: Calls, opened: contextlib.ExitStack) -> ObjectStore:

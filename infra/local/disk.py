@@ -5,10 +5,12 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+RESTORED_TIMES = "restored.sqlite"
+RESTORING = ".restoring"  # in a data folder: what `ade restore` has not put in place yet
 _RACY_SECONDS = 0.1  # a younger file may change again without a new modification time
 
 
@@ -128,3 +130,47 @@ class KnownFiles:
             )
             self._local.db = db
         return db
+
+
+class RestoredTimes:
+    """When files that came from a backup were dropped, as long as they are unchanged since.
+
+    The kernel dates them by the restore. Without this, all that failed or expired would seem to be dropped again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        if path.exists():
+            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+    def of(self, key: str, facts: FileFacts) -> float | None:
+        """None: it was not restored, or has changed since."""
+        if self._db is None:
+            return None
+        with self._lock:
+            row = self._db.execute(
+                "SELECT inode, size, written_ns, changed_ns, modified FROM times WHERE key = ?", (os.fsencode(key),)
+            ).fetchone()
+        return float(row[4]) if row is not None and FileFacts(*row[:4]) == facts else None
+
+    def write(self, times: Iterable[tuple[str, FileFacts, float]]) -> None:
+        """Make the file; there is none yet."""
+        make_private_file(self._path)
+        db = sqlite3.connect(self._path)
+        try:
+            db.execute(
+                "CREATE TABLE times (key BLOB PRIMARY KEY, inode INTEGER, size INTEGER, written_ns INTEGER,"
+                " changed_ns INTEGER, modified REAL) WITHOUT ROWID"
+            )
+            rows = ((os.fsencode(key), *facts, modified) for key, facts, modified in times)
+            db.executemany("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", rows)
+            db.commit()
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None

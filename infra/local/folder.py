@@ -23,7 +23,8 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname
@@ -52,7 +53,15 @@ from core.keys import (
 )
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo, readable
 from infra.local.beneath import FOLDER, PASSAGE, opened
-from infra.local.disk import FileFacts, Known, KnownFiles, make_folder, make_private_folder
+from infra.local.disk import (
+    RESTORED_TIMES,
+    FileFacts,
+    Known,
+    KnownFiles,
+    RestoredTimes,
+    make_folder,
+    make_private_folder,
+)
 
 _BLOCK = 1024 * 1024
 _QUIET_SECONDS = 2.0
@@ -86,6 +95,7 @@ class FolderStore:
         self._interrupted = threading.Event()
         self._on_disk: set[str] = set()  # folders whose names this process has synced
         self._known = KnownFiles(data_dir / "hashes.sqlite")
+        self._restored = RestoredTimes(data_dir / RESTORED_TIMES)
         self._collect_temporary()
 
     def interrupt(self) -> None:
@@ -108,7 +118,7 @@ class FolderStore:
             for key, facts in batch:
                 if (there := known.get(key)) is not None and there.facts == facts and key.startswith(_SENDERS):
                     # Unchanged since it was read: neither opened nor read again.
-                    yield _info(key, there.version, facts, there.metadata)
+                    yield self._dated(_info(key, there.version, facts, there.metadata), facts)
                     continue
                 try:
                     info = self.head(check_key(key))
@@ -187,9 +197,7 @@ class FolderStore:
             held.callback(temporary.unlink, missing_ok=True)
             with temporary.open("xb") as out:
                 digest = _write(out.fileno(), body)
-                for name, value in (metadata or {}).items():
-                    with contextlib.suppress(OSError):
-                        os.setxattr(out.fileno(), _XATTR + name, value.encode())
+                set_metadata(out.fileno(), metadata or {})
                 os.fsync(out.fileno())
                 written = os.fstat(out.fileno())
             with self._locked(key):
@@ -255,7 +263,7 @@ class FolderStore:
         """
         try:
             with self._opened(key) as fd:
-                return not key.startswith(INBOX) or _finished(fd, os.fstat(fd))
+                return not key.startswith(INBOX) or finished(fd, os.fstat(fd))
         except ObjectMissing:
             return False
         except (ObjectRefused, OSError):
@@ -273,6 +281,7 @@ class FolderStore:
 
     def close(self) -> None:
         self._known.close()
+        self._restored.close()
 
     def _collect_temporary(self) -> None:
         """Delete half-written files of dead processes; those of live processes are younger."""
@@ -297,7 +306,7 @@ class FolderStore:
             raise ObjectMissing(f"object {key!r} is not there: no such key can be")
         try:
             with opened(self._top(key), dirname(key), PASSAGE) as folder:
-                fd = _open_file(folder, key)
+                fd = open_file(folder, key)
         except OSError as error:
             if error.errno in _NOT_AN_OBJECT:
                 raise ObjectMissing(f"object {key} is not there ({os.strerror(error.errno)})") from None
@@ -310,7 +319,7 @@ class FolderStore:
     def _info(self, key: str, fd: int) -> ObjectInfo | None:
         for _ in range(3):
             before = os.fstat(fd)
-            if key.startswith(INBOX) and not _finished(fd, before):
+            if key.startswith(INBOX) and not finished(fd, before):
                 return None
             facts = FileFacts.of(before)
             known = self._known.get_all([key]).get(key)
@@ -320,11 +329,16 @@ class FolderStore:
                 version = self._unread(key, facts) or self._hash(key, fd)
                 if FileFacts.of(os.fstat(fd)) != facts:
                     continue
-            metadata = _metadata(fd) if key.startswith(INBOX) else {}
+            metadata = metadata_of(fd) if key.startswith(INBOX) else {}
             if known is None or known.facts != facts:
                 self._known.put(key, Known(facts, version, metadata), now=time.time())
-            return _info(key, version, facts, metadata)
+            return self._dated(_info(key, version, facts, metadata), facts)
         return None
+
+    def _dated(self, info: ObjectInfo, facts: FileFacts) -> ObjectInfo:
+        """What was restored from a backup is as old as it was there: it was not dropped again."""
+        at = self._restored.of(info.key, facts)
+        return info if at is None else replace(info, modified=at)
 
     def _unread(self, key: str, facts: FileFacts) -> str | None:
         """The version of a file that is too large for any job: not its content's, which nobody will read."""
@@ -483,7 +497,7 @@ def _refused(key: str, error: OSError) -> Exception:
     return error
 
 
-def _open_file(folder: int, key: str) -> int:
+def open_file(folder: int, key: str) -> int:
     """A descriptor of a regular file in a folder. Anything else is not even opened: that could wake its other end."""
     name = basename(key)
     if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -517,23 +531,23 @@ def _info(key: str, version: str, facts: FileFacts, metadata: dict[str, str]) ->
 
 def _write(fd: int, body: bytes | Path) -> str:
     if isinstance(body, bytes):
-        _write_all(fd, body)
+        write_all(fd, body)
         return hashlib.sha256(body).hexdigest()
     hasher = hashlib.sha256()
     with body.open("rb") as source:
         while block := source.read(_BLOCK):
             hasher.update(block)
-            _write_all(fd, block)
+            write_all(fd, block)
     return hasher.hexdigest()
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
-def _finished(fd: int, facts: os.stat_result) -> bool:
+def finished(fd: int, facts: os.stat_result) -> bool:
     """Whether no process has the file open for writing."""
     setsig = getattr(fcntl, "F_SETSIG", 10)
     setlease = getattr(fcntl, "F_SETLEASE", 1024)
@@ -549,7 +563,14 @@ def _finished(fd: int, facts: os.stat_result) -> bool:
     return True
 
 
-def _metadata(fd: int) -> dict[str, str]:
+def set_metadata(fd: int, metadata: Mapping[str, str]) -> None:
+    """Keep metadata with a file, where its file system can."""
+    for name, value in metadata.items():
+        with contextlib.suppress(OSError):
+            os.setxattr(fd, _XATTR + name, value.encode())
+
+
+def metadata_of(fd: int) -> dict[str, str]:
     found = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for name in os.listxattr(fd):

@@ -108,3 +108,18 @@ def _free(path: Path) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def alive_owners(folder: Path) -> list[str]:
+    """Every process of this machine that holds its lock below `folder`."""
+    return sorted(path.stem for path in folder.glob("*.lock") if not _free(path))
+
+
+def open_below(folder: Path) -> list[int]:
+    """Other processes that have a file below `folder` open, also one that is deleted by now; as far as we may know."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if link.readlink().is_relative_to(folder):
+                found.add(int(link.parts[2]))
+    return sorted(found - {os.getpid()})

@@ -221,6 +221,28 @@ class Database:
         self._local = threading.local()
 
 
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment, whoever writes to it; `target` is not there yet."""
+    make_private_file(target)
+    with (
+        contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as live,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        live.backup(copy)
+
+
+def close_copy(path: Path) -> None:
+    """Make a database that nobody uses one file again, and check it; raises StoreUnavailable."""
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+            found = db.execute("PRAGMA quick_check").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    if found != "ok":
+        raise StoreUnavailable(f"{path} is damaged: {found}; `ade doctor` checks the disk and its room")
+
+
 def _show_jobs(db: sqlite3.Connection) -> None:
     """Create the view, or replace the one of an older program."""
     there = db.execute("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'jobs_view'").fetchone()

@@ -25,7 +25,7 @@ PAGES = (
     ROOT / "README.md",
     DOCS / "start" / "first-drop.md",
     DOCS / "start" / "from-samples.md",
-    *(DOCS / "guides" / f"{name}.md" for name in ("sender", "downstream", "operator", "console", "testing")),
+    *(DOCS / "guides" / f"{name}.md" for name in ("sender", "downstream", "operator", "console", "testing", "backups")),
     *(DOCS / "reference" / f"{name}.md" for name in ("commands", "settings")),
     DOCS / "explanation" / "mapping.md",
 )

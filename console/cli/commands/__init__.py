@@ -36,6 +36,8 @@ COMMANDS = {
     "serve": "the console and the job API alone, over any bucket, table and queue",
     "token": "tokens of the API: new, list, revoke",
     "actions": "who did what through the API, newest first",
+    "backup": "copy the data folder while jobs run",
+    "restore": "put a backup into an empty data folder",
     "listen": "receive bucket events from a queue or a webhook",
     "infra": "create the bucket, queues, table and notifications of the cloud settings",
     "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",

@@ -21,6 +21,7 @@ LISTED = {
     "core/jobs.py:load_job": OURS + "a row",
     "core/loads.py:LoadRule.parse": OURS + "the address of a notice",
     "core/loads.py:parse_connections": "the operator's own file",
+    "console/cli/backups.py:_about": "the operator's own file",
     "infra/local/sqlite_loads.py:_remove_job": OURS + "a row that was put aside",
     "core/memories.py:_built": "entries that were validated",
     "core/overlays.py:_merged": "a field or the reading of a manifest and of an overlay, both validated",
