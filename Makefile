@@ -43,8 +43,8 @@ types: .venv/.dev ## mypy, strict
 	@echo "── types ──"
 	@$(BIN)/mypy
 
-bench: .venv/.dev ## speed and cost against named peers
-	@$(BIN)/python -m tests.bench
+bench: .venv/.dev ## speed against named peers into docs/bench (ARGS=engine for one of them; ARGS=--quick in seconds)
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 soak: .venv/.dev ## the fleet under fresh seeds for as long as you like; prints the seed of what it finds
 	@$(BIN)/python -m tests.sim --fresh --seeds $(or $(SEEDS),20000)

@@ -1,28 +1,29 @@
-"""The engine against what people use today: one workbook, the same work, one after the other on one machine.
+"""One big workbook, the same work, by `ade try` and by what people use today.
 
-python -m tests.bench.bench_engine [--rows 100000] [--repeat 3] [--only engine]
+    python -m tests.bench engine [--rows 100000] [--repeat 3] [--only WAY ...] [--one-core]
+
+Every way reads the workbook of tests/bench/peers/frames/make_workbook.py, finds its header below the title rows, renames
+ten columns, trims and converts every cell, counts those that break a rule, and writes a formatted workbook. Each one's
+output is compared with ours, cell by cell, before it is timed.
 """
 
 import argparse
 import compileall
 import json
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import venv
 from pathlib import Path
-from typing import NamedTuple
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-PEERS = HERE / "peers"
-CACHE = ROOT / "bench-results" / "engine"
-PACKAGES = ("openpyxl", "pandas", "python-calamine", "xlsxwriter", "isal")
-SCRIPTS = ("openpyxl_plain", "pandas_openpyxl", "pandas_calamine_xlsxwriter")
-PROMISE = {"openpyxl_plain": 10.0, "pandas_openpyxl": 10.0, "pandas_calamine_xlsxwriter": 6.0}
+from tests.bench.harness import process_trees
+from tests.bench.harness.cells import assert_equal
+from tests.bench.harness.environments import CACHE, PEERS, ROOT, own_environment, own_versions, python_of, versions_of
+from tests.bench.harness.figures import Figure, Report, Section
+from tests.bench.harness.process_trees import Usage
+
+NAME = "engine"
+TITLE = "One big workbook"
+OURS = "ade try"
 FIELDS = [
     {"name": "member_id", "required": True, "unique": True, "pattern": "M[0-9]{7}", "clean": ["strip", "upper"]},
     {"name": "first_name"},
@@ -36,112 +37,128 @@ FIELDS = [
     {"name": "active", "type": "boolean"},
 ]
 MANIFEST = {"manifest": 1, "name": "bench", "fields": FIELDS}
+# A way: its environment, its script and what the script is asked for besides source and target.
+WAYS = {
+    "openpyxl": ("frames", "openpyxl_plain.py", ()),
+    "pandas, openpyxl": ("frames", "pandas_openpyxl.py", ()),
+    "pandas, calamine, xlsxwriter": ("frames", "pandas_calamine_xlsxwriter.py", ()),
+    "polars, fastexcel, xlsxwriter": ("vectors", "polars_columns.py", ("xlsxwriter",)),
+    "polars, fastexcel, xlsxturbo": ("vectors", "polars_columns.py", ()),
+}
+FASTEST = "polars, fastexcel, xlsxturbo"
+QUICK_ROWS = 500
+QUICK_TITLE = f"{QUICK_ROWS:,} rows, as CI checks them"
 
 
-class Run(NamedTuple):
-    cpu: float
-    wall: float
-    peak_mb: float
-
-
-def peers_python() -> Path:
-    """A virtual environment of the peers' own, made once."""
-    home = CACHE / "venv"
-    python = home / "bin" / "python"
-    if not (home / ".done").exists():
-        venv.create(home, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        (home / ".done").touch()
-    return python
-
-
-def workbook(rows: int) -> Path:
+def workbook(rows: int, python: Path) -> Path:
     path = CACHE / f"members-{rows}.xlsx"
     if not path.exists():
-        print(f"making a workbook of {rows} rows ...", flush=True)
-        subprocess.run([peers_python(), PEERS / "make_workbook.py", path, str(rows)], check=True)
+        CACHE.mkdir(exist_ok=True)
+        half = path.with_suffix(".half")
+        subprocess.run([python, PEERS / "frames" / "make_workbook.py", half, str(rows)], check=True)
+        half.rename(path)
     return path
 
 
-def measure(command: list[str | Path], cwd: Path) -> Run:
-    """CPU seconds and peak memory of a command and its children, as the kernel counted them."""
-    start = time.perf_counter()
-    pid = os.posix_spawn(
-        str(command[0]),
-        [str(c) for c in command],
-        {**os.environ, "PYTHONPATH": str(ROOT)},
-        file_actions=[(os.POSIX_SPAWN_OPEN, 1, str(cwd / "said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)],
-    )
-    _, status, usage = os.wait4(pid, 0)
-    wall = time.perf_counter() - start
-    if status:
-        raise SystemExit(f"{command} failed: {status}\n{(cwd / 'said').read_text()}")
-    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
-
-
-def engine_command(source: Path, folder: Path) -> list[str | Path]:
-    order = {
-        "order": 1,
-        "job": {"job_id": "bench", "tenant": "bench", "workflow": "bench", "attempt": 1},
-        "manifest": MANIFEST,
-        "params": {},
-        "inputs": [{"role": "primary", "name": source.name, "path": str(source), "size": source.stat().st_size}],
-        "config": {"path": None},
-        "outputs": {n: str(folder / n) for n in ("normalized.xlsx", "artifact.json")},
-    }
-    (folder / "order.json").write_text(json.dumps(order))
-    return [sys.executable, "-B", "-m", "runner.engine", folder / "order.json", "--channel", "1"]
-
-
-def try_command(source: Path, folder: Path) -> list[str | Path] | None:
-    ade = Path(sys.executable).with_name("ade")
-    if not ade.exists() or not (ROOT / "console" / "main.py").exists():
-        return None
+def our_command(source: Path, folder: Path) -> list[str | Path]:
     (folder / "manifest.json").write_text(json.dumps(MANIFEST))
+    ade = Path(sys.executable).with_name("ade")
     return [ade, "try", source, "--manifest", folder / "manifest.json", "--out", folder / "out"]
 
 
-def commands(source: Path, folder: Path, only: list[str]) -> dict[str, list[str | Path]]:
-    found: dict[str, list[str | Path]] = {"engine": engine_command(source, folder)}
-    if tried := try_command(source, folder):
-        found["ade try"] = tried
-    for name in SCRIPTS:
-        if not only or name in only:
-            found[name] = [peers_python(), PEERS / f"{name}.py", source, folder / f"{name}.xlsx"]
-    return {k: v for k, v in found.items() if not only or k in only}
+def peer_command(way: str, source: Path, folder: Path, python: Path | None = None) -> list[str | Path]:
+    environment, script, more = WAYS[way]
+    return [python or python_of(environment), PEERS / environment / script, source, target_of(way, folder), *more]
 
 
-def table(rows: int, medians: dict[str, Run]) -> str:
-    ours = medians.get("ade try") or medians["engine"]
-    lines = [f"{rows} x 10", f"{'way':<28}{'CPU s':>9}{'wall s':>9}{'peak MB':>9}{'us/row':>9}{'ratio':>8}  promise"]
-    for name, run in medians.items():
-        ratio = run.cpu / ours.cpu
-        want = f">= {PROMISE[name]:g}: {'held' if ratio >= PROMISE[name] else 'BROKEN'}" if name in PROMISE else ""
-        each = run.cpu / rows * 1e6
-        lines.append(f"{name:<28}{run.cpu:>9.2f}{run.wall:>9.2f}{run.peak_mb:>9.0f}{each:>9.1f}{ratio:>8.1f}  {want}")
-    return "\n".join(lines)
+def target_of(way: str, folder: Path) -> Path:
+    return folder / "out" / "normalized.xlsx" if way == OURS else folder / f"{way.replace(', ', '-')}.xlsx"
 
 
-def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[], help="engine, 'ade try' or names of peers")
-    options = parser.parse_args(words)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    source = workbook(options.rows)
+def measure(
+    commands: dict[str, list[str | Path]], folder: Path, repeat: int, cores: int | None = None
+) -> tuple[dict[str, dict[str, Figure]], str]:
+    """Figures of each command, and what was compared before."""
     compileall.compile_dir(ROOT / "runner", quiet=1)  # as an installed package is, the peers' included
+    env = own_environment(PYTHONPATH=str(ROOT))
+    cells = 0
+    for way, command in commands.items():
+        process_trees.run(command, folder=folder, env=env)
+        if way != OURS:
+            cells += assert_equal(target_of(OURS, folder), target_of(way, folder), way)
+    runs: dict[str, list[Usage]] = {}
+    for _ in range(repeat):
+        for way, command in commands.items():  # in turn, so that a busy moment hits all alike
+            runs.setdefault(way, []).append(process_trees.run(command, folder=folder, env=env, cores=cores))
+    names = ("CPU s", "wall s", "peak MB")
+    found = {
+        way: {name: Figure.of(values) for name, values in zip(names, zip(*used, strict=True), strict=True)}
+        for way, used in runs.items()
+    }
+    return found, f"Compared before timing: {cells:,} cells, none different." if cells else ""
+
+
+def big(rows: int, ways: list[str], repeat: int, *, one_core: bool = False) -> Section:
+    source = workbook(rows, python_of("frames"))
     with tempfile.TemporaryDirectory(prefix="ade-bench-") as name:
         folder = Path(name)
-        runs: dict[str, list[Run]] = {}
-        todo = commands(source, folder, options.only)
-        for _ in range(options.repeat):
-            for way, command in todo.items():  # in turn, so that a busy moment hits all alike
-                runs.setdefault(way, []).append(measure(command, folder))
-    medians = {way: Run(*(statistics.median(v) for v in zip(*r, strict=True))) for way, r in runs.items()}
-    print(table(options.rows, medians))
-    return 0
+        commands = {OURS: our_command(source, folder)} | {way: peer_command(way, source, folder) for way in ways}
+        found, compared = measure(commands, folder, repeat, cores=1 if one_core else None)
+    where = ", on one core" if one_core else ""
+    asked = f"make bench ARGS='engine --rows {rows} --repeat {repeat}{' --one-core' if one_core else ''}'"
+    return Section(
+        title=f"{rows:,} rows of 10 columns{where}",
+        command=asked,
+        ways=found,
+        repeats=repeat,
+        ours=OURS,
+        ratio_of="CPU s",
+        compared=compared,
+    )
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def quick() -> list[Section]:
+    """What CI runs: the openpyxl script, in our own environment."""
+    source = workbook(QUICK_ROWS, Path(sys.executable))
+    with tempfile.TemporaryDirectory(prefix="ade-bench-") as name:
+        folder = Path(name)
+        commands = {
+            OURS: our_command(source, folder),
+            "openpyxl": peer_command("openpyxl", source, folder, Path(sys.executable)),
+        }
+        found, compared = measure(commands, folder, repeat=1)
+    command = "make bench ARGS='engine --quick'"
+    return [
+        Section(
+            title=QUICK_TITLE, command=command, ways=found, repeats=1, ours=OURS, ratio_of="CPU s", compared=compared
+        )
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--rows", type=int, nargs="+", help="100,000 with every peer, then a million with the fastest")
+    made.add_argument("--repeat", type=int, default=3)
+    made.add_argument("--only", nargs="*", choices=[*WAYS, "none"], help="these peers")
+    made.add_argument("--one-core", action="store_true", help="on one core only")
+    return made
+
+
+def main(words: list[str]) -> Report:
+    asked = parser().parse_args(words)
+    everyone = [way for way in asked.only if way in WAYS] if asked.only is not None else list(WAYS)
+    if asked.rows:
+        sections = [big(rows, everyone, asked.repeat, one_core=asked.one_core) for rows in asked.rows]
+    else:
+        fastest = [way for way in everyone if way == FASTEST]
+        sections = [
+            big(100_000, everyone, asked.repeat),
+            big(100_000, fastest, asked.repeat, one_core=True),
+            big(1_000_000, fastest, 1),
+            *quick(),
+        ]
+    versions = own_versions() | versions_of("frames") | versions_of("vectors")
+    whole = not asked.rows and asked.only is None
+    return Report(name=NAME, title=TITLE, sections=sections, versions=versions, whole=whole)

@@ -30,7 +30,8 @@ def main(source, target):
     out.freeze_panes = "A2"
     out.auto_filter.ref = out.dimensions
     book.save(target)
-    print(findings)
+    return findings
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    print(main(*sys.argv[1:]))
