@@ -156,12 +156,13 @@ class Service:
             self._log_report(self._sweeper.sweep())
 
 
-def log_chores(log: Log, runner: Runner) -> None:
+def log_chores(log: Log, runner: Runner, *, notices: bool = False) -> None:
     """Do the urgent chores once, even without a janitor: those that dead processes of this machine left.
 
-    For no longer than a round of the janitor: expired jobs can wait.
+    For no longer than a round of the janitor: expired jobs can wait. Notices and loads only where somebody waits for
+    them: their receivers may be slow.
     """
-    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS, notices=False).items() if n}
+    done = {name: n for name, n in runner.janitor.urgent(CHORES_SECONDS, notices=notices).items() if n}
     if done:
         log.info("chores_done", **done)
 

@@ -1,5 +1,6 @@
 """A runner that is told to end: what it works on may finish, or goes back at once with nothing lost."""
 
+import json
 import signal
 from pathlib import Path
 
@@ -48,4 +49,29 @@ def test_a_job_that_cannot_finish_in_time_goes_back_with_no_attempt_lost(ade: Ad
     assert (job["state"], job["attempt"], job["attempts_total"]) == ("QUEUED", 0, 1)
     (ade.home / "go").touch()
     ade("run", "--drain")
+    assert ade.state(job_id) == "SUCCEEDED"
+
+
+def test_a_drain_loads_what_it_published_and_ends(tmp_path: Path):
+    ade = Ade(tmp_path, {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits"})
+    load = {"connection": "local", "table": "members"}
+    ade.write("members.csv", CSV)
+    ade.write("manifest.json", {**MEMBERS, "output": {"formats": ["csv"], "load": load}})
+    job_id = dropped(ade)
+    ade("run", "--drain")
+    (noted,) = ade.bucket.glob(f"outputs/**/{job_id}/load.json")
+    assert json.loads(noted.read_text())["status"] == "loaded"
+
+
+def test_a_drain_does_not_wait_for_a_receiver_that_is_away(tmp_path: Path):
+    """The notice stays in its row: a janitor delivers it later."""
+    ade = Ade(tmp_path, {"ADE_SANDBOX": "process", "ADE_SANDBOX_MIN_LEVEL": "limits"})
+    away = tmp_path / "loads.json"
+    away.write_text(json.dumps({"warehouse": {"url": "postgresql://nobody@127.0.0.1:9/none"}}))
+    load = {"connection": "warehouse", "table": "members"}
+    ade.write("members.csv", CSV)
+    ade.write("manifest.json", {**MEMBERS, "output": {"formats": ["csv"], "load": load}})
+    job_id = dropped(ade)
+    drained = ade("run", "--drain", "--json", ADE_LOAD_FILE=str(away))
+    assert "notice_failed" in drained.err + drained.out
     assert ade.state(job_id) == "SUCCEEDED"

@@ -15,13 +15,16 @@ from decimal import Decimal
 from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from ade_drop.client import AdeError, Client, DropRejected, NotDone, ResultCorrupt, connect, connect_async
 from tests.acceptance.ade import Ade
 from tests.contract import servers
-from tests.support.clients import READERS, installed
+from tests.support.clients import DBT, READERS, installed
+from tests.support.postgres_server import postgres
 
 pytestmark = pytest.mark.slow
 
@@ -226,3 +229,32 @@ def _only(result, name: str):
     """The result as if it had been published in one format."""
     kept = {name, "schema.json", "artifact.json"}
     return replace(result, files=tuple(file for file in result.files if file.name in kept))
+
+
+@pytest.mark.long
+def test_dbt_reads_a_loaded_table_as_the_page_says(tmp_path: Path):
+    source, model = re.search(r"```yaml\n(.*?)```\s+```sql\n(.*?)```", PAGE, re.DOTALL).groups()
+    dbt = installed("dbt", DBT) / "dbt"
+    with postgres(tmp_path) as server:
+        address = urlsplit(server.endpoint)
+        loads = tmp_path / "loads.json"
+        loads.write_text(json.dumps({"warehouse": {"url": server.endpoint}}))
+        ade = Ade(tmp_path, LIMITS | {"ADE_LOAD_FILE": str(loads)})
+        load = {"connection": "warehouse", "table": "members", "mode": "upsert", "key": ["member_id"]}
+        ade.write("members.csv", CSV)
+        ade.write("manifest.json", MANIFEST | {"output": {"formats": ["xlsx", "csv"], "load": load}})
+        ade("drop", "members.csv", "--manifest", "manifest.json", "--tenant", "acme")
+        ade("run", "--drain")
+        project = {"name": "drops", "version": "1", "profile": "drops", "model-paths": ["models"]}
+        target = {"type": "postgres", "host": "127.0.0.1", "port": address.port, "user": "ade", "password": "x",
+                  "dbname": address.path[1:], "schema": "marts", "threads": 1}  # fmt: skip
+        ade.write("dbt_project.yml", project)
+        ade.write("profiles.yml", {"drops": {"target": "dev", "outputs": {"dev": target}}})
+        ade.write("models/sources.yml", source)
+        ade.write("models/members_paid.sql", model)
+        built = subprocess.run(
+            [dbt, "build", "--profiles-dir", "."], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert built.returncode == 0, built.stdout[-3000:]
+        with psycopg.connect(server.endpoint) as connection:
+            assert connection.execute("select count(*), count(_ade_job) from marts.members_paid").fetchone() == (3, 3)

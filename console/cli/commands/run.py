@@ -20,7 +20,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened(settings, log, role="runner") as stack, Signals() as signals:
         with service(stack, log, role="runner", everything=False) as parts:
             runner = parts.runner
-            drain = Drain(stack, runner.worker, lambda: log_chores(log, runner)) if args.drain else None
+            drain = Drain(stack, runner.worker, lambda: log_chores(log, runner, notices=True)) if args.drain else None
             parts.start(drain=drain.done if drain else None, on_end=signals.wake)
             log.info("runner_started", owner=runner.presence.owner, slots=stack.settings.max_concurrency)
             signals.wait()
