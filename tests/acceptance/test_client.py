@@ -245,7 +245,7 @@ def test_dbt_reads_a_loaded_table_as_the_page_says(tmp_path: Path):
         ade.write("manifest.json", MANIFEST | {"output": {"formats": ["xlsx", "csv"], "load": load}})
         ade("drop", "members.csv", "--manifest", "manifest.json", "--tenant", "acme")
         ade("run", "--drain")
-        project = {"name": "drops", "version": "1", "profile": "drops", "model-paths": ["models"]}
+        project = {"name": "drops", "version": "1.0.0", "profile": "drops", "model-paths": ["models"]}
         target = {"type": "postgres", "host": "127.0.0.1", "port": address.port, "user": "ade", "password": "x",
                   "dbname": address.path[1:], "schema": "marts", "threads": 1}  # fmt: skip
         ade.write("dbt_project.yml", project)
