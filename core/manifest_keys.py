@@ -145,7 +145,7 @@ _KEYS: Final[Mapping[str, Words]] = {
         "formats": "Which files hold the rows: xlsx, csv, jsonl, parquet.",
         "csv": "How normalized.csv is written.",
         "load": "Into which table of a database the rows go as well.",
-        "on_type_error": "Cells of the workbook that are not of their column's type: keep what they held, or null.",
+        "on_type_error": "Cells that are not of their type: keep them in the workbook, null, or reject the row.",
         "rescued": "True: a column with what csv, jsonl and parquet left blank because it is not of its column's type.",
     },
     "FromLabel": {

@@ -340,7 +340,7 @@ class Output(Strict):
         "xlsx",
     )
     csv: CsvOutput = CsvOutput()
-    on_type_error: Literal["keep", "null"] = "keep"  # in the workbook; the other formats hold typed values only
+    on_type_error: Literal["keep", "null", "reject"] = "keep"  # in the workbook; other formats hold typed values only
     rescued: bool = False  # a column with the values that the other formats left blank
     load: LoadOutput | None = None
 
@@ -351,6 +351,9 @@ class Output(Strict):
         if self.load is not None and ("csv" not in self.formats or self.csv.decimal != "."):
             remedy = '"formats": ["xlsx", "csv"] with a decimal point: a load reads normalized.csv'
             raise wrong("needs normalized.csv", remedy, "load")
+        if self.on_type_error == "reject" and not self.rejects:
+            remedy = '"rejects": true, so that the rows are written somewhere'
+            raise wrong("is reject, but rejects is false", remedy, "on_type_error")
         if self.rescued and self.formats == ("xlsx",):
             remedy = 'another format too, such as "formats": ["xlsx", "parquet"]; the workbook holds all values'
             raise wrong("is true, but formats has only xlsx", remedy, "rescued")

@@ -66,7 +66,8 @@ from runner.engine.rejects.set_aside import (
     RowErrors,
     refusal,
     rejected_rows,
-    rejected_runs,
+    split_off_rows,
+    split_off_runs,
     too_blank,
 )
 from runner.engine.rules.hooks import Hooks, row_scores
@@ -556,7 +557,7 @@ class EngineJob:
 
     def _stop_short(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact if there are fewer rows than the manifest expects."""
-        rows = artifact.rows + (rejected_rows(sources) if self.options.splits else 0)
+        rows = artifact.rows + split_off_rows(sources)
         if rows < self.options.min_rows:
             stop = self._too_few(rows, sources)
             self._withhold(artifact, sources, "the file has too few rows")
@@ -585,9 +586,9 @@ class EngineJob:
     def _stop_rejected(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """End the job with its artifact and rejects if more rows have errors than the manifest accepts."""
         bad = rejected_rows(sources)
-        rows = artifact.rows + (bad if self.options.splits else 0)
+        rows = artifact.rows + split_off_rows(sources)
         why = "too many rows have errors"
-        stop = refusal(self.options, bad, rows, rejected_runs(sources))
+        stop = refusal(self.options, bad, rows, split_off_runs(sources))
         if stop is None:
             why = "too many rows lack a value"
             stop = too_blank(self.options.fields, artifact.blanks(), artifact.records)
@@ -653,8 +654,6 @@ class EngineJob:
         errors = RowErrors(
             (c.field for c in artifact.columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
-        for table in tables:
-            table.source.split = self.options.splits
         with ExitStack() as files:
             file, described = self._opened(OutputName.WORKBOOK, files), self._opened(OutputName.REJECTED_ROWS, files)
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
@@ -755,7 +754,7 @@ class EngineJob:
             if rule.rows is not None:
                 check_row_count(rule, artifact.rows_written, self.findings)
         runs = sum(len(rows) for source in sources for t in source.tables for rows in t.removed.values())
-        runs += rejected_runs(sources) if runs and self.options.splits else 0
+        runs += split_off_runs(sources) if runs else 0
         if runs > MAX_RUNS:
             what = f"rows.filter and rows.dedupe leave out rows in {runs:,} places; at most {MAX_RUNS:,} can be listed"
             remedy = "split the input, or sort it before it is sent, so that rows to leave out are side by side"
@@ -825,7 +824,7 @@ class EngineJob:
             blanks_errors=self.output.blanks_errors,
             strict=self.options.stops_on_rule_error,
             errors=errors,
-            split=self.options.splits,
+            splits_off=self.options.splits_off,
             spellings=self._spellings(fields.values()),
         )
 

@@ -2,6 +2,7 @@
 thing to fill in: an order that people write by hand may lack parts."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, Self
 
@@ -165,6 +166,14 @@ class DataOptions(NamedTuple):
         )
 
 
+class SplitOff(Enum):
+    """Which rows with errors are not written; rejects.xlsx has them."""
+
+    NONE = "none"
+    UNTYPED = "untyped"  # those with a cell that is not of its column's type
+    ALL = "all"
+
+
 class OutputOptions(NamedTuple):
     """What the outputs look like."""
 
@@ -173,12 +182,14 @@ class OutputOptions(NamedTuple):
     use_labels: bool = False  # as headers, instead of names
     provenance: bool = False
     blanks_errors: bool = False  # a value that does not fit its column's type is left blank in the workbook too
+    splits_off: SplitOff = SplitOff.NONE
     data: DataOptions = DataOptions()
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
         return cls(
             blanks_errors=raw.get("on_type_error") == "null",
+            splits_off=SplitOff.UNTYPED if raw.get("on_type_error") == "reject" else SplitOff.NONE,
             data=DataOptions.parse(raw),
             sheet=raw.get("sheet") or SHEET,
             findings_sheet=bool(raw.get("findings_sheet")),
@@ -294,9 +305,9 @@ class JobOptions(NamedTuple):
     redact_headers: bool = False
 
     @property
-    def splits(self) -> bool:
-        """Whether rows with errors are split off."""
-        return self.on_error == "split"
+    def splits_off(self) -> SplitOff:
+        """Which rows with errors are not written."""
+        return SplitOff.ALL if self.on_error == "split" else self.output.splits_off
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:

@@ -11,7 +11,7 @@ import openpyxl
 from core.decisions import parse_decision
 from core.manifests import parse_manifest
 from runner.boxes import Isolation
-from runner.engine.contract import EXPLAINED, Order
+from runner.engine.contract import EXPLAINED, Order, data_files
 from runner.engine.job import run as run_engine
 from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
@@ -167,7 +167,8 @@ def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
     code = None if end["ok"] else end["error"]["code"]
     audit, review = code in EXPLAINED, code == "needs_review"
-    taken = {"artifact.json", "rejects.jsonl"} if audit else {"artifact.json", "normalized.xlsx", "rejects.jsonl"}
+    taken = {"artifact.json", "rejects.jsonl"}
+    taken |= set() if audit else {"normalized.xlsx", *data_files(["xlsx", "csv", "jsonl", "parquet"])}
     names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return

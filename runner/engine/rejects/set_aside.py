@@ -261,15 +261,20 @@ def rejected_rows(sources: Iterable[SurveyedInput]) -> int:
     return sum(table.rejected.count for source in sources for table in source.tables)
 
 
-def rejected_runs(sources: Iterable[SurveyedInput]) -> int:
-    """How many runs of rows with errors there are."""
-    return sum(len(table.rejected) for source in sources for table in source.tables)
+def split_off_rows(sources: Iterable[SurveyedInput]) -> int:
+    """Rows of data that are not written because they have errors, counted as above."""
+    return sum(table.split_off.count for source in sources for table in source.tables)
+
+
+def split_off_runs(sources: Iterable[SurveyedInput]) -> int:
+    """How many runs of such rows there are."""
+    return sum(len(table.split_off) for source in sources for table in source.tables)
 
 
 def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineStop | None:
     """The end of a job with more rows with errors than its manifest accepts; None where it accepts them.
 
-    `runs`: how often good and bad rows take turns. The artifact lists every run of rows that are split off.
+    `runs`: of rows that are split off. The artifact lists every one.
     """
     if not bad:
         return None
@@ -278,7 +283,7 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
     where: dict[str, str] = {"remedy": "correct the rows, which rejects.xlsx lists if output.rejects is true"}
     if options.on_error == "reject":
         return EngineStop(EndCode.ROWS_REJECTED, f"{bad_share}; on_error is reject", rule="on_error", **where)
-    if options.splits and runs > MAX_RUNS:
+    if runs > MAX_RUNS:
         what = f"{bad_share}, in more than {MAX_RUNS:,} places; that is too many to split off"
         return EngineStop(EndCode.ROWS_REJECTED, what, rule="on_error", **where)
     max_rate, max_rows = options.max_error_rate, options.max_rejected_rows

@@ -85,7 +85,7 @@ class TableBooks:
         self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
         self.kinds["hidden"] = source.hidden
         self.kinds["blank"] = source.unmade
-        rejected = source.rejected if source.split else RowSet()
+        rejected = source.split_off
         self.kinds["rejected"] = rejected
         data = source.data_rows
         for kind, removed in source.removed.items():

@@ -84,7 +84,7 @@ class SourceTable:
         self.data_rows = RowSet()  # data rows, in the output unless the table is skipped
         self.rejected = RowSet()  # data rows with errors
         self.removed = {FILTERED: RowSet(), DUPLICATE: RowSet()}  # data rows that the manifest's `rows` leaves out
-        self.split = False  # rows with errors are not written
+        self.split_off = RowSet()  # those of them that are not written
         self.skipped = ""  # why it is not used though it has rows
         self.is_confirmed = False  # a person has said which rows are its header
         self.is_turned = False  # its first column has the names of the fields, so its header may be a record

@@ -18,7 +18,7 @@ from runner.engine.expressions.evaluation import Columns, computed
 from runner.engine.expressions.signatures import Expression
 from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
 from runner.engine.memory.drift import Shares
-from runner.engine.options import DUPLICATE, FILTERED
+from runner.engine.options import DUPLICATE, FILTERED, SplitOff
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.rejects.set_aside import RowErrors
 from runner.engine.rules.call import Rule
@@ -69,7 +69,7 @@ class Pipeline:
     blanks_errors: bool  # the workbook holds no value that does not fit its column
     strict: bool
     errors: RowErrors
-    split: bool  # rows with errors are not written
+    splits_off: SplitOff
     spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
     computations: Computations
     checks_by_expression: Sequence[ExpressionCheck] = ()
@@ -252,8 +252,9 @@ class TableStream:
         self._validate(out, chunk.wrong, origin, count)
         if origin.errors:
             line.errors.add(self._table.source, _by_row(origin))
-            if line.split:
-                good = _good(origin, count)
+            if bad := _split_off(origin, line.splits_off):
+                self._table.source.split_off.add(sorted(bad))
+                good = [i for i in range(count) if origin.rows[i] not in bad]
                 out, count = [[values[i] for i in good] for values in out], len(good)
                 cells = [chunk.cells[i] for i in good] if chunk.cells else ()
                 origin = self.origin([origin.rows[i] for i in good], cells)
@@ -685,8 +686,8 @@ class TableStream:
                 [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
                 file=rule.file, line=rule.line,
             )  # fmt: skip
-        if line.split and origin.errors:
-            good = _good(origin, count)
+        if bad := _split_off(origin, line.splits_off):
+            good = [i for i in range(count) if origin.rows[i] not in bad]
             columns = {name: [values[i] for i in good] for name, values in columns.items()}
             arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
         line.hooks.notify("accumulate", **arguments)
@@ -746,10 +747,13 @@ def coalesced(parts: Sequence[tuple[list[Any], list[int]]]) -> tuple[list[Any], 
     return values, sorted(wrong)
 
 
-def _good(origin: Origin, count: int) -> list[int]:
-    """The indexes of rows without errors; of rows that columns became, those of a source row without any."""
-    bad = {origin.rows[i] for i in origin.errors}
-    return [i for i in range(count) if origin.rows[i] not in bad]
+def _split_off(origin: Origin, which: SplitOff) -> set[int]:
+    """The numbers of the source rows that are not written; all rows that columns of them became go with them."""
+    if which is SplitOff.NONE or not origin.errors:
+        return set()
+    if which is SplitOff.ALL:
+        return {origin.rows[i] for i in origin.errors}
+    return {origin.rows[i] for i, errors in origin.errors.items() if any(one.code == "type_error" for one in errors)}
 
 
 def _by_row(origin: Origin) -> dict[int, list[CellProblem]]:

@@ -88,6 +88,34 @@ class TestWhereRowsGo:
         assert done.end["summary"]["left_out"] == {"rejected": 2}
         assert {"from": 4, "to": 5, "as": "rejected", "table": "t1", "rows": 2} in done.artifact["sheets"][0]["rows"]
 
+    @pytest.mark.parametrize(
+        ("on_type_error", "in_the_workbook", "in_the_csv"),
+        [
+            ("keep", [1, 2, "three", "4x"], ["1", "2", "", ""]),
+            ("null", [1, 2, None, None], ["1", "2", "", ""]),
+            ("reject", [1, 2], ["1", "2"]),
+        ],
+    )
+    def test_rows_with_a_cell_of_another_type_go_where_on_type_error_says(
+        self, tmp_path, on_type_error, in_the_workbook, in_the_csv
+    ):
+        rows = [HEADER, ["a", "a@b.com", 1], [None, "b@b.com", 2], ["c", "c@b.com", "three"], [None, "d@b.com", "4x"]]
+        output = {"rejects": True, "formats": ["xlsx", "csv"], "on_type_error": on_type_error}
+        done = run(tmp_path, rows, output=output)
+        assert [row[2] for row in done.rows()[1:]] == in_the_workbook
+        with (tmp_path / "normalized.csv").open(newline="") as file:
+            assert [row[2] for row in csv.reader(file)][1:] == in_the_csv
+        assert len(rejects(tmp_path)) == 3, "each row with an error is shown to its sender, also the one that stays"
+        rejected = len(rows) - 1 - len(in_the_workbook)
+        assert done.end["summary"].get("left_out", {}) == ({"rejected": rejected} if rejected else {})
+        assert done.end["summary"]["rows_with_errors"] == 3
+
+    def test_rejecting_cells_of_another_type_needs_a_place_for_their_rows(self):
+        with pytest.raises(ManifestInvalid, match="on_type_error"):
+            parse_manifest(
+                b'{"manifest": 1, "name": "x", "fields": [{"name": "a"}], "output": {"on_type_error": "reject"}}'
+            )
+
     def test_a_rejected_job_fails_with_its_audit_and_rejects(self, tmp_path):
         done = run(tmp_path, ROWS, on_error="reject")
         assert done.error["code"] == "rows_rejected"
