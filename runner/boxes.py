@@ -1,4 +1,4 @@
-"""The port to a sandbox: one job, one box. Drivers are in `runner/sandbox`, orders in `engine/contract.py`."""
+"""The port to a sandbox: one job, one box. Drivers are in `runner/sandbox`, orders in `engine/contract`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

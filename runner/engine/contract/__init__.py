@@ -1,0 +1,120 @@
+"""The contract of the box: what goes in, what comes out, and the names and codes that both sides use.
+
+The runner makes an `Order` and encodes it; the engine decodes it in the box (docs/reference/engine-order.md). The
+engine encodes its events; the runner decodes them, and trusts none of them. Each part has one `encode` and one
+`decode`, and checks itself whenever it is made: so the same conditions hold before writing and after reading, whichever
+side is wrong.
+
+Standard library only, and little of it: every box imports this package. Import its parts from here.
+"""
+
+from runner.engine.contract.decoding import ORDER_VERSION, ContractBroken, Json, OtherVersion, Place, Where, require
+from runner.engine.contract.events import (
+    MAX_LINE,
+    MAX_MESSAGE,
+    WHERE_KEYS,
+    EndError,
+    Event,
+    FinalEvent,
+    LogLine,
+    PassProgress,
+    bounded,
+    decode_event,
+    printable,
+)
+from runner.engine.contract.inspect_order import InspectOrder, ResultFiles
+from runner.engine.contract.job_order import DraftRequest, Order
+from runner.engine.contract.names import (
+    AUDIT_FILES,
+    AUXILIARY,
+    BY_KEY,
+    BY_SOURCE,
+    COMPARE,
+    CORRECTED,
+    DATA_FILES,
+    DATA_FORMATS,
+    DESCRIBE,
+    ENGINE_FILES,
+    EXPLAIN,
+    EXPLAINED,
+    PRIMARY,
+    PUBLISHED_FILES,
+    REPORTED_PASSES,
+    REVIEW_FILES,
+    TIMED_PASSES,
+    VERIFIED_FILES,
+    EndCode,
+    InspectName,
+    OutputName,
+    check_published,
+    data_files,
+)
+from runner.engine.contract.order_parts import (
+    AppliedOverlay,
+    DecisionFile,
+    InputFacts,
+    InputFile,
+    JobFacts,
+    OriginJob,
+    SandboxFacts,
+    StagedFile,
+)
+from runner.engine.contract.verify_order import DataTypes, VerifyOrder
+
+__all__ = [
+    "AUDIT_FILES",
+    "AUXILIARY",
+    "BY_KEY",
+    "BY_SOURCE",
+    "COMPARE",
+    "CORRECTED",
+    "DATA_FILES",
+    "DATA_FORMATS",
+    "DESCRIBE",
+    "ENGINE_FILES",
+    "EXPLAIN",
+    "EXPLAINED",
+    "MAX_LINE",
+    "MAX_MESSAGE",
+    "ORDER_VERSION",
+    "PRIMARY",
+    "PUBLISHED_FILES",
+    "REPORTED_PASSES",
+    "REVIEW_FILES",
+    "TIMED_PASSES",
+    "VERIFIED_FILES",
+    "WHERE_KEYS",
+    "AppliedOverlay",
+    "ContractBroken",
+    "DataTypes",
+    "DecisionFile",
+    "DraftRequest",
+    "EndCode",
+    "EndError",
+    "Event",
+    "FinalEvent",
+    "InputFacts",
+    "InputFile",
+    "InspectName",
+    "InspectOrder",
+    "JobFacts",
+    "Json",
+    "LogLine",
+    "Order",
+    "OriginJob",
+    "OtherVersion",
+    "OutputName",
+    "PassProgress",
+    "Place",
+    "ResultFiles",
+    "SandboxFacts",
+    "StagedFile",
+    "VerifyOrder",
+    "Where",
+    "bounded",
+    "check_published",
+    "data_files",
+    "decode_event",
+    "printable",
+    "require",
+]

@@ -1,0 +1,112 @@
+"""Decodes JSON of the contract: every access checks a type, and what breaks the contract is named by its key."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+ORDER_VERSION: Final = 1
+
+Json = dict[str, object]  # a JSON object that was just read, or is about to be written
+Place = Path | int  # where a file is: its path, or the number of an open descriptor
+Where = dict[str, str | int]  # where something went wrong: names and numbers, never a cell's value
+T = TypeVar("T")
+
+
+class ContractBroken(Exception):
+    """A side of the contract broke it; the message names the part and holds nothing that a box wrote."""
+
+
+def require(condition: object, what: str) -> None:
+    """Raise ContractBroken unless a condition of the contract holds."""
+    if not condition:
+        raise ContractBroken(what)
+
+
+class JsonObject:
+    """A JSON object that is being decoded: every access checks a type, and what is wrong is named by its key."""
+
+    __slots__ = ("_at", "raw")
+
+    def __init__(self, raw: object, at: str = "") -> None:
+        if not isinstance(raw, dict):
+            raise ContractBroken(f"{at or 'it'} is not an object")
+        self.raw = raw
+        self._at = f"{at}." if at else ""
+
+    def _value(self, key: str, kind: type[T], default: T | None) -> T:
+        """The value of a key, of a type; the default if it is absent and there is one."""
+        value = self.raw.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ContractBroken(f"{self._at}{key} is missing" if value is None else f"{self._at}{key} is of no use")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return self._value(key, str, default)
+
+    def optional(self, key: str) -> str | None:
+        return None if self.raw.get(key) is None else self.text(key)
+
+    def count(self, key: str, default: int | None = None) -> int:
+        value = self._value(key, int, default)
+        require(value >= 0, f"{self._at}{key} is below zero")
+        return value
+
+    def flag(self, key: str) -> bool:
+        return self._value(key, bool, False)
+
+    def object(self, key: str, *, needed: bool = False) -> Json:
+        return dict(self._value(key, dict, None if needed else {}))
+
+    def child(self, key: str) -> "JsonObject | None":
+        return None if self.raw.get(key) is None else JsonObject(self.raw[key], f"{self._at}{key}")
+
+    def children(self, key: str, *, needed: bool = False) -> "list[JsonObject]":
+        items = self._value(key, list, None if needed else [])
+        return [JsonObject(item, f"{self._at}{key}[{index}]") for index, item in enumerate(items)]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        items = self._value(key, list, [])
+        require(all(isinstance(item, str) for item in items), f"{self._at}{key} is not a list of texts")
+        return tuple(items)
+
+    def texts_of(self, *keys: str) -> dict[str, str]:
+        """The texts of several keys, by key."""
+        return {key: self.text(key) for key in keys}
+
+    def counts(self, key: str) -> tuple[int, ...]:
+        items = self._value(key, list, [])
+        are_counts = all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
+        require(are_counts, f"{self._at}{key} is not a list of counts")
+        return tuple(items)
+
+    def path(self, key: str = "path") -> Path:
+        return Path(self.text(key))
+
+    def place(self, key: str = "path") -> Place:
+        value = self.raw.get(key)
+        return self.count(key) if isinstance(value, int) else self.path(key)
+
+    def places(self, key: str, *, needed: bool = False) -> dict[str, Place]:
+        children = JsonObject(self.object(key, needed=needed), f"{self._at}{key}")
+        return {name: children.place(name) for name in children.raw}
+
+
+def written_place(place: Place) -> str | int:
+    """A place as an order writes it."""
+    return place if isinstance(place, int) else str(place)
+
+
+def all_below(folder: Path, places: Mapping[str, Place]) -> dict[str, Place]:
+    """Places with relative paths below a folder."""
+    return {name: place if isinstance(place, int) else folder / place for name, place in places.items()}
+
+
+def check_version(raw: JsonObject) -> None:
+    if raw.count("order") != ORDER_VERSION:
+        raise OtherVersion("the order has another version")
+
+
+class OtherVersion(ContractBroken):
+    """The order is of a version that this engine does not know."""

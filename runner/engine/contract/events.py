@@ -1,0 +1,173 @@
+"""The events that a box writes: progress, log lines and its end. The runner trusts none of them."""
+
+import json
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from runner.engine.contract.decoding import ContractBroken, Json, Where, require
+from runner.engine.contract.names import REPORTED_PASSES, EndCode
+
+MAX_LINE: Final = 64 * 1024  # bytes of an event
+MAX_MESSAGE: Final = 2000
+_MAX_NAME: Final = 200
+_MAX_LEVEL: Final = 20
+_MAX_PLACE: Final = 500
+_MOST: Final = 2**53
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+WHERE_KEYS: Final = frozenset(
+    {"input", "sheet", "table", "cell", "field", "rule", "file", "line", "reason", "remedy", "pass", "job"}
+    | {"exception", "trace"}
+)
+
+
+@dataclass(frozen=True)
+class PassProgress:
+    step: str  # the pass
+    done: int
+    total: int | None = None
+    table: str | None = None
+
+    def __post_init__(self) -> None:
+        require(self.step in REPORTED_PASSES, "progress of an unknown pass")
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {"event": "progress", "pass": self.step, "done": self.done, "total": self.total, "table": self.table}
+
+    @classmethod
+    def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        step, total, table = raw.get("pass"), raw.get("total"), raw.get("table")
+        return cls(
+            step if isinstance(step, str) else "",
+            _count(raw.get("done", 0), "done"),
+            None if total is None else _count(total, "total"),
+            None if table is None else bounded(table, _MAX_NAME),
+        )
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the engine's own log; never a cell's value."""
+
+    level: str
+    name: str
+    fields: Json
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {"event": "log", "level": self.level, "name": self.name, "fields": self.fields}
+
+    @classmethod
+    def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        fields = raw.get("fields", {})
+        if not isinstance(fields, dict):
+            raise ContractBroken("log fields that are not an object")
+        return cls(bounded(raw.get("level", "info"), _MAX_LEVEL), bounded(raw.get("name", ""), _MAX_NAME), fields)
+
+
+@dataclass(frozen=True)
+class EndError:
+    """Why a job ended without its workbook. Nothing in it may hold a cell's value."""
+
+    code: EndCode
+    message: str
+    where: Where = field(default_factory=dict)
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {"code": str(self.code), "message": self.message, "where": self.where}
+
+    @classmethod
+    def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        where = raw.get("where", {})
+        if not isinstance(where, dict):
+            raise ContractBroken("a place that is not an object")
+        return cls(
+            EndCode(str(raw["code"])),
+            bounded(raw.get("message", ""), MAX_MESSAGE),
+            {
+                key: value if isinstance(value, int) else bounded(value, _MAX_PLACE)
+                for key, value in where.items()
+                if key in WHERE_KEYS and value is not None
+            },
+        )
+
+
+@dataclass(frozen=True)
+class FinalEvent:
+    """The last event of a job, or (`verified`, right before it) of the verification of its own outputs."""
+
+    summary: Json = field(default_factory=dict)  # of a success, as the box claims it
+    error: EndError | None = None
+    verified: bool = False
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        outcome: Json = {"ok": True, "summary": self.summary}
+        if self.error is not None:
+            outcome = {"ok": False, "error": self.error.encode()}
+        return {"event": "verified" if self.verified else "end", **outcome}
+
+    @classmethod
+    def decode(cls, raw: Json) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        ok, verified = raw.get("ok"), raw.get("event") == "verified"
+        if ok is True:
+            summary = raw.get("summary", {})
+            if not isinstance(summary, dict):
+                raise ContractBroken("a summary that is not an object")
+            return cls(summary, verified=verified)
+        error = raw.get("error")
+        if ok is not False or not isinstance(error, dict) or error.get("code") not in tuple(EndCode):
+            raise ContractBroken("a final line with neither success nor a known error")
+        return cls(error=EndError.decode(error), verified=verified)
+
+
+Event = PassProgress | LogLine | FinalEvent
+_EVENTS: Final[Mapping[str, Callable[[Json], Event]]] = {
+    "progress": PassProgress.decode,
+    "log": LogLine.decode,
+    "end": FinalEvent.decode,
+    "verified": FinalEvent.decode,
+}
+
+
+def decode_event(raw: Json) -> Event | None:
+    """An event of a box, reduced to its known parts; None for an unknown one. Raises ContractBroken."""
+    name = raw.get("event")
+    if not isinstance(name, str):
+        raise ContractBroken("a line without an event")
+    decode = _EVENTS.get(name)
+    return None if decode is None else decode(raw)
+
+
+def _count(value: object, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+        raise ContractBroken(f"{key} is not a count")
+    return value
+
+
+def bounded(value: object, most: int) -> str:
+    """A box's text in at most so many characters, safe to show."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def printable(line: str) -> str:
+    """A line that is safe to show on a terminal or a page: control characters become visible escapes."""
+    return "".join(
+        char if char == "\t" or unicodedata.category(char) not in _HIDDEN else _escaped(char) for char in line
+    )
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,140 @@
+"""The order to verify the outputs of a job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from runner.engine.contract.decoding import (
+    ORDER_VERSION,
+    Json,
+    JsonObject,
+    Place,
+    all_below,
+    check_version,
+    written_place,
+)
+from runner.engine.contract.names import EXPLAINED, EndCode
+from runner.engine.contract.order_parts import NO_SANDBOX, AppliedOverlay, InputFacts, JobFacts, SandboxFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataTypes:
+    """What the data files of a job must look like: the manifest's `output`, and the type and scale of each field."""
+
+    output: Mapping[str, object]
+    types: Mapping[str, tuple[str, int | None]]
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {
+            "output": dict(self.output),
+            "types": {name: {"type": kind, "scale": scale} for name, (kind, scale) in self.types.items()},
+        }
+
+    @classmethod
+    def decode(cls, read: JsonObject) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        types = JsonObject(read.object("types"), "data.types")
+        fields = {name: JsonObject(facts, "a type") for name, facts in types.raw.items()}
+        return cls(
+            output=read.object("output"),
+            types={
+                name: (one.text("type"), one.count("scale") if one.raw.get("scale") is not None else None)
+                for name, one in fields.items()
+            },
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOrder:
+    """An order to verify outputs: what the runner knows about the job itself, and where the outputs are."""
+
+    job: JobFacts
+    params: Mapping[str, object]
+    config_digest: str
+    overlays: tuple[AppliedOverlay, ...] = ()
+    known: tuple[InputFacts, ...]  # the inputs of the job
+    title: str = ""
+    formats: tuple[str, ...] = ()  # number formats of the manifest
+    decision: Mapping[str, str] | None = None
+    answer_to: str | None = None
+    memories: tuple[Mapping[str, str], ...] = ()
+    why: str = "never"  # why the job may ask a person
+    data: DataTypes | None = None  # None: the workbook is the only file with data
+    removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
+    audit: bool = False  # there is no workbook, and the artifact explains why
+    review: bool = False  # the job asks
+    written: Mapping[str, Place] = field(default_factory=dict)  # the outputs to verify
+    outputs: Mapping[str, Place] = field(default_factory=dict)
+    sandbox: SandboxFacts = NO_SANDBOX
+
+    def ended(self, code: str | None) -> Self:
+        """The same order for a job that ended so; None: with its workbook."""
+        return replace(self, audit=code in EXPLAINED, review=code == EndCode.NEEDS_REVIEW)
+
+    def below(self, folder: Path) -> Self:
+        """The same order with its paths below a folder."""
+        return replace(
+            self,
+            written=all_below(folder, self.written),
+            outputs=all_below(folder, self.outputs),
+        )
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {
+            "order": ORDER_VERSION,
+            "job": self.job.encode(),
+            "params": dict(self.params),
+            "config": {"digest": self.config_digest, **encode_overlays(self.overlays)},
+            "verify": {
+                "inputs": [one.encode() for one in self.known],
+                "title": self.title,
+                "formats": list(self.formats),
+                "decision": None if self.decision is None else dict(self.decision),
+                "answer_to": self.answer_to,
+                "memories": [dict(one) for one in self.memories],
+                "why": self.why,
+                "removes": list(self.removes),
+                "audit": self.audit,
+                "review": self.review,
+                **({"data": self.data.encode()} if self.data is not None else {}),
+            },
+            "inputs": [{"name": name, "path": written_place(place)} for name, place in self.written.items()],
+            "outputs": {name: written_place(place) for name, place in self.outputs.items()},
+            "sandbox": self.sandbox.encode(),
+        }
+
+    @classmethod
+    def decode(cls, raw: object) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        read = JsonObject(raw)
+        check_version(read)
+        verify = JsonObject(read.object("verify", needed=True), "verify")
+        decision, data = verify.child("decision"), verify.child("data")
+        config = read.child("config")
+        return cls(
+            job=JobFacts.decode(read.object("job")),
+            params=read.object("params"),
+            config_digest="" if config is None else config.text("digest", ""),
+            overlays=() if config is None else tuple(map(AppliedOverlay.decode, config.children("overlays"))),
+            known=tuple(map(InputFacts.decode, verify.children("inputs"))),
+            title=verify.text("title", ""),
+            formats=verify.texts("formats"),
+            decision=None if decision is None else decision.texts_of("key", "version", "sha256", "by"),
+            answer_to=verify.optional("answer_to"),
+            memories=tuple(file.texts_of("key", "version", "sha256") for file in verify.children("memories")),
+            why=verify.text("why", "never"),
+            data=None if data is None else DataTypes.decode(data),
+            removes=verify.texts("removes"),
+            audit=verify.flag("audit"),
+            review=verify.flag("review"),
+            written={one.text("name"): one.place() for one in read.children("inputs")},
+            outputs=read.places("outputs"),
+            sandbox=SandboxFacts.decode(read.object("sandbox")),
+        )
+
+
+def encode_overlays(overlays: Sequence[AppliedOverlay]) -> Json:
+    return {"overlays": [one.encode() for one in overlays]} if overlays else {}
