@@ -3,7 +3,9 @@
 A draft is `.draft/` in the workflow's folder. No drop is processed with it: it is tried, tested and replayed, and then
 promoted. What was live is kept before it is replaced, so that every promotion can be reverted. A promotion that changes
 nothing but the manifest is one conditional write. One that changes the config removes the manifest first and puts it
-last, so that no file is ever processed with half of each; files that come in between wait for the manifest.
+last, so that no file is ever processed with half of each; files that come in between wait for the manifest. A note
+beside the versions says what is promoted before anything is removed: whoever finds no manifest goes on from there, and
+of two that promote at once, the one whose note was replaced stops.
 """
 
 import contextlib
@@ -14,19 +16,38 @@ from dataclasses import dataclass
 from posixpath import basename
 
 from core.drops import MAX_PACKAGE_BYTES, Workflow, make_workflow
-from core.errors import ObjectChanged, ObjectMissing, PreconditionFailed, UsageError
+from core.errors import (
+    ManifestInvalid,
+    ObjectChanged,
+    ObjectMissing,
+    ObjectTooLarge,
+    PreconditionFailed,
+    UsageError,
+)
 from core.jobs import ObjectRef, digest_of
 from core.keys import CONFIGS, DRAFT, SHARED
 from core.manifests import MAX_MANIFEST_BYTES, Manifest
 from core.ports import ObjectInfo, ObjectStore
 from core.replays import VersionPins
-from core.versions import CONFIG, ID_LENGTH, MANIFEST, version_folder, version_id, versions_folder
+from core.versions import (
+    CONFIG,
+    ID_LENGTH,
+    MANIFEST,
+    MAX_PROMOTION_BYTES,
+    Promotion,
+    is_promotion,
+    parse_promotion,
+    promotion_key,
+    version_folder,
+    version_id,
+    versions_folder,
+)
 from handlers.workflows import LiveView, Packages, manifests_at
 from infra.parsing import read_manifest
 
 LIVE, DRAFTED = "live", "draft"
 _ZIP = "config.zip"
-_NOTE_BYTES = 10_000
+_OTHERS = "{} was changed by somebody else; check it and repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +69,8 @@ class Standing:
     """A workflow as it is live: its manifest and where that is."""
 
     workflow: Workflow
+    # A promotion that was begun and did not end: `workflow` was live before it, and nothing is now.
+    unfinished: Promotion | None = None
 
     @property
     def name(self) -> str:
@@ -68,15 +91,12 @@ class Library:
 
     def all(self, tenant: str | None = None) -> Iterator[Standing]:
         """The valid standing workflows: of a tenant, else the shared ones and those of every tenant."""
-        view, place = LiveView(self._store), CONFIGS if tenant is None else f"{CONFIGS}{tenant}/"
-        for info in manifests_at(view, place):
-            with contextlib.suppress(UsageError, ObjectMissing):
-                yield self._loaded(info)
+        return iter(self._below(CONFIGS if tenant is None else f"{CONFIGS}{tenant}/"))
 
     def find(self, name: str, tenant: str | None = None) -> Standing:
         """The workflow of this name: of a tenant, else the shared one. Raises UsageError."""
         place = SHARED if tenant is None else f"{CONFIGS}{tenant}/"
-        found = [self._loaded(info) for info in manifests_at(LiveView(self._store), place)]
+        found = self._below(place)
         named = [one for one in found if one.name == name]
         if not named:
             known = ", ".join(sorted(one.name for one in found)) or "none"
@@ -85,6 +105,32 @@ class Library:
         if len(named) > 1:
             raise UsageError(f"several manifests are named {name}: {', '.join(one.key for one in named)}")
         return named[0]
+
+    def _below(self, place: str) -> list[Standing]:
+        """The workflows whose manifests are below a place, and those that a promotion left without a valid one."""
+        found = list[Standing]()
+        for info in manifests_at(LiveView(self._store), place):
+            with contextlib.suppress(ManifestInvalid, ObjectMissing, ObjectChanged):
+                found.append(self._loaded(info))
+        live = {one.key for one in found}
+        for key in list(self._store.keys(place)):
+            promotion = self._promotion(key) if is_promotion(key) else None
+            if promotion is not None and promotion.manifest not in live:
+                found += self._left(promotion)
+        return found
+
+    def _left(self, promotion: Promotion) -> Iterator[Standing]:
+        """The workflow of a promotion that did not end, as it was before; nothing if that is not kept."""
+        before = f"{version_folder(promotion.manifest, promotion.id)}{MANIFEST}"
+        with contextlib.suppress(ManifestInvalid, ObjectMissing):
+            manifest = read_manifest(self._store.read(before, limit=MAX_MANIFEST_BYTES))
+            info = ObjectInfo(key=promotion.manifest, version="", digest="", size=0, modified=0.0)
+            yield Standing(make_workflow(manifest, info), promotion)
+
+    def _promotion(self, key: str) -> Promotion | None:
+        with contextlib.suppress(ObjectMissing, ObjectTooLarge):
+            return parse_promotion(key, self._store.read(key, limit=MAX_PROMOTION_BYTES))
+        return None
 
     def versions(self, standing: Standing) -> list[Version]:
         """The versions of a workflow that are kept, the newest first."""
@@ -100,6 +146,7 @@ class Library:
     def load(self, standing: Standing, which: str) -> Version:
         """A version by its id or the beginning of it, `live` or `draft`. Raises UsageError."""
         if which == LIVE:
+            _check_ended(standing)
             return self._live(standing)
         if which == DRAFTED:
             return self._draft(standing)
@@ -114,12 +161,16 @@ class Library:
         return self._store.head(f"{standing.folder}{DRAFT}{MANIFEST}") is not None
 
     def put_draft(self, standing: Standing, files: Mapping[str, bytes]) -> Version:
-        """Replace the draft by these files, `manifest.json` among them, which is written last."""
+        """Replace the draft by these files. Its manifest is removed first and written last, so it is whole or absent.
+
+        Raises UsageError if somebody else writes a draft at the same time.
+        """
         place = f"{standing.folder}{DRAFT}"
+        self._store.delete(place + MANIFEST)
         self._store.delete_prefix(place)
         for name, body in sorted(files.items(), key=lambda one: one[0] == MANIFEST):
             self._store.put(place + name, body)
-        return self._draft(standing)
+        return self._draft(standing, files)
 
     def store_version(self, standing: Standing, version: Version) -> VersionPins:
         """Keep a version, if it is not kept, and pin it."""
@@ -130,41 +181,91 @@ class Library:
         place = refs[0].key if zipped else f"{folder}{CONFIG}"
         return VersionPins(version.id, manifest, tuple(refs), place)
 
-    def promote(self, standing: Standing, version: Version) -> Version:
-        """Make a version the live one; returns what was live, which is kept. Raises UsageError if others changed it."""
-        try:
-            live = self._live(standing)
-        except (ObjectMissing, ObjectChanged):
-            raise UsageError(f"{standing.key} was changed by somebody else; check it and repeat") from None
+    def promote(self, standing: Standing, version: Version) -> str:
+        """Make a version the live one; returns the id of what was before, which is kept.
+
+        Raises UsageError if somebody else changes the workflow in the meantime. Repeated, it goes on.
+        """
         workflow = make_workflow(version.read, standing.workflow.info)
         if version.read.name != standing.name:
             raise UsageError(f"version {version.id} is of workflow {version.read.name}, not of {standing.name}")
+        live = self._before(standing)
+        if standing.unfinished is None and live.id == version.id:
+            return live.id
         self.store_version(standing, live)
-        self._store.put(f"{versions_folder(standing.key)}{_before(standing)}", json.dumps({"id": live.id}).encode())
+        self.store_version(standing, version)
+        note = self._note(standing, Promotion(id=live.id, to=version.id, manifest=standing.key))
         own = not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(standing.folder)
-        if dict(version.package) == dict(live.package) or not own:
-            try:
+        with _changed_by_others(standing):
+            if standing.unfinished is None and (dict(version.package) == dict(live.package) or not own):
                 self._store.put(standing.key, version.manifest, if_version=standing.workflow.info.version)
-            except PreconditionFailed:
-                raise UsageError(f"{standing.key} was changed by somebody else; check it and repeat") from None
-            return live
+            else:
+                place = workflow.config_place if _ZIP not in version.package else f"{standing.folder}{_ZIP}"
+                files = {_place(place, name): body for name, body in version.package.items()} if own else {}
+                self._replace_package(standing, files, note)
+                self._store.put(standing.key, version.manifest, if_absent=True)
+        return live.id
+
+    def _before(self, standing: Standing) -> Version:
+        """What is live, or was until a promotion that did not end."""
+        if standing.unfinished is not None:
+            return self.load(standing, standing.unfinished.id)
+        with _changed_by_others(standing):
+            return self._live(standing)
+
+    def _note(self, standing: Standing, promotion: Promotion) -> ObjectInfo:
+        """Note a promotion, instead of the one before it."""
+        key = promotion_key(standing.key, standing.name)
+        there = self._store.head(key)
+        with _changed_by_others(standing):
+            if there is None:
+                return self._store.put(key, promotion.body(), if_absent=True)
+            return self._store.put(key, promotion.body(), if_version=there.version)
+
+    def _replace_package(self, standing: Standing, wanted: Mapping[str, bytes], note: ObjectInfo) -> None:
+        """Remove the manifest, then write the files of a config, by their keys, in place of those that are there."""
+        there = self._store.head(standing.key)
+        if standing.unfinished is None and (there is None or there.version != standing.workflow.info.version):
+            raise UsageError(_OTHERS.format(standing.key))
+        self._check(standing, note)
         self._store.delete(standing.key)
-        before = Packages(self._store).find(LiveView(self._store), standing.workflow)[1]
-        place = workflow.config_place if _ZIP not in version.package else f"{standing.folder}{_ZIP}"
-        wanted = {_place(place, name): body for name, body in version.package.items()}
-        self._store.delete_all([ref.key for ref in before.refs if ref.key not in wanted])
+        replaced = {ref.key for one in self._owners(standing) for ref in self._package(one)}
+        for key in sorted(replaced - wanted.keys()):
+            self._check(standing, note)
+            self._store.delete(key)
         for key, body in wanted.items():
-            self._store.put(key, body)
-        self._store.put(standing.key, version.manifest)
-        return live
+            there = self._store.head(key)
+            self._check(standing, note)
+            self._store.put(key, body, if_version=there.version if there else None, if_absent=there is None)
+        self._check(standing, note)
+
+    def _owners(self, standing: Standing) -> Iterator[Workflow]:
+        """The workflows whose config may be there."""
+        yield standing.workflow
+        if standing.unfinished is not None:
+            with contextlib.suppress(UsageError, ManifestInvalid):
+                yield make_workflow(self.load(standing, standing.unfinished.to).read, standing.workflow.info)
+
+    def _package(self, workflow: Workflow) -> tuple[ObjectRef, ...]:
+        found, package = Packages(self._store).find(LiveView(self._store), workflow)
+        own = not found.config_place.startswith(SHARED) or found.config_place.startswith(workflow.folder)
+        return tuple(package.refs) if own else ()
+
+    def _check(self, standing: Standing, note: ObjectInfo) -> None:
+        there = self._store.head(note.key)
+        if there is None or there.version != note.version:
+            raise UsageError(_OTHERS.format(standing.key))
 
     def before_live(self, standing: Standing) -> str:
-        """The id of the version that was live before the last promotion. Raises UsageError if there was none."""
-        try:
-            body = self._store.read(f"{versions_folder(standing.key)}{_before(standing)}", limit=_NOTE_BYTES)
-            return str(json.loads(body)["id"])
-        except (ObjectMissing, ValueError, KeyError, TypeError):
-            raise UsageError(f"nothing was promoted to {standing.name} yet; name a version to go back to") from None
+        """The id of the version that was live before the last promotion. Raises UsageError if that is not known."""
+        _check_ended(standing)
+        promotion = self._promotion(promotion_key(standing.key, standing.name))
+        if promotion is None:
+            raise UsageError(f"nothing was promoted to {standing.name} yet; name a version to go back to")
+        if promotion.id == self._live(standing).id:
+            what = f"the last promotion of {standing.name}, to {promotion.to}, did not take effect"
+            raise UsageError(f"{what}: {promotion.id} is live; name a version")
+        return promotion.id
 
     def _loaded(self, info: ObjectInfo) -> Standing:
         body = self._store.read(info.key, version=info.version, limit=MAX_MANIFEST_BYTES)
@@ -179,12 +280,17 @@ class Library:
         files = {n: self._store.read(r.key, version=r.version, limit=MAX_PACKAGE_BYTES) for n, r in names.items()}
         return Version(version_id(digest_of([("manifest", info.digest), *parts])), body, files)
 
-    def _draft(self, standing: Standing) -> Version:
+    def _draft(self, standing: Standing, written: Mapping[str, bytes] | None = None) -> Version:
         place = f"{standing.folder}{DRAFT}"
         found = {info.key.removeprefix(place): info for info in self._store.objects(place)}
         if MANIFEST not in found:
             raise UsageError(f"workflow {standing.name} has no draft; put one into {place}, or: ade workflow draft")
-        bodies = {n: self._store.read(i.key, version=i.version, limit=MAX_PACKAGE_BYTES) for n, i in found.items()}
+        try:
+            bodies = {n: self._store.read(i.key, version=i.version, limit=MAX_PACKAGE_BYTES) for n, i in found.items()}
+        except (ObjectMissing, ObjectChanged):
+            bodies = {}
+        if bodies != (written or bodies) or MANIFEST not in bodies:
+            raise UsageError(f"somebody else is writing a draft of {standing.name}; repeat")
         workflow = make_workflow(read_manifest(bodies[MANIFEST]), standing.workflow.info)
         named = [name for name in found if workflow.is_config(standing.folder + name)]
         if workflow.unnamed_zip is not None and named == [_ZIP]:
@@ -218,9 +324,19 @@ class Library:
         return info.ref
 
 
-def _before(standing: Standing) -> str:
-    """The name of the note on which version was live before, beside the versions."""
-    return f"{standing.name}.before.json"
+def _check_ended(standing: Standing) -> None:
+    if standing.unfinished is not None:
+        before, to = standing.unfinished.id, standing.unfinished.to
+        choice = f"go on with `ade workflow promote {standing.name} {to}`, or go back with {before}"
+        raise UsageError(f"{standing.name} has no live version, its promotion did not end: {choice}")
+
+
+@contextlib.contextmanager
+def _changed_by_others(standing: Standing) -> Iterator[None]:
+    try:
+        yield
+    except (PreconditionFailed, ObjectMissing, ObjectChanged):
+        raise UsageError(_OTHERS.format(standing.key)) from None
 
 
 def _inside(key: str, place: str) -> str:

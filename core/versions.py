@@ -5,7 +5,9 @@ in `.versions/<id>/` beside the manifest: `config/`, then `manifest.json`. Overl
 """
 
 import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Final, NamedTuple
 
 from core.drops import UNPACKED
@@ -16,6 +18,8 @@ from core.overlays import ENDING
 ID_LENGTH: Final = 16  # hex digits
 MANIFEST: Final = "manifest.json"
 CONFIG: Final = "config/"
+MAX_PROMOTION_BYTES: Final = 10_000
+_PROMOTION: Final = ".before.json"
 
 
 class StoredPart(NamedTuple):
@@ -23,6 +27,44 @@ class StoredPart(NamedTuple):
 
     ref: ObjectRef
     key: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promotion:
+    """The last promotion of a workflow, noted beside its versions before anything is replaced.
+
+    Where the manifest is not there, the promotion is in progress, or whoever made it died.
+    """
+
+    id: str  # of the version that was live before
+    to: str
+    manifest: str  # key of the live manifest
+
+    def body(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """Of the versions that it needs."""
+        return frozenset(version_folder(self.manifest, version) for version in (self.id, self.to))
+
+
+def promotion_key(manifest_key: str, workflow: str) -> str:
+    return f"{versions_folder(manifest_key)}{workflow}{_PROMOTION}"
+
+
+def is_promotion(key: str) -> bool:
+    return key.endswith(_PROMOTION) and f"/{VERSIONS}" in key
+
+
+def parse_promotion(key: str, body: bytes) -> Promotion | None:
+    """None if it is not one of a workflow beside it, or of an older program."""
+    try:
+        found = Promotion(**json.loads(body))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    is_text = all(isinstance(value, str) for value in (found.id, found.to, found.manifest))
+    return found if is_text and key.startswith(versions_folder(found.manifest)) else None
 
 
 def version_id(digest: str) -> str:

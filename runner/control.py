@@ -75,10 +75,13 @@ class Control:
         return self._again(job_id, AGAIN["reset"], "reset by an operator")
 
     def remove(self, job_id: str, *, keep_input: bool = False) -> Job:
-        """Delete outputs, staged files, the row and the input: if left, it would create the job again."""
+        """Delete outputs, staged files, the row and the input: if left, it would create the job again.
+
+        The input of a replay stays: it is that of the job which is replayed.
+        """
         for _ in range(_TRIES):
             job = self._changed(job_id, self._being_removed)
-            if not keep_input:
+            if not (keep_input or job.replay):
                 for item in job.inputs:
                     current = self.store.head(item.ref.key)
                     if item.role == "primary" and current is not None and current.version == item.ref.version:

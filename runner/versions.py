@@ -17,7 +17,7 @@ from core.keys import CONFIGS, REPLAYS, SHARED_TENANT, VERSIONS
 from core.manifests import MAX_MANIFEST_BYTES
 from core.overlays import ENDING
 from core.ports import JobQuery, JobTable, ObjectStore
-from core.versions import MANIFEST, StoredPart, stored_parts
+from core.versions import MANIFEST, MAX_PROMOTION_BYTES, StoredPart, is_promotion, parse_promotion, stored_parts
 from infra.logs import Log
 from infra.parsing import read_manifest
 from runner.replays import REPLAY_FILE, read_replay
@@ -68,11 +68,13 @@ class StoredVersions:
     def forget(self, table: JobTable, before: float, named: frozenset[str]) -> int:
         """Delete versions that were kept before a time and that no job names; returns how many objects.
 
-        `named`: folders of versions that are needed all the same.
+        `named`: folders of versions that are needed all the same. Those of the last promotion stay: it can be reverted.
         """
         found: dict[str, list[str]] = {}
         young: set[str] = set()
         for info in self._store.objects(CONFIGS):
+            if is_promotion(info.key):
+                named |= self._promoted(info.key)
             version = _version_of(info.key)
             if version is None:
                 continue
@@ -89,6 +91,12 @@ class StoredVersions:
             self._store.delete_all(keys)
             gone += len(keys)
         return gone
+
+    def _promoted(self, key: str) -> frozenset[str]:
+        with contextlib.suppress(*_GONE):
+            promotion = parse_promotion(key, self._store.read(key, limit=MAX_PROMOTION_BYTES))
+            return frozenset() if promotion is None else promotion.folders
+        return frozenset()
 
     def _is_named(self, table: JobTable, version: str) -> bool:
         query = self._query(version)

@@ -32,11 +32,12 @@ def main() -> int:
     parser.add_argument("-v", action="store_true", dest="verbose", help="show the whole trace of what is found")
     parser.add_argument("--postgres", action="store_true", help="table and queue on a PostgreSQL server of its own")
     parser.add_argument("--crowd", action="store_true", help="tenants that sleep in every slot, and no faults")
+    parser.add_argument("--shared", action="store_true", help="one workflow for two tenants, and its authors")
     asked = parser.parse_args()
     if asked.fresh:
         asked.start = random.SystemRandom().randrange(1 << 40)
     if not asked.postgres:
-        return _run(asked, functools.partial(mutants.run, crowd=asked.crowd))
+        return _run(asked, functools.partial(mutants.run, crowd=asked.crowd, shared=asked.shared))
     with cluster(config="fsync = off\n") as server:
         return _run(asked, functools.partial(mutants.run, database=server.url))
 
@@ -85,7 +86,10 @@ def _show(outcome: Outcome, *, lines: int) -> None:
     if outcome.broken:
         print("\n".join(outcome.lines[len(outcome.lines) - lines :]))
         print(f"seed {outcome.seed} found:", *outcome.broken[:10], sep="\n  ")
-        print(f"  its whole story: python -m tests.sim --seed {outcome.seed} -v (and --postgres, if there)", flush=True)
+        print(
+            f"  its whole story: python -m tests.sim --seed {outcome.seed} -v (and --postgres or --shared, if there)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

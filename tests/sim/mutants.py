@@ -8,22 +8,29 @@ from typing import Any
 
 import core.fairness
 import core.jobs
+import core.keys
 import core.proofs
+import handlers.overlays
 import handlers.recording
+import runner.janitor
 import runner.latest
 import runner.publish
 import runner.staging
+from console.library import Library
 from core.drops import is_placeholder
 from core.fairness import Offer, SlotShares
 from core.jobs import Job
 from core.keys import latest_key, result_key
 from handlers.recording import Recorder, _Line
 from runner.audit import Audit
+from runner.control import Control
 from runner.documents import read_document, read_order
 from runner.latest import LatestPointers
 from runner.publish import Publisher
+from runner.versions import StoredVersions
 from tests.sim.crowd import Crowd
 from tests.sim.postgres_world import kept, simulate_on
+from tests.sim.shared import Shared
 from tests.sim.world import Outcome, simulate
 
 
@@ -136,6 +143,39 @@ def _beyond_the_slots(stack: ExitStack) -> None:
     _patch(stack, SlotShares, "crowded", False)
 
 
+def _promotion_left(stack: ExitStack) -> None:
+    """A promotion that died in the middle left a workflow that no command found any more."""
+    _patch(stack, Library, "_left", lambda _self, _promotion: iter(()))
+
+
+def _revert_forgotten(stack: ExitStack) -> None:
+    """The version before the last promotion was deleted with its last job: there was nothing to go back to."""
+    _patch(stack, StoredVersions, "_promoted", lambda _self, _key: frozenset())
+
+
+def _replayed_input(stack: ExitStack) -> None:
+    """`ade remove` of a replay's job deleted the sender's file."""
+    replaced = Control._being_removed
+    _patch(stack, Control, "_being_removed", lambda self, job: replace(replaced(self, job), replay=""))
+
+
+def _overlay_of_others(stack: ExitStack) -> None:
+    """A tenant's overlay changed the jobs of another."""
+    places = handlers.overlays.overlay_places
+    _patch(stack, handlers.overlays, "overlay_places", lambda _tenant, name, key: places("acme", name, key))
+
+
+def _unkept(stack: ExitStack) -> None:
+    """A version was deleted while jobs named it."""
+    _patch(stack, StoredVersions, "_is_named", lambda _self, _table, _version: False)
+    _patch(stack, runner.janitor, "_UNNAMED_SECONDS", -1e5)
+
+
+def _replay_published(stack: ExitStack) -> None:
+    """A replay published to outputs/."""
+    _patch(stack, core.keys, "REPLAYS", "outputs/")
+
+
 MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "tie-look": _tie_look,
     "fence-floor": _fence_floor,
@@ -148,7 +188,21 @@ MUTANTS: dict[str, Callable[[ExitStack], None]] = {
     "one-tenant-only": _one_tenant_only,
     "long-everywhere": _long_everywhere,
     "beyond-the-slots": _beyond_the_slots,
+    "promotion-left": _promotion_left,
+    "revert-forgotten": _revert_forgotten,
+    "replayed-input": _replayed_input,
+    "overlay-of-others": _overlay_of_others,
+    "unkept": _unkept,
+    "replay-published": _replay_published,
 }
+SHARED = {
+    "promotion-left",
+    "revert-forgotten",
+    "replayed-input",
+    "overlay-of-others",
+    "unkept",
+    "replay-published",
+}  # found in tests/sim/shared.py
 CROWDED = {"one-tenant-only", "long-everywhere", "beyond-the-slots"}  # found in tests/sim/crowd.py
 
 
@@ -161,10 +215,14 @@ def reverted(name: str | None) -> Iterator[None]:
         yield
 
 
-def run(what: tuple[int, str | None], database: str | None = None, *, crowd: bool = False) -> Outcome:
+def run(
+    what: tuple[int, str | None], database: str | None = None, *, crowd: bool = False, shared: bool = False
+) -> Outcome:
     """One seed, and the fix that is undone for it; on the PostgreSQL server of that URL, or in memory."""
     seed, without = what
     with reverted(without):
         if crowd or without in CROWDED:
             return simulate(seed, Crowd)
+        if shared or without in SHARED:
+            return simulate(seed, Shared)
         return simulate(seed) if database is None else simulate_on(kept(database), seed)

@@ -10,8 +10,9 @@ import pytest
 
 from tests.sim.crowd import Crowd
 from tests.sim.mutants import CROWDED, MUTANTS, run
+from tests.sim.shared import Shared
 from tests.sim.world import simulate
-from tests.support.effort import examples
+from tests.support.effort import FULL, examples
 
 ROOT = Path(__file__).parents[2]
 SEEDS = int(os.environ.get("ADE_TEST_SIM_SEEDS", "240"))
@@ -25,6 +26,12 @@ BEGIN = {
     "any-content": 4,
     "any-length": 4,
     "any-answer": 4,
+    "overlay-of-others": 3,
+    "promotion-left": 1,
+    "replay-published": 0,
+    "replayed-input": 30,
+    "revert-forgotten": 0,
+    "unkept": 0,
 }
 
 # Rare branches that these seeds must have taken; else the simulator no longer goes where the bugs are.
@@ -78,6 +85,28 @@ def test_no_seed_breaks_a_promise_and_rare_branches_are_met():
             + "\n".join(outcome.lines[-40:])
         )
     assert not [what for what, name in SOMETIMES.items() if not met[name]]
+
+
+# Likewise, of the seeds with one workflow for all.
+SHARED_SOMETIMES = {
+    "an overlay changed a job": "made_with_an_overlay",
+    "a version was replayed": "version_replayed",
+    "a replay went on after it was left": "replay_finished",
+    "a promotion, and a revert": "author_revert",
+    "a job ran again with the workflow as it was then": "operator_reset",
+    "a version went with its last job": "version_forgotten",
+    "a process died": "died",
+}
+
+
+@pytest.mark.slow
+def test_one_workflow_for_all_is_changed_and_replayed_and_no_promise_breaks():
+    met: Counter[str] = Counter()
+    for seed in range(SEEDS if FULL else examples(20)):
+        outcome = simulate(seed, Shared)
+        met.update(outcome.met)
+        assert not outcome.broken, f"{outcome.broken[:5]}; its story: python -m tests.sim --shared --seed {seed} -v"
+    assert not [what for what, name in SHARED_SOMETIMES.items() if not met[name]]
 
 
 @pytest.mark.slow

@@ -172,6 +172,8 @@ class SimSandbox:
 
 
 class World:
+    collected_after = 620.0
+
     def __init__(self, seed: int, folder: Path) -> None:
         self.rng = rng = random.Random(seed)
         self.scheduler = Scheduler()
@@ -454,33 +456,41 @@ class World:
             table.resume(pause.tenant, pause.workflow)
 
     def _insist(self, act: str, job_id: str) -> None:
-        self.met[f"operator_{act}"] += 1
+        if act == "cancel":
+            self.checks.cancelled.add(job_id)
+        self.repeat(act, job_id, lambda stack: self.act_on(stack, act, job_id))
+
+    def act_on(self, stack: Stack, act: str, job_id: str) -> None:
+        getattr(Control(stack.store, stack.table, stack.queue, stack.clock), act)(job_id)
+
+    def repeat(self, act: str, about: str, carry_out: Callable[[Stack], None], who: str = "operator") -> bool:
+        """Have a person's command carried out, again and again until it went through; False: never."""
+        self.met[f"{who}_{act}"] += 1
         for _ in range(60):
-            process = self.process("operator")
+            process = self.process(who)
             stack = self.stack(process)
-            if act == "cancel":
-                self.checks.cancelled.add(job_id)
-            control = Control(stack.store, stack.table, stack.queue, process)
             done: list[bool] = []
 
-            def run(control: Control = control, done: list[bool] = done) -> None:
+            def run(stack: Stack = stack, done: list[bool] = done) -> None:
                 try:
-                    getattr(control, act)(job_id)
+                    carry_out(stack)
                 except (IllegalTransition, UsageError) as error:
-                    self.scheduler.trace(act, job_id, "→", error)
+                    self.scheduler.trace(act, about, "→", error)
+                    done.append(False)
                 except AdeError as error:
-                    self.scheduler.trace(act, job_id, "→", error)
-                    return
-                done.append(True)
+                    self.scheduler.trace(act, about, "→", error)
+                else:
+                    done.append(True)
 
-            self.scheduler.trace(act, job_id)
+            self.scheduler.trace(act, about)
             actor = self.scheduler.spawn(process, act, run)
             while not actor.ended:
                 self.scheduler.sleep(0.5)
             process.dead = True
             self.owners.pop(process.name, None)
             if done:
-                return
+                return done[0]
+        return False
 
     # How a run goes
 
@@ -489,7 +499,7 @@ class World:
             self.keep_alive(f"intake{n}", self.start_intake)
             self.keep_alive(f"runner{n}", self.start_runner)
             self.keep_alive(f"janitor{n}", self.start_janitor)
-        self.busy = 2
+        self.busy += 2
         people = Process("people", self.scheduler)
         self.scheduler.spawn(people, "sender", self.send)
         self.scheduler.spawn(people, "operator", self.operate)
@@ -526,7 +536,7 @@ class World:
                 and self.checks.quiet()
                 and not self.notices.notices
             ):
-                self.scheduler.sleep(620.0)  # let the collector come by
+                self.scheduler.sleep(self.collected_after)  # let the collector come by
                 if self.checks.quiet():
                     return
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from console.library import Library
 from core.jobs import State
 from core.keys import DRAFT
 from core.versions import version_id
@@ -152,3 +153,15 @@ def test_a_draft_is_not_kept(world):
     world.put(f"{FOLDER}{DRAFT}manifest.json", WORKFLOW)
     world.sweep()
     assert not kept(world)
+
+
+def test_the_version_before_the_last_promotion_stays_after_its_last_job(world):
+    first = process(world)
+    library = Library(world.store)
+    live = library.find("members")
+    library.promote(live, library.put_draft(live, {"manifest.json": json.dumps(WORKFLOW).encode()}))
+    world.control.remove(first.job_id)
+    later = world.clock.now() + 10 * 365 * 86400
+    world.runner().janitor.versions.forget(world.table, later, frozenset())
+    live = library.find("members")
+    assert library.load(live, library.before_live(live)).id == version_id(first.config_digest)

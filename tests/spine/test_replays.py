@@ -240,3 +240,13 @@ def test_a_replay_goes_with_its_retention_and_its_version_with_its_report(local)
     assert not replays(local), "their rows do not wait for the inputs to go"
     assert not [k for k in local.store.keys("replays/") if k.endswith("result.json")]
     assert not list(Path(local.settings.storage_data_dir).glob("work/*"))
+
+
+def test_removing_a_job_of_a_replay_leaves_the_senders_file(local):
+    past(local, 1)
+    made = replayer(local)
+    feed(local, made, made.pairs())
+    (again,) = replays(local)
+    local.control.remove(again.job_id)
+    assert local.store.head("inbox/acme/0.csv") is not None
+    assert not replays(local)

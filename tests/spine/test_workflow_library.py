@@ -65,7 +65,7 @@ def test_a_draft_is_promoted_and_reverted(world):
     draft = library.put_draft(live, {"manifest.json": manifest("new")})
     drop(world, b"id\n2\n")
     assert fields(world) == ["old", "old"], "no drop is processed with a draft"
-    assert library.promote(live, library.load(live, DRAFTED)).id == first.id
+    assert library.promote(live, library.load(live, DRAFTED)) == first.id
     library, live = found(world)
     assert library.load(live, LIVE).id == draft.id
     drop(world, b"id\n3\n")
@@ -176,3 +176,131 @@ def test_what_differs_is_named_by_field_and_file(local):
     }  # fmt: skip
     assert found["fields.old.required"] == ("", "true")
     assert differences(before, before) == []
+
+
+def promoted(world, field, rule=b"x = 1\n"):
+    library, live = found(world)
+    files = {"manifest.json": manifest(field), RULE: rule}
+    return library.promote(live, library.put_draft(live, files))
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("rule", [b"x = 1\n", b"x = 2\n"], ids=["manifest", "config"])
+def test_wherever_a_promotion_dies_it_is_found_and_goes_on(tmp_path, after, rule):
+    for step in range(100):
+        world = World(tmp_path / f"{step}")
+        standing(world, rule=b"x = 1\n")
+        library = Library(world.fragile.store)
+        first = library.find("members")
+        before, draft = (
+            library.load(first, LIVE),
+            library.put_draft(first, {"manifest.json": manifest("new"), RULE: rule}),
+        )
+        world.crasher.arm(step, after=after)
+        died = False
+        try:
+            library.promote(first, draft)
+        except Crash:
+            died = True
+        world.crasher.arm(None)
+        library, live = found(world)
+        library.promote(live, library.load(live, DRAFTED))
+        library, live = found(world)
+        assert library.load(live, LIVE).id == draft.id, step
+        assert library.before_live(live) == before.id, "repeated, it is still the last version that is before"
+        library.promote(live, library.load(live, before.id))
+        assert library.load(found(world)[1], LIVE).id == before.id
+        world.close()
+        if not died:
+            return
+    raise AssertionError("it never ends")
+
+
+def test_a_promotion_that_died_is_told_with_both_ways_out(local):
+    library, live = standing(local, rule=b"x = 1\n")
+    first = library.load(live, LIVE).id
+    library.put_draft(live, {"manifest.json": manifest("new"), RULE: b"x = 2\n"})
+    fragile = Library(local.fragile.store)
+    draft = fragile.load(live, DRAFTED)
+    for step in range(100):
+        if local.store.head(f"{FOLDER}manifest.json") is None:
+            break
+        local.crasher.arm(step)
+        with pytest.raises(Crash):
+            fragile.promote(live, draft)
+    local.crasher.arm(None)
+    library, live = found(local)
+    for ask in (lambda: library.before_live(live), lambda: library.load(live, LIVE)):
+        with pytest.raises(UsageError, match=f"promote members {draft.id}.*{first}"):
+            ask()
+    library.promote(live, library.load(live, first))
+    assert local.store.read(f"{FOLDER}{RULE}", limit=100) == b"x = 1\n"
+
+
+def test_a_promotion_made_twice_is_reverted_to_what_was_before_both(local):
+    library, live = standing(local, rule=b"x = 1\n")
+    first = library.load(live, LIVE).id
+    promoted(local, "new")
+    promoted(local, "new")
+    library, live = found(local)
+    assert library.before_live(live) == first
+
+
+@pytest.mark.parametrize("at", [".versions/members.before.json", "manifest.json", RULE])
+def test_of_two_promotions_at_once_one_is_told_and_the_other_is_whole(local, at):
+    library, live = standing(local, rule=b"x = 1\n")
+    draft = library.put_draft(live, {"manifest.json": manifest("mine"), RULE: b"x = 2\n"})
+    library._store = Watched(library._store, f"{FOLDER}{at}", lambda: promoted(local, "theirs", b"x = 3\n"))
+    with pytest.raises(UsageError, match="changed by somebody else"):
+        library.promote(live, draft)
+    library, live = found(local)
+    whole = library.load(live, LIVE)
+    assert (whole.read.fields[0].name, dict(whole.package)) == ("theirs", {"columns/id.py": b"x = 3\n"})
+
+
+class Watched:
+    """A store in which something else happens before an object is described or written for the first time."""
+
+    def __init__(self, store, key, act):
+        self._store, self._key, self._act = store, key, act
+
+    def head(self, key):
+        self._meanwhile(key)
+        return self._store.head(key)
+
+    def put(self, key, *args, **more):
+        self._meanwhile(key)
+        return self._store.put(key, *args, **more)
+
+    def _meanwhile(self, key):
+        if key == self._key:
+            self._key = None
+            self._act()
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+
+def test_drafts_that_two_write_at_once_are_not_mixed(local):
+    library, live = standing(local)
+    place = f"{FOLDER}.draft/"
+    theirs = lambda: local.put(f"{place}config/columns/theirs.py", b"x = 1\n")  # noqa: E731
+    library._store = Watched(library._store, f"{place}manifest.json", theirs)
+    with pytest.raises(UsageError, match="somebody else is writing"):
+        library.put_draft(live, {"manifest.json": manifest("mine"), RULE: b"x = 2\n"})
+
+
+def test_a_manifest_that_does_not_validate_is_in_nobodys_way(local):
+    standing(local, rule=b"x = 1\n")
+    local.put("configs/_shared/broken/manifest.json", b'{"manifest": 1, "name": 7}')
+    assert found(local)[1].name == "members"
+
+
+def test_a_live_manifest_that_was_overwritten_with_nonsense_can_be_reverted(local):
+    standing(local, rule=b"x = 1\n")
+    first = promoted(local, "new", b"x = 2\n")
+    local.put(f"{FOLDER}manifest.json", b"nonsense")
+    library, live = found(local)
+    library.promote(live, library.load(live, first))
+    library, live = found(local)
+    assert (library.load(live, LIVE).id, local.store.read(f"{FOLDER}{RULE}", limit=100)) == (first, b"x = 1\n")

@@ -23,6 +23,7 @@ examples:
   ade workflow promote members
   ade workflow revert members
 """
+_UNFINISHED = "none: promote again"  # a promotion died in the middle
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +73,12 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 def _list(library: Library, tenant: str | None, out: Printer) -> int:
     found, cells = list[dict[str, object]](), list[tuple[str, ...]]()
     for one in library.all(tenant):
-        live, versions = library.load(one, LIVE), library.versions(one)
+        live, versions = None if one.unfinished else library.load(one, LIVE).id, library.versions(one)
         serves = list(one.workflow.manifest.tenants) or [one.workflow.tenant]
         draft = library.load(one, DRAFTED).id if library.has_draft(one) else None
-        facts = {"name": one.name, "place": one.folder, "tenants": serves, "live": live.id, "draft": draft}
+        facts = {"name": one.name, "place": one.folder, "tenants": serves, "live": live, "draft": draft}
         found.append({**facts, "versions": len(versions)})
-        cells.append((one.name, one.folder, ", ".join(serves), live.id, draft or "", str(len(versions))))
+        cells.append((one.name, one.folder, ", ".join(serves), live or _UNFINISHED, draft or "", str(len(versions))))
     if out.as_json:
         out.emit(found)
         return Exit.OK
@@ -140,7 +141,8 @@ def _promote(stack: Stack, library: Library, standing: Standing, which: str, out
     before = library.promote(standing, version)
     Intake.over(stack).changed([standing.key])  # files that wait for it, and what others have cached
     if not out.as_json:
-        out.note(f"live before: {before.id}; back to it: ade workflow revert {standing.name} {before.id}")
+        back = f"back to it: ade workflow revert {standing.name} {before}"
+        out.note("it is live already" if before == version.id else f"live before: {before}; {back}")
     return _shown(version, f"live version of {standing.name}", out)
 
 

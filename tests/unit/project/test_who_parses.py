@@ -44,7 +44,7 @@ LISTED = {
     "console/desk/drafts.py:_errors": "the verified artifact of a trial at a desk",
     "console/replays.py:Replayer._comparison": OURS + "a comparison, at most 16 MiB is read",
     "runner/replays.py:read_replay": OURS + "replay.json, at most 64 KiB is read",
-    "console/library.py:Library.before_live": OURS + "a note of at most 10 KB",
+    "core/versions.py:parse_promotion": OURS + "a note of at most 10 KB",
     "console/library.py:differences": "manifests that were validated",
     "console/cli/explain.py:explained": DESK,
     "console/cli/explain.py:accounted": DESK,
