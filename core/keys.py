@@ -260,3 +260,21 @@ def profile_key(job: Job) -> str | None:
     if primary is None or job.replay or not primary.startswith(f"{INBOX}{job.tenant}/"):
         return None
     return f"{line_folder(job.tenant, place(primary).sender, job.workflow)}profile.json"
+
+
+PACKED = (".xlsx", ".parquet")  # outputs that no zip makes smaller
+_CONTENT_TYPES = {
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".html": "text/html; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".csv": "text/csv; charset=utf-8",
+    ".parquet": "application/vnd.apache.parquet",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
+}
+
+
+def content_type(name: str) -> str:
+    """The media type of an output with this name."""
+    return _CONTENT_TYPES.get(name[max(name.rfind("."), 0) :].lower(), "application/octet-stream")

@@ -26,7 +26,7 @@ from starlette.responses import (
 from console.api.problems import ProblemError
 from core.errors import ObjectMissing
 from core.jobs import Job
-from core.keys import job_folder
+from core.keys import PACKED, content_type, job_folder
 from core.ports import ObjectInfo, ObjectStore
 
 LINK_SECONDS = 600
@@ -36,14 +36,6 @@ _LARGEST = 1 << 40
 _IN_USE_SECONDS = 60.0
 _BLOCK = 1024 * 1024
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, so that a download can be resumed
-_TYPES = {
-    ".json": "application/json",
-    ".html": "text/html; charset=utf-8",
-    ".txt": "text/plain; charset=utf-8",
-    ".csv": "text/csv; charset=utf-8",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".zip": "application/zip",
-}
 # What a job made is shown with no rights at all: no script, no form, no other address.
 _SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -157,7 +149,7 @@ class Downloads:
                 fetched = scratch / str(n)
                 self._store.fetch(info.key, fetched, version=info.version, limit=_LARGEST)
                 entry = zipfile.ZipInfo(f"{job.job_id}/{name}", _ZIP_TIME)
-                entry.compress_type = zipfile.ZIP_STORED if name.endswith(".xlsx") else zipfile.ZIP_DEFLATED
+                entry.compress_type = zipfile.ZIP_STORED if name.endswith(PACKED) else zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
                 entry.file_size = info.size
                 with fetched.open("rb") as source, archive.open(entry, "w") as target:
@@ -208,7 +200,7 @@ def _remove_those_of_the_dead(mine: Path) -> None:
 
 
 def _file(path: Path, name: str, version: str, *, inline: bool = False) -> Response:
-    kind = _TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
+    kind = content_type(name)
     how = "inline" if inline else "attachment"
     headers = {
         "Content-Disposition": f"{how}; filename*=UTF-8''{quote(name, safe='')}",

@@ -31,7 +31,7 @@ from core.errors import (
     PreconditionFailed,
     StoreUnavailable,
 )
-from core.keys import WORK, check_key, refusal
+from core.keys import WORK, check_key, content_type, refusal
 from core.ports import Body, Fetched, Folder, Level, Metadata, ObjectInfo
 from infra.addresses import Address
 from infra.aws.calls import Answered, Caller, client, link_client
@@ -183,6 +183,7 @@ class S3Store:
         params: dict[str, Any] = {"Bucket": self._bucket, "Key": check_key(key)}
         if save_as is not None and not write:
             params["ResponseContentDisposition"] = f"attachment; filename*=UTF-8''{quote(save_as, safe='')}"
+            params["ResponseContentType"] = content_type(save_as)
         name = "put_object" if write else "get_object"
         if self._links is None:
             self._links = link_client(self._address)

@@ -219,6 +219,22 @@ class TestFetching:
         assert shown.headers["content-security-policy"].startswith("sandbox")
         assert {f["name"] for f in rig.client.get(f"{at}/files").json()["files"]} == set(FILES)
 
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("normalized.csv", "text/csv; charset=utf-8"),
+            ("normalized.jsonl", "application/x-ndjson"),
+            ("normalized.parquet", "application/vnd.apache.parquet"),
+            ("schema.json", "application/json"),
+        ],
+    )
+    def test_every_format_is_served_as_what_it_is(self, rig: ApiRig, name: str, kind: str):
+        at = f"/jobs/{rig.job('a', files={**FILES, name: b'abc'}, state=State.SUCCEEDED).job_id}"
+        served = rig.client.get(f"{at}/output", params={"name": name})
+        assert (served.content, served.headers["content-type"]) == (b"abc", kind)
+        packed = zipfile.ZipFile(io.BytesIO(rig.client.get(f"{at}/result.zip").content))
+        assert any(one.endswith(f"/{name}") for one in packed.namelist())
+
     @pytest.mark.parametrize("name", ["../other/x", "..", "no.txt", "a/b", "\x00"])
     def test_no_other_name_leads_anywhere(self, rig: ApiRig, name: str):
         at = f"/jobs/{rig.job('a', files=FILES).job_id}/output"

@@ -14,6 +14,7 @@ from core.ports import JobQuery
 from core.settings import Settings
 from core.verdicts import Verdict
 from handlers.intake import Intake
+from infra.local.folder import FolderStore
 from infra.local.sqlite_table import SqliteJobTable
 from infra.logs import Log
 from infra.telemetry import Telemetry
@@ -24,6 +25,7 @@ from runner.boxes import BoxOrder, BoxReport, Isolation, Killed, OnEvent, ignore
 from runner.control import Control
 from runner.engine.contract import EXPLAINED, Order, VerifyOrder
 from runner.sandbox.install.layers import Layers
+from tests.support.documents import check_all
 from tests.support.outputs import artifact, as_bytes, audit, review, verify_here, workbook
 from tests.support.places import Place, embedded
 
@@ -238,6 +240,8 @@ class World:
         return found
 
     def close(self) -> None:
+        if isinstance(self.store, FolderStore):
+            check_all(self.store)
         for runner in self.runners:
             runner.close()
         self._opened.close()

@@ -11,7 +11,7 @@ from console.cli.output import Printer, Progress
 from console.job_facts import plural, size, when
 from core.errors import StoreUnavailable, UsageError
 from core.jobs import Job
-from core.keys import job_folder
+from core.keys import PACKED, job_folder
 from core.ports import ObjectInfo, ObjectStore
 from infra.local.folder import FolderStore
 
@@ -83,6 +83,6 @@ def _zip(store: ObjectStore, job: Job, objects: list[ObjectInfo], target: Path) 
         half = Path(scratch) / "half.zip"
         with zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(files.iterdir()):
-                packed = zipfile.ZIP_STORED if path.suffix == ".xlsx" else zipfile.ZIP_DEFLATED
+                packed = zipfile.ZIP_STORED if path.name.endswith(PACKED) else zipfile.ZIP_DEFLATED
                 archive.write(path, f"{job.job_id}/{path.name}", compress_type=packed)
         half.replace(target)
