@@ -43,9 +43,9 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     artifact = side.artifact
     index, sheet, row = _parsed(cell, artifact)
     column = artifact["output"]["columns"][index]
-    found, number = _row(side, artifact, sheet, row)
-    value = _value(found, artifact, index)
-    place = _source(artifact, found, number)
+    row_of_output, number = _row(side, artifact, sheet, row)
+    value = _value(row_of_output, artifact, index)
+    place = _source(artifact, row_of_output, number)
     mappings = _mappings(artifact, column, place)
     mapping = mappings[0] if len(mappings) == 1 else None  # of several columns any may have given the value
     source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
@@ -53,9 +53,9 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     transform = next(
         (t for t in artifact["transforms"] if place and t["table"] == place.table and t["field"] == field), None
     )
-    readings = [one for one in artifact["readings"] if place and _concerns(one, place, field, mapping)]
+    readings = [part for part in artifact["readings"] if place and _is_reading_of(part, place, field, mapping)]
     findings = [
-        one for one in artifact["validation"]["findings"] if place and _is_about(one, place, field, source_cell)
+        part for part in artifact["validation"]["findings"] if place and _is_finding_of(part, place, field, source_cell)
     ]
     rules = _rules(artifact, field)
     return {
@@ -74,7 +74,7 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
         "why": [
             *_source_words(place, source_cell),
             *_mapping_words(column, mappings, transform),
-            *(f"Reading: {reading(one)}" for one in readings),
+            *(f"Reading: {reading(part)}" for part in readings),
             *([transform_words(transform)] if transform else []),
             *(f"Rules of this field: {', '.join(rules)}." for _ in rules[:1]),
             *_finding_words(findings),
@@ -112,11 +112,11 @@ def _parsed(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
 def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
     """A row of the output, and how many rows are before it."""
     output = artifact["output"]
-    before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
-    found = next(islice(side.rows(), before, None), None)
-    if found is None:
+    rows_before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
+    row_of_output = next(islice(side.rows(), rows_before, None), None)
+    if row_of_output is None:
         raise BadOutput("normalized.xlsx has fewer rows than artifact.json says")
-    return found, before
+    return row_of_output, rows_before
 
 
 def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
@@ -128,6 +128,7 @@ def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
 
 
 def _source(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
+    """Where in the inputs a row of the output comes from; None if nothing says it."""
     origins = row_origins(artifact)
     origin = None if origins is None else next(islice(origins, number, None), None)
     if origin is not None and origin.address(several=False) in ("", _last(row.source)):
@@ -142,6 +143,7 @@ def _last(source: str) -> str:
 
 
 def _placed(origin: RowOrigin, row: int | None) -> _Place:
+    """The place of an origin; `row`: its exact row, if that is known."""
     rows = None if row is not None else (origin.first, origin.last)
     return _Place(origin.input, origin.sheet, origin.table, row, rows)
 
@@ -162,43 +164,47 @@ def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
 def _mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
     """The source columns of an output column in the row's table: mostly one."""
     return [
-        one
-        for one in artifact["mapping"]
+        part
+        for part in artifact["mapping"]
         if place is not None
-        and one["table"] == place.table
-        and (one["target"] == column["field"] if column["field"] else one["header"] == column["header"])
+        and part["table"] == place.table
+        and (part["target"] == column["field"] if column["field"] else part["header"] == column["header"])
     ]
 
 
-def _concerns(one: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
+def _is_reading_of(part: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
     """Whether a choice between readings is about the cell: its column, or the whole table, sheet or file."""
-    if one.get("input", place.input) != place.input or one.get("sheet", place.sheet) != place.sheet:
+    if part.get("input", place.input) != place.input or part.get("sheet", place.sheet) != place.sheet:
         return False
-    if one.get("table", place.table) != place.table or one.get("row", place.row) != place.row:
+    if part.get("table", place.table) != place.table or part.get("row", place.row) != place.row:
         return False
-    if "field" in one and one["field"] != field:
+    if "field" in part and part["field"] != field:
         return False
-    return "column" not in one or (mapping is not None and one["column"] == mapping["column"])
+    return "column" not in part or (mapping is not None and part["column"] == mapping["column"])
 
 
-def _is_about(one: FindingPart, place: _Place, field: str | None, cell: str | None) -> bool:
+def _is_finding_of(finding: FindingPart, place: _Place, field: str | None, cell: str | None) -> bool:
     """Whether a finding is about the cell, its row as a whole, or its whole column."""
-    if one.get("table", place.table) != place.table or one.get("sheet", place.sheet) != place.sheet:
+    if finding.get("table", place.table) != place.table or finding.get("sheet", place.sheet) != place.sheet:
         return False
-    if one.get("input", place.input) != place.input:
+    if finding.get("input", place.input) != place.input:
         return False
-    if "cell" in one and one["cell"] == cell:
+    if "cell" in finding and finding["cell"] == cell:
         return True
-    if "row" in one and one["row"] != place.row:
+    if "row" in finding and finding["row"] != place.row:
         return False
-    return one.get("field", field) == field and ("row" in one or one.get("field") == field) and "cell" not in one
+    return (
+        finding.get("field", field) == field
+        and ("row" in finding or finding.get("field") == field)
+        and "cell" not in finding
+    )
 
 
 def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
     """The Python of the config that a field's values pass through."""
     named: list[str] = []
-    for one in artifact["config"]["rules"]:
-        functions, path = one.get("rules"), str(one.get("path", ""))
+    for file in artifact["config"]["rules"]:
+        functions, path = file.get("rules"), str(file.get("path", ""))
         is_own = path == f"columns/{field}.py"
         listed = functions if isinstance(functions, list) else []
         named += [f"{path} {name}" for name in listed if is_own or name in _ON_VALUES]
@@ -206,6 +212,7 @@ def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
 
 
 def _source_words(place: _Place | None, cell: str | None) -> list[str]:
+    """Sentences about where the value comes from."""
     if place is None:
         return ['Source: unknown; "output": {"provenance": true} in the manifest makes the output name it.']
     where = f"{place.input}, sheet {place.sheet}"
@@ -219,8 +226,9 @@ def _source_words(place: _Place | None, cell: str | None) -> list[str]:
 
 
 def _mapping_words(column: OutputColumnPart, mappings: list[MappingPart], transform: TransformPart | None) -> list[str]:
+    """Sentences about how the column of the value was mapped, or what made it."""
     if mappings:
-        words = [column_words(one).strip() for one in mappings]
+        words = [column_words(part).strip() for part in mappings]
         return [line[:1].upper() + line[1:] for line in words]
     if column.get("added"):
         return [f"No source column: {column['header']} is added to every row."]
@@ -233,6 +241,9 @@ def _mapping_words(column: OutputColumnPart, mappings: list[MappingPart], transf
 
 
 def _finding_words(findings: list[FindingPart]) -> list[str]:
+    """Sentences about the findings of the cell."""
     if not findings:
         return ["No findings."]
-    return [f"Finding: {one['severity']} {one['code']}: {one['message']}." for one in findings[:_FINDINGS]]
+    return [
+        f"Finding: {finding['severity']} {finding['code']}: {finding['message']}." for finding in findings[:_FINDINGS]
+    ]

@@ -50,6 +50,7 @@ def kind_of(text: str) -> str:
 
 
 def _kind(text: str) -> str:
+    """What a text that is not marked as one looks like: a boolean, a number, a date, a time or a text."""
     if text in _BOOLEANS:
         return "boolean"
     for pattern, kind in ((_NUMBER, "number"), (_DATE, "date"), (_DATETIME, "date and time"), (_TIME, "time")):
@@ -63,6 +64,7 @@ def _marked(text: str) -> str:
 
 
 def _duration(value: timedelta) -> str:
+    """A duration as hours, minutes and seconds; hours may exceed a day."""
     sign, whole = ("-", -value) if value < timedelta() else ("", value)
     minutes, seconds = divmod(whole.days * 86_400 + whole.seconds, 60)
     part = f".{whole.microseconds:06}" if whole.microseconds else ""

@@ -65,6 +65,7 @@ class Differences:
     left_out: list[Json] = field(default_factory=list)
 
     def encode(self) -> Json:
+        """Its JSON form, comparison.json."""
         changes = [
             {"what": what, "count": self.counts[what], "breaking": breaking}
             for what, breaking in BREAKING.items()
@@ -73,7 +74,7 @@ class Differences:
         return {
             "comparison": COMPARISON_VERSION,
             "same": not changes,
-            "breaking": any(one["breaking"] for one in changes),
+            "breaking": any(change["breaking"] for change in changes),
             "by": self.by,
             "status": list(self.status),
             "changes": changes,
@@ -92,50 +93,53 @@ class Differences:
 
 
 def compare(left: ResultSide, right: ResultSide, *, by: str, values: bool, spool: IO[bytes] | None) -> Json:
-    """`by`: how rows are paired (empty: by key where both have one, else by source). `values`: show them."""
-    theirs = right.facts.with_sheet_of(left.facts)
-    paired, ids = _ids(left.facts, theirs, by)
-    found = Differences(by=paired)
-    compare_facts(left.facts, theirs, found)
-    names = [name for name in left.facts.columns if name in theirs.columns]
-    cells = _CellComparison(found, names, list(left.facts.columns), list(theirs.columns), values=values)
-    most = rows_in_memory(max(len(left.facts.columns), len(theirs.columns)))
+    """The differences of two results, as comparison.json has them.
+
+    `by`: how rows are paired (empty: by key where both have one, else by source). `values`: show them.
+    """
+    right_facts = right.facts.with_sheet_of(left.facts)
+    paired, ids = _how_paired(left.facts, right_facts, by)
+    differences = Differences(by=paired)
+    compare_facts(left.facts, right_facts, differences)
+    names = [name for name in left.facts.columns if name in right_facts.columns]
+    cells = _CellComparison(differences, names, list(left.facts.columns), list(right_facts.columns), values=values)
+    most = rows_in_memory(max(len(left.facts.columns), len(right_facts.columns)))
     pairs = RowPairs(ids, spool, waiting=most).pairs(left.rows(), right.rows())
     for pair in pairs:
         cells.add(pair)
-    for listed in (found.cells, found.added, found.removed):
+    for listed in (differences.cells, differences.added, differences.removed):
         listed.sort(key=_place)
-    return found.encode()
+    return differences.encode()
 
 
-def _place(one: Json) -> tuple[int, str]:
+def _place(listed_row: Json) -> tuple[int, str]:
     """By the row of the output; rows of a spool come in another order."""
-    place = str(one.get("row", ""))
+    place = str(listed_row.get("row", ""))
     row = place.rpartition("!")[2]
     return (int(row) if row.isdecimal() else 0, place)
 
 
-def _ids(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tuple[RowId, RowId]]:
+def _how_paired(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tuple[RowId, RowId]]:
     """How rows are paired, in words, and the id of a row on each side."""
     keys = [name for name in left.unique if name in right.columns] if by != BY_SOURCE else []
     if keys:
         at = (list(left.columns).index(keys[0]), list(right.columns).index(keys[0]))
-        return f"{BY_KEY} {keys[0]}", (_of_cell(at[0]), _of_cell(at[1]))
+        return f"{BY_KEY} {keys[0]}", (_by_cell(at[0]), _by_cell(at[1]))
     if by == BY_KEY:
         raise BadOutput("the results share no field that the manifest calls unique; pair their rows by source")
     plain = left.only_sheet is not None and right.only_sheet is not None
-    return BY_SOURCE, (_of_row, _of_row) if plain else (_of_source, _of_source)
+    return BY_SOURCE, (_by_row, _by_row) if plain else (_by_source, _by_source)
 
 
-def _of_cell(n: int) -> RowId:
+def _by_cell(n: int) -> RowId:
     return lambda row: row.cells[n]
 
 
-def _of_source(row: SideRow) -> str:
+def _by_source(row: SideRow) -> str:
     return row.source or f"row {row.place}"
 
 
-def _of_row(row: SideRow) -> str:
+def _by_row(row: SideRow) -> str:
     """The row of the only sheet, whatever it is called: a text file's sheet is called like the file."""
     return row.source.rpartition("!")[2] or f"row {row.place}"
 
@@ -144,51 +148,56 @@ class _CellComparison:
     """Compares rows that belong together, cell by cell, over the columns that both results have."""
 
     def __init__(
-        self, found: Differences, names: Sequence[str], left: Sequence[str], right: Sequence[str], *, values: bool
+        self, differences: Differences, names: Sequence[str], left: Sequence[str], right: Sequence[str], *, values: bool
     ) -> None:
-        self._found = found
+        self._differences = differences
         self._names = names
-        self._at = [(left.index(name), right.index(name)) for name in names]
-        self._plain = left == right
+        self._positions = [(left.index(name), right.index(name)) for name in names]
+        self._same_columns = left == right
         self._values = values
 
     def add(self, pair: RowPair) -> None:
-        found, left, right = self._found, pair.left, pair.right
-        found.rows["left"] += left is not None
-        found.rows["right"] += right is not None
+        """Compare a pair of rows and count what differs."""
+        differences, left, right = self._differences, pair.left, pair.right
+        differences.rows["left"] += left is not None
+        differences.rows["right"] += right is not None
         if left is None or right is None:
-            self._alone(pair)
-        elif self._plain and left.cells == right.cells:
-            found.rows["same"] += 1
+            self._count_single(pair)
+        elif self._same_columns and left.cells == right.cells:
+            differences.rows["same"] += 1
         else:
-            self._cells(left, right)
+            self._count_cells(left, right)
 
-    def _alone(self, pair: RowPair) -> None:
-        found = self._found
+    def _count_single(self, pair: RowPair) -> None:
+        """Count a row that only one side has, and list it while there is room."""
+        differences = self._differences
         row, what, listed = (
-            (pair.left, "removed", found.removed) if pair.left is not None else (pair.right, "added", found.added)
+            (pair.left, "removed", differences.removed)
+            if pair.left is not None
+            else (pair.right, "added", differences.added)
         )
-        found.rows[what] += 1
-        found.counts[f"rows_{what}"] += 1
+        differences.rows[what] += 1
+        differences.counts[f"rows_{what}"] += 1
         if row is not None and len(listed) < LISTED:
             listed.append(
                 _where(row) | ({"values": [cut(text) for text in row.cells[:_FIRST]]} if self._values else {})
             )
 
-    def _cells(self, left: SideRow, right: SideRow) -> None:
-        found, differ = self._found, False
-        for name, (mine, theirs) in zip(self._names, self._at, strict=True):
-            before, after = left.cells[mine], right.cells[theirs]
+    def _count_cells(self, left: SideRow, right: SideRow) -> None:
+        """Count the cells that differ in two rows, and list them while there is room."""
+        differences, is_changed = self._differences, False
+        for name, (left_position, right_position) in zip(self._names, self._positions, strict=True):
+            before, after = left.cells[left_position], right.cells[right_position]
             if before == after:
                 continue
-            differ = True
-            found.by_column[name] += 1
-            found.counts["values_filled" if not before else "values_changed" if after else "values_blanked"] += 1
-            if len(found.cells) < LISTED:
+            is_changed = True
+            differences.by_column[name] += 1
+            differences.counts["values_filled" if not before else "values_changed" if after else "values_blanked"] += 1
+            if len(differences.cells) < LISTED:
                 shown = (cut(before), cut(after)) if self._values else (kind_of(before), kind_of(after))
-                place = {"cell": output_cell(theirs, right.place), "field": name}
-                found.cells.append({**_where(right), **place, "left": shown[0], "right": shown[1]})
-        found.rows["changed" if differ else "same"] += 1
+                place = {"cell": output_cell(right_position, right.place), "field": name}
+                differences.cells.append({**_where(right), **place, "left": shown[0], "right": shown[1]})
+        differences.rows["changed" if is_changed else "same"] += 1
 
 
 def _where(row: SideRow) -> Json:
@@ -196,28 +205,29 @@ def _where(row: SideRow) -> Json:
 
 
 def cut(text: str) -> str:
+    """A text in at most as many characters as are shown."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def compare_facts(left: ResultFacts, right: ResultFacts, found: Differences) -> None:
-    """Compare all but the rows; adds to `found`."""
-    found.status = (left.status, right.status)
+def compare_facts(left: ResultFacts, right: ResultFacts, differences: Differences) -> None:
+    """Compare all but the rows; adds what differs to `differences`."""
+    differences.status = (left.status, right.status)
     if left.status != right.status:
-        worse = _rank(right.status) >= _rank(left.status)
-        found.counts["status_worse" if worse else "status_better"] += 1
-    _compare_columns(left.columns, right.columns, found)
-    _compare_mapping(left.tables, right.tables, found)
-    _compare_findings(left, right, found)
-    for name in _both(left.sheets, right.sheets):
+        is_worse = _rank(right.status) >= _rank(left.status)
+        differences.counts["status_worse" if is_worse else "status_better"] += 1
+    _compare_columns(left.columns, right.columns, differences)
+    _compare_mapping(left.tables, right.tables, differences)
+    _compare_findings(left, right, differences)
+    for name in _names_of_both(left.sheets, right.sheets):
         before, after = left.sheets.get(name), right.sheets.get(name)
         if before != after:
-            found.counts["sheets_changed"] += 1
-            found.sheets.append({"sheet": name, "left": before, "right": after})
-    for kind in _both(left.left_out, right.left_out):
+            differences.counts["sheets_changed"] += 1
+            differences.sheets.append({"sheet": name, "left": before, "right": after})
+    for kind in _names_of_both(left.left_out, right.left_out):
         rows = left.left_out.get(kind, 0), right.left_out.get(kind, 0)
         if rows[0] != rows[1]:
-            found.counts["left_out_changed"] += 1
-            found.left_out.append({"kind": kind, "left": rows[0], "right": rows[1]})
+            differences.counts["left_out_changed"] += 1
+            differences.left_out.append({"kind": kind, "left": rows[0], "right": rows[1]})
 
 
 def _rank(status: str) -> int:
@@ -226,65 +236,73 @@ def _rank(status: str) -> int:
     return _BEST_FIRST.index(state) if state in _BEST_FIRST else len(_BEST_FIRST)
 
 
-def _both(left: Iterable[str], right: Iterable[str]) -> list[str]:
+def _names_of_both(left: Iterable[str], right: Iterable[str]) -> list[str]:
+    """The names of either side, each once, those of the left first."""
     return list(dict.fromkeys([*left, *right]))
 
 
-def _compare_columns(left: dict[str, str], right: dict[str, str], found: Differences) -> None:
+def _compare_columns(left: dict[str, str], right: dict[str, str], differences: Differences) -> None:
+    """Add the columns that are new, gone, of another type or in another place to `differences`."""
     shared = [name for name in left if name in right]
-    moved = dict(zip(shared, (name for name in right if name in left), strict=True))
-    for name in _both(left, right):
+    partners = dict(zip(shared, (name for name in right if name in left), strict=True))
+    for name in _names_of_both(left, right):
         before, after = left.get(name), right.get(name)
         if before is None or after is None:
-            what = "columns_removed" if after is None else "columns_added"
+            change = "columns_removed" if after is None else "columns_added"
         elif before != after:
-            what = "types_changed"
-        elif moved[name] != name:
-            what = "columns_moved"
+            change = "types_changed"
+        elif partners[name] != name:
+            change = "columns_moved"
         else:
             continue
-        found.counts[what] += 1
-        found.columns.append({"column": name, "what": what, "left": before, "right": after})
+        differences.counts[change] += 1
+        differences.columns.append({"column": name, "what": change, "left": before, "right": after})
 
 
-def _compare_mapping(left: dict[str, dict[str, str]], right: dict[str, dict[str, str]], found: Differences) -> None:
+def _compare_mapping(
+    left: dict[str, dict[str, str]], right: dict[str, dict[str, str]], differences: Differences
+) -> None:
     """Tables are compared by name, and what is left of them in their order: a longer file has a longer range."""
     rest = [name for name in right if name not in left]
     partners = {name: name if name in right else (rest.pop(0) if rest else None) for name in left}
     for table, partner in partners.items():
         mine, theirs = left[table], {} if partner is None else right[partner]
-        for column in _both(mine, theirs):
+        for column in _names_of_both(mine, theirs):
             before, after = mine.get(column, ""), theirs.get(column, "")
             if before != after:
-                found.counts["mapping_changed" if before else "mapping_added"] += 1
-                found.mapping.append(
+                differences.counts["mapping_changed" if before else "mapping_added"] += 1
+                differences.mapping.append(
                     {"table": partner or table, "column": column, "left": before or None, "right": after or None}
                 )
     for table in rest:
         fields = [name for name in right[table].values() if name]
-        found.counts["mapping_added"] += 1
-        found.mapping.append({"table": table, "column": None, "left": None, "right": ", ".join(fields) or None})
+        differences.counts["mapping_added"] += 1
+        differences.mapping.append({"table": table, "column": None, "left": None, "right": ", ".join(fields) or None})
 
 
 _PLURAL: Final = {"error": "errors", "warning": "warnings"}
 
 
-def _compare_findings(left: ResultFacts, right: ResultFacts, found: Differences) -> None:
+def _compare_findings(left: ResultFacts, right: ResultFacts, differences: Differences) -> None:
+    """Add the findings that only one side has, and those whose numbers differ, to `differences`."""
     before, after = Counter(left.findings), Counter(right.findings)
     for side, lines in (("left", before - after), ("right", after - before)):
         for line, count in lines.items():
-            found.counts[_kind(line, is_new=side == "right")] += count
-        found.findings += [{"only": side, "finding": line, "count": n} for line, n in list(lines.items())[:LISTED]]
-    listed = {one.partition(" at ")[0] for one in (before - after) + (after - before)}
-    for name in _both(left.counts, right.counts):
+            differences.counts[_kind(line, is_new=side == "right")] += count
+        differences.findings += [
+            {"only": side, "finding": line, "count": n} for line, n in list(lines.items())[:LISTED]
+        ]
+    listed = {line.partition(" at ")[0] for line in (before - after) + (after - before)}
+    for name in _names_of_both(left.counts, right.counts):
         counts = left.counts.get(name, 0), right.counts.get(name, 0)
         if counts[0] != counts[1]:
-            found.finding_counts.append({"finding": name, "left": counts[0], "right": counts[1]})
+            differences.finding_counts.append({"finding": name, "left": counts[0], "right": counts[1]})
             if name not in listed:  # only their numbers are known
-                found.counts[_kind(name, is_new=counts[1] > counts[0])] += abs(counts[1] - counts[0])
+                differences.counts[_kind(name, is_new=counts[1] > counts[0])] += abs(counts[1] - counts[0])
 
 
 def _kind(line: str, *, is_new: bool) -> str:
+    """The kind of change that a new or a missing finding is."""
     severity = line.partition(" ")[0]
     if severity == "error":
         return "errors_added" if is_new else "errors_removed"

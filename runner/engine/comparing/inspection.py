@@ -46,13 +46,14 @@ def carry_out(order: InspectOrder) -> FinalEvent:
 
 
 def _compare(order: InspectOrder) -> None:
+    """Compare two results and write comparison.json; what was spooled on the way is emptied."""
     left, right = map(ResultSide, order.results)
     place = order.outputs.get(InspectName.SPOOL)
     with nullcontext() if place is None else open_target(place) as spool:
-        found = compare(left, right, by=order.by, values=order.values, spool=spool)
+        comparison = compare(left, right, by=order.by, values=order.values, spool=spool)
         if spool is not None:
             spool.truncate(0)
-    _write(order, InspectName.COMPARISON, json.dumps(found, ensure_ascii=False, indent=1))
+    _write(order, InspectName.COMPARISON, json.dumps(comparison, ensure_ascii=False, indent=1))
 
 
 def _describe(order: InspectOrder) -> None:
@@ -73,8 +74,9 @@ def _csv_line(cells: Iterable[str]) -> str:
 
 
 def _explain(order: InspectOrder) -> None:
-    found = explain_cell(ResultSide(order.results[0]), order.cell)
-    _write(order, InspectName.EXPLANATION, json.dumps(found, ensure_ascii=False))
+    """Explain a cell of a result and write explanation.json."""
+    explanation = explain_cell(ResultSide(order.results[0]), order.cell)
+    _write(order, InspectName.EXPLANATION, json.dumps(explanation, ensure_ascii=False))
 
 
 _ACTIONS: Final[dict[str, Callable[[InspectOrder], None]]] = {

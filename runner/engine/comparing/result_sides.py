@@ -157,44 +157,46 @@ class ResultSide:
         return self._written_rows(self._files.rows, self._artifact)
 
     def _written_rows(self, path: Path, artifact: ArtifactDocument) -> Iterator[SideRow]:
+        """The rows of normalized.xlsx, each with its place in the input as far as it is known."""
         output, several = artifact["output"], _inputs(artifact) > 1
-        at = {column.get("added"): n for n, column in enumerate(output["columns"]) if column.get("added")}
-        proven = [at[name] for name in _PROVENANCE] if all(name in at for name in _PROVENANCE) else []
-        shown = [n for n in range(len(output["columns"])) if n not in proven]
-        origins = None if proven else row_origins(artifact)
-        sources = repeat("") if origins is None else (one.address(several=several) for one in origins)
-        with closing(_opened(path)) as book:
+        added_at = {column.get("added"): n for n, column in enumerate(output["columns"]) if column.get("added")}
+        provenance = [added_at[name] for name in _PROVENANCE] if all(name in added_at for name in _PROVENANCE) else []
+        data_columns = [n for n in range(len(output["columns"])) if n not in provenance]
+        origins = None if provenance else row_origins(artifact)
+        sources = repeat("") if origins is None else (origin.address(several=several) for origin in origins)
+        with closing(_open_workbook(path)) as book:
             for name, count in zip(output["sheets"], output["sheet_rows"], strict=True):
                 prefix = f"{name}!" if len(output["sheets"]) > 1 else ""
                 for number, values in _all_rows(_sheet_named(book, name), count):
                     cells = [values[n] if n < len(values) else None for n in range(len(output["columns"]))]
                     source = next(sources, "")
-                    if proven:
-                        file, sheet, row = (cells[n] for n in proven)
+                    if provenance:
+                        file, sheet, row = (cells[n] for n in provenance)
                         whole = int(row) if isinstance(row, int | float) else 0
                         source = source_text(str(file) if several else "", str(sheet), whole)
-                    yield SideRow(f"{prefix}{number}", source, [cell_text(cells[n]) for n in shown])
+                    yield SideRow(f"{prefix}{number}", source, [cell_text(cells[n]) for n in data_columns])
 
     def _extra_sheets(self, artifact: ArtifactDocument) -> dict[str, str]:
         """The sheets that hooks added: how many rows, and a digest of what is in them."""
         extra, path = artifact["output"]["extra_sheets"], self._files.rows
         if not extra or path is None:
             return {}
-        found: dict[str, str] = {}
-        with closing(_opened(path)) as book:
-            for one in extra:
+        digests: dict[str, str] = {}
+        with closing(_open_workbook(path)) as book:
+            for extra_sheet in extra:
                 digest = hashlib.sha256()
-                for number, values in _sheet_named(book, one["name"]).rows():
+                for number, values in _sheet_named(book, extra_sheet["name"]).rows():
                     digest.update(json.dumps([number, *map(cell_text, values)]).encode())
-                found[one["name"]] = f"{one['rows']} rows, sha256 {digest.hexdigest()[:_DIGEST]}"
-        return found
+                digests[extra_sheet["name"]] = f"{extra_sheet['rows']} rows, sha256 {digest.hexdigest()[:_DIGEST]}"
+        return digests
 
 
 def _inputs(artifact: ArtifactDocument) -> int:
-    return sum(one["role"] == "primary" for one in artifact["inputs"])
+    return sum(file["role"] == "primary" for file in artifact["inputs"])
 
 
-def _opened(path: Path) -> Book:
+def _open_workbook(path: Path) -> Book:
+    """Open normalized.xlsx; raises BadOutput if it cannot be read."""
     try:
         return open_book(path, name=OutputName.WORKBOOK)
     except InputUnreadable as error:
@@ -202,6 +204,7 @@ def _opened(path: Path) -> Book:
 
 
 def _sheet_named(book: Book, name: str) -> Sheet:
+    """The sheet of a name; raises BadOutput if there is none."""
     for sheet in book.sheets:
         if sheet.name == name:
             return sheet
@@ -241,7 +244,7 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
     """What an artifact says, without its numbers of probability and time."""
     several = _inputs(artifact) > 1
     output = artifact["output"]
-    columns = [one for one in output["columns"] if one.get("added") not in _PROVENANCE]
+    columns = [column for column in output["columns"] if column.get("added") not in _PROVENANCE]
     counts: dict[str, int] = {}
     for total in artifact["validation"]["totals"]:
         name = " ".join(part for part in (total["severity"], total["code"], total["field"]) if part)
@@ -249,14 +252,14 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
     return ResultFacts(
         status=status,
         columns=_columns(columns),
-        unique=tuple(name for one, name in zip(columns, _columns(columns), strict=True) if one.get("unique")),
+        unique=tuple(name for column, name in zip(columns, _columns(columns), strict=True) if column.get("unique")),
         tables={
             _table_name(sheet, table, several=several): _mapping(artifact, table)
             for sheet in artifact["sheets"]
             for table in sheet["tables"]
         },
         left_out=dict(sorted(artifact["summary"]["left_out"].items())),
-        findings=sorted(_finding(one, several=several) for one in artifact["validation"]["findings"]),
+        findings=sorted(_finding_line(column, several=several) for column in artifact["validation"]["findings"]),
         counts=counts,
         sheets=dict(sheets),
     )
@@ -264,34 +267,37 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
 
 def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
     """The columns by name, each with its type; a header that is not shown, or was there before, gets its letters."""
-    found: dict[str, str] = {}
-    for one in columns:
-        name = one["header"] or f"column {one['column']}"
-        found[name if name not in found else f"{name} ({one['column']})"] = one["type"] or "any"
-    return found
+    types: dict[str, str] = {}
+    for column in columns:
+        name = column["header"] or f"column {column['column']}"
+        types[name if name not in types else f"{name} ({column['column']})"] = column["type"] or "any"
+    return types
 
 
 def _table_name(sheet: SheetFacts, table: TablePart, *, several: bool) -> str:
+    """A table by its place; `several`: the name of its file is part of it."""
     place = f"{sheet['name']}!{table['range']}"
     name = f"{sheet['input']}/{place}" if several else place
     return f"{name} (left out)" if table.get("skipped") else name
 
 
 def _mapping(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
+    """The field of each column of a table, by letters and header; empty for unmapped ones."""
     return {
-        f"{one['column']} {one['header']}" if one["header"] else one["column"]: one["target"] or ""
-        for one in artifact["mapping"]
-        if one["table"] == table["id"]
+        f"{part['column']} {part['header']}" if part["header"] else part["column"]: part["target"] or ""
+        for part in artifact["mapping"]
+        if part["table"] == table["id"]
     }
 
 
-def _finding(one: FindingPart, *, several: bool) -> str:
-    words = " ".join(part for part in (one["severity"], one["code"], one.get("field")) if part)
-    sheet = one.get("sheet")
+def _finding_line(finding: FindingPart, *, several: bool) -> str:
+    """A finding as one line: severity, code, field and place."""
+    words = " ".join(part for part in (finding["severity"], finding["code"], finding.get("field")) if part)
+    sheet = finding.get("sheet")
     if not sheet:
         return words
-    cell = one.get("cell") or (str(one["row"]) if "row" in one else "")
-    file = f"{one.get('input', '')}/" if several else ""
+    cell = finding.get("cell") or (str(finding["row"]) if "row" in finding else "")
+    file = f"{finding.get('input', '')}/" if several else ""
     return f"{words}{_AT}{file}{sheet}!{cell}" if cell else f"{words}{_AT}{file}{sheet}"
 
 

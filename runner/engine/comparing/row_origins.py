@@ -35,11 +35,11 @@ def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
     """The source of each row of the output, in its order; None if the books do not say it."""
     if artifact["output"].get("sorted") or "rows_used" in artifact["summary"]:
         return None  # in another order, or several of one row
-    found = [(sheet, group) for sheet in artifact["sheets"] for group in _strands(sheet)]
-    rows = sum(_data_rows(sheet, table) for sheet, group in found for table in group)
+    groups = [(sheet, tables) for sheet in artifact["sheets"] for tables in _strands(sheet)]
+    rows = sum(_data_rows(sheet, table) for sheet, tables in groups for table in tables)
     if rows != artifact["output"]["rows"]:
         return None
-    return (origin for sheet, group in found for table in group for origin in _origins(sheet, table))
+    return (origin for sheet, tables in groups for table in tables for origin in _origins(sheet, table))
 
 
 def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
@@ -49,7 +49,7 @@ def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
     for top, bottom, n in sorted(spans, key=lambda span: (span[0], _first_column(sheet["tables"][span[2]]))):
         if bottom < top:
             continue
-        group = next((one for one in groups if one[-1][0] < top), None)
+        group = next((other for other in groups if other[-1][0] < top), None)
         if group is None:
             groups.append([(bottom, n)])
         else:
@@ -75,6 +75,7 @@ def _row_of(cell: str) -> int:
 
 
 def _first_column(table: TablePart) -> int:
+    """The number of a table's leftmost column."""
     number = 0
     for letter in (c for c in table["range"].partition(":")[0] if c.isalpha()):
         number = number * 26 + ord(letter) - 64
@@ -86,6 +87,7 @@ def _data_rows(sheet: SheetFacts, table: TablePart) -> int:
 
 
 def _origins(sheet: SheetFacts, table: TablePart) -> Iterator[RowOrigin]:
+    """The origin of each data row of a table, from top to bottom."""
     for run in sheet["rows"]:
         if run["as"] != "data" or run.get("table") != table["ref"]:
             continue

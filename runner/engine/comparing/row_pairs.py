@@ -46,6 +46,7 @@ class RowPairs:
         self._most = waiting
 
     def pairs(self, left: Iterable[SideRow], right: Iterable[SideRow]) -> Iterator[RowPair]:
+        """Every row of both sides once: with its partner, or alone. Pairs come in no particular order."""
         sides = (iter(left), iter(right))
         waiting: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
         counts = [0, 0]
@@ -66,7 +67,7 @@ class RowPairs:
             if max(counts) > self._most and self._spool is not None:
                 yield from self._spooled(self._spool, waiting, sides)
                 return
-        yield from _alone(waiting)
+        yield from _singles(waiting)
 
     def _spooled(
         self,
@@ -82,18 +83,18 @@ class RowPairs:
                     name = self._ids[side](row)
                     parts[side][crc32(name.encode(errors="replace")) % _PARTS].add(row)
             waiting[side].clear()
-        for mine, theirs in zip(*parts, strict=True):
+        for left_part, right_part in zip(*parts, strict=True):
             queues: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
-            for row in mine.rows():
+            for row in left_part.rows():
                 queues[LEFT].setdefault(self._ids[LEFT](row), deque()).append(row)
-            for row in theirs.rows():
+            for row in right_part.rows():
                 name = self._ids[RIGHT](row)
                 other = _first(queues[LEFT], name)
                 if other is not None:
                     yield RowPair(other, row)
                 else:
                     queues[RIGHT].setdefault(name, deque()).append(row)
-            yield from _alone(queues)
+            yield from _singles(queues)
 
 
 class _Part:
@@ -106,6 +107,7 @@ class _Part:
         self._pieces: list[tuple[int, int]] = []
 
     def add(self, row: SideRow) -> None:
+        """Add a row; rows are written once there are enough of them."""
         line = json.dumps(row)
         self._lines.append(line)
         self._size += len(line)
@@ -113,6 +115,7 @@ class _Part:
             self._write()
 
     def _write(self) -> None:
+        """Append the rows in memory to the file as one piece."""
         body = "\n".join(self._lines).encode()
         at = self._spool.seek(0, 2)
         self._spool.write(body)
@@ -120,6 +123,7 @@ class _Part:
         self._lines, self._size = [], 0
 
     def rows(self) -> Iterator[SideRow]:
+        """All rows that were added, in their order."""
         if self._lines:
             self._write()
         for at, size in self._pieces:
@@ -139,7 +143,8 @@ def _first(waiting: dict[str, Queue], name: str) -> SideRow | None:
     return row
 
 
-def _alone(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
+def _singles(waiting: tuple[dict[str, Queue], dict[str, Queue]]) -> Iterator[RowPair]:
+    """The rows that still wait, each without a partner."""
     for rows in waiting[LEFT].values():
         yield from (RowPair(row, None) for row in rows)
     for rows in waiting[RIGHT].values():

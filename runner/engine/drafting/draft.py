@@ -48,7 +48,7 @@ def draft(order: Order, request: DraftRequest) -> Json:
     """Write the draft that an order asks for; returns the summary for the end event."""
     notes: list[str] = []
     declared = [FieldFacts(spec["name"], declared=spec) for spec in _declared_fields(order)]
-    tables = _read(order, declared, notes)
+    tables = _read_samples(order, declared, notes)
     if not any(table.columns for table in tables):
         raise EngineStop(
             EndCode.EMPTY_INPUT, "no table was found in the samples", remedy="check that these are the right files"
@@ -63,8 +63,11 @@ def draft(order: Order, request: DraftRequest) -> Json:
         "samples": len(order.primary),
         "rows": sum(max((c.rows for c in table.columns.values()), default=0) for table in tables),
         "headless": bool(tables) and all(table.source.table.generated_header for table in tables),
-        "fields": [_field_part(facts, one) for facts, one in drafts],
-        "questions": [_question_part(q) for q in (*joiner.questions, *(q for _, one in drafts for q in one.questions))],
+        "fields": [_field_part(facts, field_draft) for facts, field_draft in drafts],
+        "questions": [
+            _question_part(q)
+            for q in (*joiner.questions, *(q for _, field_draft in drafts for q in field_draft.questions))
+        ],
         "notes": notes[:_MOST_NOTES]
         + ([f"{len(notes) - _MOST_NOTES:,} more notes"] if len(notes) > _MOST_NOTES else []),
     }
@@ -90,6 +93,7 @@ class FieldDraft(NamedTuple):
 
 
 def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldDraft:
+    """What the samples show of a field; what is declared wins."""
     if not facts.columns:
         optional = {} if facts.declared.get("required") else {"optional": True}
         return FieldDraft({**facts.declared, **optional}, ["no sample has such a column"], [])
@@ -102,25 +106,32 @@ def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldD
 
 def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
     """The draft with a unique field in the first column only: numbers of other things may repeat in a later file."""
-    rest = [
-        (facts, _without_key(one) if one.spec.get("unique") and "unique" not in facts.declared else one)
-        for facts, one in drafts[1:]
+    later = [
+        (
+            facts,
+            _without_key(field_draft)
+            if field_draft.spec.get("unique") and "unique" not in facts.declared
+            else field_draft,
+        )
+        for facts, field_draft in drafts[1:]
     ]
-    return [*drafts[:1], *rest]
+    return [*drafts[:1], *later]
 
 
-def _without_key(one: FieldDraft) -> FieldDraft:
-    spec = {key: value for key, value in one.spec.items() if key != "unique"}
-    evidence = [words for words in one.evidence if words != NEVER_TWICE]
+def _without_key(field_draft: FieldDraft) -> FieldDraft:
+    """The draft of a field that asks whether it is unique instead of demanding it."""
+    spec = {key: value for key, value in field_draft.spec.items() if key != "unique"}
+    evidence = [words for words in field_draft.evidence if words != NEVER_TWICE]
     question = DraftQuestion(
         "unique", spec["name"], "no value occurs twice: is it unique in every file?", {"unique": True}
     )
-    return FieldDraft(spec, evidence, [*one.questions, question])
+    return FieldDraft(spec, evidence, [*field_draft.questions, question])
 
 
-def _synonyms(found: Spec, declared: Spec) -> Spec:
-    both = list(dict.fromkeys([*declared.get("synonyms", ()), *found.get("synonyms", ())]))
-    return {"synonyms": both} if both else {}
+def _synonyms(inferred: Spec, declared: Spec) -> Spec:
+    """The declared synonyms, then those of the samples; nothing if there are none."""
+    synonyms = list(dict.fromkeys([*declared.get("synonyms", ()), *inferred.get("synonyms", ())]))
+    return {"synonyms": synonyms} if synonyms else {}
 
 
 def _evidence(facts: FieldFacts, drafts: FieldDraft) -> str:
@@ -130,11 +141,12 @@ def _evidence(facts: FieldFacts, drafts: FieldDraft) -> str:
     return "; ".join([f"{seen}: {drafts.evidence[0]}" if drafts.evidence else seen, *drafts.evidence[1:]])
 
 
-def _field_part(facts: FieldFacts, one: FieldDraft) -> Json:
-    return {"spec": one.spec, "evidence": _evidence(facts, one), "personal": facts.is_personal}
+def _field_part(facts: FieldFacts, field_draft: FieldDraft) -> Json:
+    return {"spec": field_draft.spec, "evidence": _evidence(facts, field_draft), "personal": facts.is_personal}
 
 
 def _question_part(question: DraftQuestion) -> Json:
+    """A question as draft.json has it."""
     return {
         "kind": question.kind,
         "field": question.field,
@@ -144,28 +156,30 @@ def _question_part(question: DraftQuestion) -> Json:
     }
 
 
-def _read(order: Order, declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
-    """Read all rows of all samples; what is not used is noted."""
+def _read_samples(order: Order, declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
+    """Read all rows of all samples; adds a note about what is not used to `notes`."""
     fields = [Field(facts.declared) for facts in declared]
     headings = partial(DeclaredNames, NamedHeadings(fields))
-    reading, room, found = ReadingOptions(), Room(), []
+    reading, room, sample_tables = ReadingOptions(), Room(), []
     for number, file in enumerate(order.primary):
         source = SurveyedInput(file, reading)
         survey(
             source, reading, Findings(), room=room, headings=headings, scores=lambda **_: None,
             decided=Answers(None),
         )  # fmt: skip
-        tables = _of_records(source, notes)
+        tables = _record_tables(source, notes)
         if not tables:
             notes.append(f"{file.name}: no table was found, so it was not used")
         with source.streaming():
             columns = sum(len(table.columns) for table in tables) * len(order.primary)
-            most = max(_LEAST_ROOM, _ROOM // max(1, columns))
-            found += [SampleTable(number, table, facts_of(table, number, room=most)) for table in tables]
-    return found
+            room_per_column = max(_LEAST_ROOM, _ROOM // max(1, columns))
+            sample_tables += [
+                SampleTable(number, table, facts_of(table, number, room=room_per_column)) for table in tables
+            ]
+    return sample_tables
 
 
-def _of_records(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
+def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
     """The tables of a sample that hold its records: the largest, and others with the same columns."""
     filled = sorted(
         source.tables, key=lambda t: (t.has_data, max(1, t.bottom - t.top + 1) * len(t.columns)), reverse=True
@@ -196,7 +210,7 @@ class _FieldJoiner:
         self.questions: list[DraftQuestion] = []
         self._request = request
         self._notes = notes
-        self._same = {normalized(one): normalized(other) for one, other in request.same.items()}
+        self._same = {normalized(header): normalized(other) for header, other in request.same.items()}
 
     def add(self, table: SampleTable) -> None:
         """Add the columns of a table to the fields that they are, or as new ones."""
@@ -256,12 +270,14 @@ class _FieldJoiner:
         return next(facts for facts in self.fields if facts.name == name)
 
     def _ask(self, column: ColumnFacts, facts: FieldFacts) -> None:
+        """Ask whether a column is the same as a field of other samples."""
         text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
-        shown = tuple(text[:40] for text, _ in column.counts.most_common(3))
+        examples = tuple(text[:40] for text, _ in column.counts.most_common(3))
         change = {"same": {column.header: facts.label}}
-        self.questions.append(DraftQuestion("same_column", facts.name, text, change, shown))
+        self.questions.append(DraftQuestion("same_column", facts.name, text, change, examples))
 
     def _free_name(self, column: ColumnFacts) -> str:
+        """A name for a column's field that no other field has."""
         name = field_name(column.header, column.letters) if column.has_header else f"column_{column.letters.lower()}"
         names, free, n = {facts.name for facts in self.fields}, name, 1
         while free in names:
@@ -271,6 +287,7 @@ class _FieldJoiner:
 
 
 def _as_field(facts: FieldFacts) -> Spec:
+    """A field as a manifest would declare it, for matching further columns with it."""
     if not facts.columns:
         return facts.declared
     spec: dict[str, Any] = {"name": facts.name, "synonyms": [*facts.headers, *facts.declared.get("synonyms", ())]}

@@ -76,6 +76,7 @@ class FieldFacts:
         return any(bool(vars(column)[name]) for column in self.columns)
 
     def kinds(self) -> Counter[str]:
+        """How many values of each kind all its columns have."""
         total: Counter[str] = Counter()
         for column in self.columns:
             total.update(column.kinds)

@@ -63,19 +63,20 @@ class Inference:
         self.questions: list[DraftQuestion] = []
         if facts.label != facts.name:
             self.spec["label"] = facts.label
-        self._type()
-        self._cleaning()
-        self._dates()
-        self._presence()
-        self._key()
-        self._allowed()
-        self._pattern()
-        self._range()
+        self._set_type()
+        self._set_cleaning()
+        self._set_date_order()
+        self._set_presence()
+        self._set_key()
+        self._set_allowed()
+        self._set_pattern()
+        self._set_range()
         spelled = {facts.name.casefold(), facts.label.casefold()}
         if synonyms := [header for header in facts.headers if header.casefold() not in spelled]:
             self.spec["synonyms"] = synonyms[:_MOST_SYNONYMS]
 
-    def _type(self) -> None:
+    def _set_type(self) -> None:
+        """Set the first type that all values fit, or nearly all of them; text otherwise."""
         facts = self._facts
         if facts.declared.get("type"):
             self.spec["type"] = facts.declared["type"]
@@ -102,7 +103,8 @@ class Inference:
         self.spec["type"] = "text"
         self.evidence.append("texts" if not facts.any_of("zeros") else "digits with leading zeros, so text")
 
-    def _cleaning(self) -> None:
+    def _set_cleaning(self) -> None:
+        """Set the cleaning steps that the values need."""
         facts = self._facts
         steps = ["strip"]
         kind: str = self.spec["type"]
@@ -114,7 +116,7 @@ class Inference:
         if len(steps) > 1 and "clean" not in facts.declared:
             self.spec["clean"] = steps
 
-    def _dates(self) -> None:
+    def _set_date_order(self) -> None:
         """How dates are written: formats are tried first, and other ways of writing are still read."""
         facts = self._facts
         kind: str = self.spec["type"]
@@ -135,7 +137,8 @@ class Inference:
                 DraftQuestion("date_order", facts.name, text, {"day_first": True, "formats": [first]}, _shown(facts))
             )
 
-    def _presence(self) -> None:
+    def _set_presence(self) -> None:
+        """Set whether the field is required, or its column optional."""
         facts = self._facts
         blank = facts.rows - facts.values
         if len(facts.files) < self._files:
@@ -147,7 +150,7 @@ class Inference:
         elif blank:
             self.evidence.append(f"{blank:,} blank")
 
-    def _key(self) -> None:
+    def _set_key(self) -> None:
         """Unique: a column that names its rows, without a repeat in any of the samples."""
         facts = self._facts
         kind: str = self.spec["type"]
@@ -165,7 +168,7 @@ class Inference:
             text = f"no value occurs twice in {facts.rows} rows: is it unique in every file?"
             self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _shown(facts)))
 
-    def _allowed(self) -> None:
+    def _set_allowed(self) -> None:
         """A list of allowed values: only where more rows and more samples bring no new ones."""
         facts = self._facts
         if self.spec["type"] != "text" or facts.is_personal or facts.overflow or "unique" in self.spec:
@@ -185,7 +188,8 @@ class Inference:
             change = {"type": "enum", "allowed": values}
             self.questions.append(DraftQuestion("allowed", facts.name, text, change, tuple(values[:10])))
 
-    def _pattern(self) -> None:
+    def _set_pattern(self) -> None:
+        """Set the pattern of codes that all values match, if need be after writing them in capitals."""
         facts = self._facts
         kind: str = self.spec["type"]
         if kind not in ("text", "phone") or facts.overflow or "pattern" in facts.declared or facts.values < _CODES:
@@ -210,7 +214,7 @@ class Inference:
             if clean:
                 self.spec["clean"] = clean
 
-    def _range(self) -> None:
+    def _set_range(self) -> None:
         """Wide bounds that only mistakes exceed: ten times as much, decades apart."""
         facts = self._facts
         kind: str = self.spec["type"]
@@ -285,10 +289,11 @@ def _is_percent(facts: FieldFacts) -> bool:
 
 
 def _is_phone(facts: FieldFacts) -> bool:
+    """Whether a field has phone numbers, by its headers or its values."""
     if facts.is_about("phone", least=0.5) or any("phone" in head_classes(header) for header in facts.headers):
         return True
-    signed = sum(count for text, count in facts.counts.items() if text.startswith("+"))
-    return signed * 2 > facts.values
+    with_plus = sum(count for text, count in facts.counts.items() if text.startswith("+"))
+    return with_plus * 2 > facts.values
 
 
 _CANDIDATES: Final[tuple[tuple[str, Callable[[FieldFacts], bool]], ...]] = (
@@ -322,28 +327,30 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
+    """Bounds well around the numbers that were seen; a sign is only ruled out where it means nothing."""
     if kind == "decimal" and facts.is_about(*_SIGNED):
-        most = 90 if facts.is_about("latitude") else 180
-        return {"min": -most, "max": most} if -most <= low and high <= most else {}
+        limit = 90 if facts.is_about("latitude") else 180
+        return {"min": -limit, "max": limit} if -limit <= low and high <= limit else {}
     if kind == "percent":
         return {"min": 0} if low >= 0 and facts.values >= _MONEY_VALUES else {}
-    room = 10 ** ceil(log10(max(abs(low), abs(high), 1.0)) + 1)
-    bounds: Spec = {"max": room}
+    power_of_ten = 10 ** ceil(log10(max(abs(low), abs(high), 1.0)) + 1)
+    bounds: Spec = {"max": power_of_ten}
     if low < 0:
-        bounds["min"] = -room
+        bounds["min"] = -power_of_ten
     elif kind != "money" and (facts.is_about(*_NONNEGATIVE) or facts.values >= _MONEY_VALUES):
         bounds["min"] = 0
     return bounds
 
 
 def _days_around(low: Any, high: Any, kind: str) -> Spec:
+    """Bounds well around the dates that were seen, in whole years."""
     years = max(_YEARS, high.year - low.year)
     first, last = max(1, low.year - years), min(9999, high.year + years)
-    least: date = date(first, 1, 1)
-    most: date = date(last, 12, 31)
+    first_day: date = date(first, 1, 1)
+    last_day: date = date(last, 12, 31)
     if kind == "datetime":
-        least, most = datetime.combine(least, time()), datetime.combine(most, time(23, 59, 59))
-    return {"min": least.isoformat(), "max": most.isoformat()}
+        first_day, last_day = datetime.combine(first_day, time()), datetime.combine(last_day, time(23, 59, 59))
+    return {"min": first_day.isoformat(), "max": last_day.isoformat()}
 
 
 def _shown(facts: FieldFacts) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class TypeFit:
         self.timed = False  # dates with a time of day
 
     def add(self, values: Sequence[Any], bad: Sequence[int]) -> None:
+        """Note the values of some cells as this type; `bad`: the positions of those that are not of it."""
         self.bad += len(bad)
         wrong = frozenset(bad)
         good = [v for n, v in enumerate(values) if v is not None and n not in wrong]

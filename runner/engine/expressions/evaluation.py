@@ -63,16 +63,18 @@ class Columns:
         return Columns({name: [values[index]] for name, values in self._columns.items()}, wrong, 1)
 
     def vector(self, field: FieldValue) -> Vector:
-        found = self._loaded.get(field.name)
-        if found is None:
-            found = self._loaded[field.name] = self._load(field)
-        return found
+        """The values of a field, loaded when they are first asked for."""
+        vector = self._loaded.get(field.name)
+        if vector is None:
+            vector = self._loaded[field.name] = self._load(field)
+        return vector
 
     def first_wrong(self, fields: Sequence[str], row: int) -> str | None:
         """The first of some fields whose cell in a row is not of its type."""
         return next((name for name in fields if row in self._wrong.get(name, ())), None)
 
     def _load(self, field: FieldValue) -> Vector:
+        """The values of a field as expressions compute with them; cells with errors are failures."""
         values, wrong = self._columns[field.name], self._wrong.get(field.name, ())
         gaps = bool(wrong) or None in values
         if field.kind == NUMBER and set(map(type, values)) != {int}:
@@ -101,23 +103,25 @@ def computed(expression: Expression, columns: Columns) -> Computed:
 
 
 def _row_by_row(expression: Expression, columns: Columns) -> Computed:
+    """Compute each row by itself, so that a row that breaks an operation spoils no other."""
     values: list[Any] = []
     failed: dict[int, Failure] = {}
     for n in range(columns.count):
         try:
-            one = _computed(expression, columns.row(n))
+            row_result = _computed(expression, columns.row(n))
         except _UNEXPECTED:
-            one = Computed([None], {0: INPUT})
-        values += one.values
-        if one.failed:
-            failed[n] = one.failed[0]
+            row_result = Computed([None], {0: INPUT})
+        values += row_result.values
+        if row_result.failed:
+            failed[n] = row_result.failed[0]
     return Computed(values, failed)
 
 
 def _computed(expression: Expression, columns: Columns) -> Computed:
+    """An expression over all rows at once: its values, and by row why there is none."""
     with localcontext(CONTEXT):
-        found = _evaluated(expression.tree, columns)
-        values = list(found.values)
+        vector = _evaluated(expression.tree, columns)
+        values = list(vector.values)
         if expression.kind == NUMBER:
             values = [v if v.__class__ in _GAPS else written(v) for v in values]
         elif expression.kind == TEXT and "" in values:
@@ -129,48 +133,50 @@ def _computed(expression: Expression, columns: Columns) -> Computed:
 
 
 def _evaluated(node: Checked, columns: Columns) -> Vector:
+    """The values of a part of an expression, one per row."""
     match node:
         case FieldValue():
             return columns.vector(node)
         case Value():
             return Vector([node.value] * columns.count, node.value is None)
         case CheckedCall():
-            arguments = [_evaluated(one, columns) for one in node.arguments]
+            arguments = [_evaluated(argument, columns) for argument in node.arguments]
             special = _SPECIAL.get(node.name)
             if special is not None:
                 return special(arguments)
-            found = _lifted(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
-            return found if node.name in SAFE else _blaming(found, node)
+            result = _over_columns(OPERATIONS[node.name], arguments, safe=node.name in SAFE)
+            return result if node.name in SAFE else _blaming(result, node)
 
 
-def _blaming(found: Vector, node: CheckedCall) -> Vector:
+def _blaming(results: Vector, node: CheckedCall) -> Vector:
     """Results whose fresh failures name a field: the first one of the divisor, or of what is read or counted."""
-    if not found.gaps or not any(v.__class__ is Failure and v.field is None for v in found.values):
-        return found
+    if not results.gaps or not any(v.__class__ is Failure and v.field is None for v in results.values):
+        return results
     parts = node.arguments[1:] if node.name in _DIVISIONS else node.arguments
     field = next((name for part in parts if (name := _first_field(part)) is not None), None)
-    blamed = {why: Failure(why, field) for why in {v.why for v in found.values if v.__class__ is Failure}}
+    blamed = {why: Failure(why, field) for why in {v.why for v in results.values if v.__class__ is Failure}}
     return Vector(
-        [blamed[v.why] if v.__class__ is Failure and v.field is None and v is not INPUT else v for v in found.values],
+        [blamed[v.why] if v.__class__ is Failure and v.field is None and v is not INPUT else v for v in results.values],
         True,
     )
 
 
 def _first_field(node: Checked) -> str | None:
+    """The first field that a part of an expression names; None if it names none."""
     match node:
         case FieldValue():
             return node.name
         case CheckedCall():
-            return next((name for one in node.arguments if (name := _first_field(one)) is not None), None)
+            return next((name for argument in node.arguments if (name := _first_field(argument)) is not None), None)
     return None
 
 
-def _lifted(act: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
+def _over_columns(operation: Callable[..., Any], arguments: list[Vector], *, safe: bool) -> Vector:
     """An operation over columns: blank or failed where an operand is."""
-    if not any(one.gaps for one in arguments):
-        return Vector(list(map(act, *(one.values for one in arguments))), not safe)
-    rows = zip(*(one.values for one in arguments), strict=True)
-    return Vector([act(*row) if _GAPS.isdisjoint(map(type, row)) else _gap(row) for row in rows], True)
+    if not any(argument.gaps for argument in arguments):
+        return Vector(list(map(operation, *(argument.values for argument in arguments))), not safe)
+    rows = zip(*(argument.values for argument in arguments), strict=True)
+    return Vector([operation(*row) if _GAPS.isdisjoint(map(type, row)) else _gap(row) for row in rows], True)
 
 
 def _gap(row: Sequence[Any]) -> Failure | None:
@@ -190,21 +196,22 @@ def _choose(arguments: list[Vector]) -> Vector:
             here if holds is True else other if holds is False else holds
             for holds, here, other in zip(condition.values, value.values, chosen, strict=True)
         ]
-    return Vector(chosen, any(one.gaps for one in arguments))
+    return Vector(chosen, any(argument.gaps for argument in arguments))
 
 
 def _coalesce(arguments: list[Vector]) -> Vector:
     """The first value that is not blank; a failure before it counts, and is never hidden."""
-    found = list(arguments[0].values)
+    values = list(arguments[0].values)
     for other in arguments[1:]:
-        if None not in found:
+        if None not in values:
             break
-        found = [then if value is None else value for value, then in zip(found, other.values, strict=True)]
-    return Vector(found, True)
+        values = [then if value is None else value for value, then in zip(values, other.values, strict=True)]
+    return Vector(values, True)
 
 
 def _concat(arguments: list[Vector]) -> Vector:
-    return Vector([_put_together(row) for row in zip(*(one.values for one in arguments), strict=True)], True)
+    """The texts of each row put together; blanks count for nothing."""
+    return Vector([_put_together(row) for row in zip(*(argument.values for argument in arguments), strict=True)], True)
 
 
 def _put_together(row: Sequence[Any], separator: Any = "") -> Any:
@@ -215,7 +222,7 @@ def _put_together(row: Sequence[Any], separator: Any = "") -> Any:
 
 def _join(arguments: list[Vector]) -> Vector:
     """As `concat`, with a separator between the values that are there."""
-    rows = zip(*(one.values for one in arguments[1:]), strict=True)
+    rows = zip(*(argument.values for argument in arguments[1:]), strict=True)
     return Vector(
         [
             separator if type(separator) is Failure else _put_together(row, separator or "")
@@ -238,6 +245,7 @@ def _both(arguments: list[Vector]) -> Vector:
 
 
 def _either(arguments: list[Vector]) -> Vector:
+    """`or` with three values: true if one side is, blank if that depends on a blank."""
     left, right = arguments
     return Vector(
         [
@@ -249,26 +257,30 @@ def _either(arguments: list[Vector]) -> Vector:
 
 
 def _is_blank(arguments: list[Vector]) -> Vector:
-    (one,) = arguments
-    return Vector([v if type(v) is Failure else v is None for v in one.values], one.gaps)
+    """Whether each value is blank; a failure stays one."""
+    (operand,) = arguments
+    return Vector([v if type(v) is Failure else v is None for v in operand.values], operand.gaps)
 
 
 def _is_not_blank(arguments: list[Vector]) -> Vector:
-    (one,) = arguments
-    return Vector([v if type(v) is Failure else v is not None for v in one.values], one.gaps)
+    """Whether each value is there; a failure stays one."""
+    (operand,) = arguments
+    return Vector([v if type(v) is Failure else v is not None for v in operand.values], operand.gaps)
 
 
 def _is_in(arguments: list[Vector]) -> Vector:
     """Whether a value is one of those listed; blanks among these count for nothing."""
-    return Vector([_found(row) for row in zip(*(one.values for one in arguments), strict=True)], True)
+    return Vector([_is_listed(row) for row in zip(*(argument.values for argument in arguments), strict=True)], True)
 
 
 def _is_not_in(arguments: list[Vector]) -> Vector:
-    found = _is_in(arguments)
-    return Vector([v if v.__class__ in _GAPS else not v for v in found.values], True)
+    """The opposite of `_is_in`; blanks and failures stay."""
+    listed = _is_in(arguments)
+    return Vector([v if v.__class__ in _GAPS else not v for v in listed.values], True)
 
 
-def _found(row: Sequence[Any]) -> Any:
+def _is_listed(row: Sequence[Any]) -> Any:
+    """Whether the first value of a row is among the others; blank or a failure if one decides it."""
     value, *listed = row
     failed = _gap(row)
     if failed is not None or value is None:

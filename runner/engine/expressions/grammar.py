@@ -83,12 +83,12 @@ class _Word(NamedTuple):
 def _words(text: str) -> list[_Word]:
     """The words of an expression, from the last to the first."""
     words, end = [], 0
-    for found in _WORD.finditer(text):
-        if found.start() != end:
+    for word in _WORD.finditer(text):
+        if word.start() != end:
             break
-        kind, end = str(found.lastgroup), found.end()
-        start = found.start(kind)
-        words.append(_Word(kind, found[kind], start + (kind != "field")))  # a field's bracket is the character before
+        kind, end = str(word.lastgroup), word.end()
+        start = word.start(kind)
+        words.append(_Word(kind, word[kind], start + (kind != "field")))  # a field's bracket is the character before
     rest = text[end:].lstrip()
     if rest:
         raise ExpressionError("has a character that it cannot have", len(text) - len(rest) + 1, "words, numbers, signs")
@@ -112,6 +112,7 @@ class _Parser:
             raise self._unexpected(f"an operator such as +, == or and, or the end{brackets}")
 
     def either(self) -> Node:
+        """Parse `a or b`: the whole of an expression, or what is in parentheses."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
@@ -122,25 +123,28 @@ class _Parser:
         return left
 
     def _both(self) -> Node:
+        """Parse `a and b`."""
         left = self._negated()
         while self._is("and"):
             left = self._call("and", left, self._negated)
         return left
 
     def _negated(self) -> Node:
+        """Parse `not a`."""
         if not self._is("not"):
             return self._compared()
         at = self._next().at
         return self._made(at, "not", self._nested(self._negated))
 
     def _compared(self) -> Node:
+        """Parse a comparison, `is blank` or `in (…)`; any of them binds less than a sum."""
         left = self._sum()
         word = self._word
         if word.kind == "sign" and word.text in _COMPARISONS:
-            made = self._call(word.text, left, self._sum)
+            comparison = self._call(word.text, left, self._sum)
             if self._word.kind == "sign" and self._word.text in _COMPARISONS:
                 raise self._unexpected("one comparison at a time: join two with and")
-            return made
+            return comparison
         if self._is("is"):
             self._next()
             name = "is blank"
@@ -163,24 +167,28 @@ class _Parser:
         return left
 
     def _sum(self) -> Node:
+        """Parse `a + b`, `a - b` and `a & b`."""
         left = self._product()
         while self._word.kind == "sign" and self._word.text in ("+", "-", "&"):
             left = self._call(self._word.text, left, self._product)
         return left
 
     def _product(self) -> Node:
+        """Parse `a * b` and `a / b`."""
         left = self._signed()
         while self._word.kind == "sign" and self._word.text in ("*", "/"):
             left = self._call(self._word.text, left, self._signed)
         return left
 
     def _signed(self) -> Node:
+        """Parse `-a`."""
         if self._word.kind == "sign" and self._word.text == "-":
             at = self._next().at
             return self._made(at, "negative", self._nested(self._signed))
         return self._primary()
 
     def _primary(self) -> Node:
+        """Parse a number, a text, a field, a function call, or an expression in parentheses."""
         word = self._word
         match word.kind:
             case "number":
@@ -203,6 +211,7 @@ class _Parser:
         raise self._unexpected("a field, a number, a text in quotes or a function")
 
     def _named(self) -> Node:
+        """Parse what begins with a name: a constant, a function call or a field."""
         word = self._word
         if word.text in ("true", "false"):
             return self._counted(Literal(self._next().at, word.text == "true"))
@@ -218,25 +227,25 @@ class _Parser:
     def _listed(self, least: int = 1) -> list[Node]:
         """Arguments or values in parentheses, separated by commas."""
         self._expect("(")
-        found: list[Node] = []
-        while not (self._word.kind == "sign" and self._word.text == ")" and len(found) >= least):
-            found.append(self.either())
+        arguments: list[Node] = []
+        while not (self._word.kind == "sign" and self._word.text == ")" and len(arguments) >= least):
+            arguments.append(self.either())
             if self._word.kind == "sign" and self._word.text == ",":
                 self._next()
-                least = len(found) + 1
+                least = len(arguments) + 1
             elif not (self._word.kind == "sign" and self._word.text == ")"):
                 raise self._unexpected("a comma or )")
         self._next()
-        return found
+        return arguments
 
     def _nested(self, read: Callable[[], Node]) -> Node:
         """What a sign before it applies to, which may begin with such a sign again."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
-        found = read()
+        node = read()
         self._depth -= 1
-        return found
+        return node
 
     def _call(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
         at = self._next().at
@@ -246,6 +255,7 @@ class _Parser:
         return self._counted(FunctionCall(at, name, arguments))
 
     def _counted(self, node: Node) -> Node:
+        """The node itself; raises ExpressionError once there are too many."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise ExpressionError("has too many parts", node.at, f"at most {MAX_NODES} fields, values and operators")
@@ -265,6 +275,7 @@ class _Parser:
         self._next()
 
     def _unexpected(self, allowed: str) -> ExpressionError:
+        """The error for the word at hand, with what may be there instead."""
         word = self._word
         if word.kind == "end":
             return ExpressionError("ends too early", word.at, allowed)

@@ -69,6 +69,7 @@ def written(value: Any) -> Any:
 
 
 def text_of_number(value: Number) -> Any:
+    """A number as text: plain digits without trailing zeros; a failure for one with too many."""
     if isinstance(value, int):
         return str(value) if abs(value) < _HUGE_WHOLE else LARGE
     if abs(value.adjusted()) >= _HUGE:
@@ -111,29 +112,31 @@ def _bounded(made: str) -> Any:
 def joined(parts: list[Any], separator: str = "") -> Any:
     """Texts put together."""
     texts = [text(part) for part in parts]
-    failed = next((one for one in texts if type(one) is Failure), None)
+    failed = next((part_text for part_text in texts if type(part_text) is Failure), None)
     if failed is not None:
         return failed
     size = sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1)
     return separator.join(texts) if size <= MAX_TEXT else LONG
 
 
-def _append(one: Any, other: Any) -> Any:
-    head = one if type(one) is str else text(one)
-    tail = other if type(other) is str else text(other)
+def _append(left: Any, right: Any) -> Any:
+    """Two values as one text; a failure of either comes first."""
+    head = left if type(left) is str else text(left)
+    tail = right if type(right) is str else text(right)
     if type(head) is Failure or type(tail) is Failure:
         return head if type(head) is Failure else tail
     return head + tail if len(head) + len(tail) <= MAX_TEXT else LONG
 
 
 def _split(value: str, separator: str, part: Number) -> Any:
+    """A piece of a text, counted from 1, or from the end if `part` is negative; blank if there is none."""
     at = _whole(part, MAX_TEXT)
     if at is None or at == 0:
         return NOT_WHOLE
     parts = value.split(separator) if separator else value.split()
     at = at - 1 if at > 0 else at
-    found = parts[at].strip() if -len(parts) <= at < len(parts) else ""
-    return found or None
+    piece = parts[at].strip() if -len(parts) <= at < len(parts) else ""
+    return piece or None
 
 
 def _left(value: str, count: Number) -> Any:
@@ -147,6 +150,7 @@ def _right(value: str, count: Number) -> Any:
 
 
 def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
+    """`count` characters from the one at `start`, counted from 1; blank if there are none."""
     first, size = _whole(start, MAX_TEXT), _whole(count, MAX_TEXT)
     if first is None or size is None or first < 1 or size < 0:
         return NOT_WHOLE
@@ -154,6 +158,7 @@ def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
 
 
 def _replace(value: str, old: str, new: str) -> Any:
+    """The text with every `old` replaced; a failure if it becomes too long."""
     if not old:
         return value
     size = len(value) + value.count(old) * (len(new) - len(old))
@@ -161,6 +166,7 @@ def _replace(value: str, old: str, new: str) -> Any:
 
 
 def _pad(value: str, width: Number, fill: str) -> Any:
+    """The text with `fill` before it up to a width."""
     size = _whole(width, MAX_TEXT)
     if size is None or size < 0 or len(fill) != 1:
         return NOT_WHOLE
@@ -168,6 +174,7 @@ def _pad(value: str, width: Number, fill: str) -> Any:
 
 
 def _number(value: str) -> Any:
+    """The number that a text is, written with digits and a decimal point; else a failure."""
     plain = value.strip()
     digits = plain.removeprefix("-").replace(".", "", 1)
     if not (digits.isascii() and digits.isdigit()) or plain[-1] == "." or plain.removeprefix("-")[0] == ".":
@@ -177,18 +184,19 @@ def _number(value: str) -> Any:
     return Decimal(plain) if "." in plain else int(plain)
 
 
-def _divide(one: Number, other: Number) -> Any:
-    return CONTEXT.divide(one, other) if other else ZERO
+def _divide(dividend: Number, divisor: Number) -> Any:
+    """The quotient; a failure if the divisor is zero."""
+    return CONTEXT.divide(dividend, divisor) if divisor else ZERO
 
 
-def _modulo(one: Number, other: Number) -> Any:
+def _modulo(dividend: Number, divisor: Number) -> Any:
     """The rest of a division, with the sign of the divisor, as spreadsheets have it."""
-    if not other:
+    if not divisor:
         return ZERO
-    rest = CONTEXT.remainder(one, other)
+    rest = CONTEXT.remainder(dividend, divisor)
     if not rest.is_finite():
         return LARGE
-    return CONTEXT.add(rest, other) if rest and (rest < 0) != (other < 0) else rest
+    return CONTEXT.add(rest, divisor) if rest and (rest < 0) != (divisor < 0) else rest
 
 
 def _round(value: Number, places: Number = 0) -> Any:
@@ -198,12 +206,13 @@ def _round(value: Number, places: Number = 0) -> Any:
 
 
 def _quantized(value: Number, digits: int, rounding: str) -> Any:
+    """The value rounded to so many decimals; as it is if it has no more."""
     exact = Decimal(value)
-    moved = exact.scaleb(digits, context=CONTEXT)
-    if moved == moved.to_integral_value():
+    shifted = exact.scaleb(digits, context=CONTEXT)
+    if shifted == shifted.to_integral_value():
         return value
-    found = exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_QUANTIZING)
-    return found if found.is_finite() else LARGE
+    rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_QUANTIZING)
+    return rounded if rounded.is_finite() else LARGE
 
 
 _QUANTIZING: Final = Context(prec=_HUGE, Emin=-999_999, Emax=999_999, traps=[])
@@ -253,6 +262,7 @@ def _years_between(start: date, end: date) -> int:
 
 
 def _add_months(value: date, months: Number) -> Any:
+    """The same day some months later, or the last day of that month if it is shorter."""
     count = _whole(months, 120_000)
     if count is None:
         return NOT_WHOLE
@@ -267,12 +277,14 @@ def _month_end(value: date) -> date:
 
 
 def _days_in_month(year: int, month: int) -> int:
+    """How many days a month has."""
     from calendar import monthrange  # noqa: PLC0415  # takes milliseconds to load
 
     return monthrange(year, month)[1]
 
 
 def _date_of_text(value: str) -> Any:
+    """The date of a text such as 2026-01-31; else a failure."""
     try:
         return date.fromisoformat(value) if len(value) == 10 else NO_DATE
     except ValueError:
@@ -280,6 +292,7 @@ def _date_of_text(value: str) -> Any:
 
 
 def _date_of_parts(year: Number, month: Number, day: Number) -> Any:
+    """The date of a year, a month and a day; a failure if there is none."""
     parts = [_whole(part, 9999) for part in (year, month, day)]
     try:
         return NO_DATE if None in parts else date(*(part for part in parts if part is not None))

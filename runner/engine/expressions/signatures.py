@@ -232,6 +232,7 @@ class _Checker:
         self.used: dict[str, None] = {}  # fields, in their order
 
     def checked(self, node: Node) -> Checked:
+        """The node with its kind known; raises ExpressionError if its parts do not fit."""
         match node:
             case Literal():
                 return Value(node.value, _kind_of(node))
@@ -241,6 +242,7 @@ class _Checker:
                 return self._call(node)
 
     def _kind(self, node: FieldName) -> str:
+        """The kind of a field's values, which is noted as used; raises ExpressionError for an unknown field."""
         declared = self._fields.get(node.name)
         if declared is not None:
             self.used[node.name] = None
@@ -253,15 +255,16 @@ class _Checker:
         raise ExpressionError(f"names {node.name[:60]}, which is not a field{meant}", node.at, f"a field: {known}")
 
     def _call(self, node: FunctionCall) -> Checked:
-        ways = OPERATORS.get(node.name) or FUNCTIONS.get(node.name)
-        if ways is None:
+        """The call with the operation that fits its arguments; raises ExpressionError if none does."""
+        signatures = OPERATORS.get(node.name) or FUNCTIONS.get(node.name)
+        if signatures is None:
             raise _unknown(node)
-        arguments = [self.checked(one) for one in node.arguments]
-        kinds = tuple(one.kind for one in arguments)
-        way = _way(node.name, kinds) if len(kinds) <= 2 else _found_way(ways, kinds)
-        if way is None:
-            raise _misfit(node, ways, kinds)
-        operation, kind = way
+        arguments = [self.checked(argument) for argument in node.arguments]
+        kinds = tuple(argument.kind for argument in arguments)
+        match = _way(node.name, kinds) if len(kinds) <= 2 else _found_way(signatures, kinds)
+        if match is None:
+            raise _misfit(node, signatures, kinds)
+        operation, kind = match
         if operation in ("equal", "unequal") and Value("", TEXT) in arguments:
             raise ExpressionError("compares with an empty text, which no cell has", node.at, "is blank, is not blank")
         if operation == "date_of_text" and isinstance(arguments[0], Value):
@@ -275,11 +278,13 @@ def _way(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
     return _found_way(OPERATORS.get(name) or FUNCTIONS[name], kinds)
 
 
-def _found_way(ways: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
-    return next((found for one in ways if (found := _matched(one, kinds)) is not None), None)
+def _found_way(signatures: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
+    """The operation and kind of the first signature that fits these kinds; None if none does."""
+    return next((match for signature in signatures if (match := _matched(signature, kinds)) is not None), None)
 
 
 def _kind_of(literal: Literal) -> str:
+    """The kind of a value that is written in the expression."""
     if literal.value is None:
         return BLANK
     if isinstance(literal.value, bool):
@@ -288,6 +293,7 @@ def _kind_of(literal: Literal) -> str:
 
 
 def _check_date(node: FunctionCall, value: object) -> None:
+    """Raise ExpressionError unless a text is a date that exists."""
     try:
         date.fromisoformat(value if isinstance(value, str) and len(value) == 10 else "")
     except ValueError:
@@ -321,15 +327,15 @@ def _choice(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
 
 def _shared(kinds: Sequence[str]) -> str | None:
     """The one kind of several values; None if they differ."""
-    found = {kind for kind in kinds if kind != BLANK}
-    return None if len(found) > 1 else next(iter(found), BLANK)
+    distinct = {kind for kind in kinds if kind != BLANK}
+    return None if len(distinct) > 1 else next(iter(distinct), BLANK)
 
 
 def _misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str]) -> ExpressionError:
     """Why no way to call it fits these arguments: their number, else the first one that is wrong."""
     name = node.name
     shown = {"negative": "-"}.get(name, name)
-    if name in FUNCTIONS and all(not _counts(way, len(kinds)) for way in ways):
+    if name in FUNCTIONS and all(not _allows_count(way, len(kinds)) for way in ways):
         allowed = " or ".join(dict.fromkeys(_usage(name, way) for way in ways))
         return ExpressionError(f"gives {shown} {len(kinds)} arguments", node.at, allowed)
     kinds_shown = ", ".join(_A[kind] for kind in kinds)
@@ -344,28 +350,31 @@ def _misfit(node: FunctionCall, ways: Sequence[Signature], kinds: Sequence[str])
     return ExpressionError(problem, node.at, f"{allowed}; {turns}" if turns else allowed)
 
 
-def _counts(way: Signature, count: int) -> bool:
-    if way.operation == "choose":
+def _allows_count(signature: Signature, count: int) -> bool:
+    """Whether a signature takes so many arguments."""
+    if signature.operation == "choose":
         return count >= 3 and count % 2 == 1
-    least = len(way.parameters) - way.optional
-    return count >= least and (way.repeats or count <= len(way.parameters))
+    least = len(signature.parameters) - signature.optional
+    return count >= least and (signature.repeats or count <= len(signature.parameters))
 
 
-def _usage(name: str, way: Signature) -> str:
-    kinds = [{_ANY: "any", _SAME: "value"}.get(kind, kind) for kind in way.parameters]
-    if way.operation == "choose":
+def _usage(name: str, signature: Signature) -> str:
+    """How a function or an operator is written, for an error's message."""
+    kinds = [{_ANY: "any", _SAME: "value"}.get(kind, kind) for kind in signature.parameters]
+    if signature.operation == "choose":
         return "if(condition, value, other value), with values of one kind"
     if name in OPERATORS:
         if name in ("not", "negative"):
             return f"{'not' if name == 'not' else '-'} {kinds[0]}"
         if len(kinds) == 1:
             return f"{kinds[0]} {name}"
-        return f"{kinds[0]} {name} ({kinds[1]}, …)" if way.repeats else f"{kinds[0]} {name} {kinds[1]}"
-    optional = [f"[{kind}]" if n >= len(kinds) - way.optional else kind for n, kind in enumerate(kinds)]
-    return f"{name}({', '.join(optional)}{', …' if way.repeats else ''})"
+        return f"{kinds[0]} {name} ({kinds[1]}, …)" if signature.repeats else f"{kinds[0]} {name} {kinds[1]}"
+    optional = [f"[{kind}]" if n >= len(kinds) - signature.optional else kind for n, kind in enumerate(kinds)]
+    return f"{name}({', '.join(optional)}{', …' if signature.repeats else ''})"
 
 
 def _unknown(node: FunctionCall) -> ExpressionError:
+    """The error for a function that does not exist, with a guess at what is meant."""
     name = node.name
     if name in _CLOCKS:
         allowed = "what is in the file: the same file gives the same result whenever it runs"
@@ -376,9 +385,10 @@ def _unknown(node: FunctionCall) -> ExpressionError:
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str | None:
+    """The known name that is spelled most like this one; None if none is close."""
     if len(name) > 60:
         return None
-    folded = {one.casefold(): one for one in list(known)[:200]}
+    folded = {known_name.casefold(): known_name for known_name in list(known)[:200]}
     from difflib import get_close_matches  # noqa: PLC0415  # only for mistakes
 
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.66)

@@ -62,11 +62,12 @@ class AroundTables:
                 self._add(block.within(first, last), boxes)
 
     def _add(self, rows: Block, boxes: Sequence[_Box]) -> None:
+        """Note the cells of some rows that are outside all tables."""
         if not rows.numbers:
             return
-        own = [box for box in boxes if box.top <= rows.numbers[-1] and rows.numbers[0] <= box.bottom]
+        boxes_here = [box for box in boxes if box.top <= rows.numbers[-1] and rows.numbers[0] <= box.bottom]
         for at, number in enumerate(rows.numbers):
-            inside = [box for box in own if box.top <= number <= box.bottom]
+            inside = [box for box in boxes_here if box.top <= number <= box.bottom]
             cells = {
                 column: values[at]
                 for column, values in enumerate(rows.columns, 1)
@@ -78,15 +79,15 @@ class AroundTables:
     def caption(self, table: SourceTable, known: Mapping[str, WantedLabel]) -> SuppliedCell | None:
         """The single text nearest above a table, in its columns; `known`: labels, which are no captions."""
         box = self._boxes[table.id]
-        labels = [normalized(one.label) for one in known.values()]
+        labels = [normalized(wanted.label) for wanted in known.values()]
         first = max(self._ceiling(box) + 1, box.top - _NEAR)
         for row in range(box.top - 1, first - 1, -1):
-            own = {at: value for at, value in self._cells.get(row, {}).items() if box.left <= at <= box.right}
-            texts = {value.strip() if isinstance(value, str) else None for value in own.values()}
+            cells = {at: value for at, value in self._cells.get(row, {}).items() if box.left <= at <= box.right}
+            texts = {value.strip() if isinstance(value, str) else None for value in cells.values()}
             text = texts.pop() if len(texts) == 1 else None
             if text is None or row in self._notes or any(_names(text, name) for name in labels):
                 continue
-            return SuppliedCell(row, min(own), text)
+            return SuppliedCell(row, min(cells), text)
         return None
 
     def value_of(self, table: SourceTable, wanted: WantedLabel, known: Mapping[str, WantedLabel]) -> FoundLabel:
@@ -116,7 +117,9 @@ class AroundTables:
         yield [row for row in above if row > ceiling]
         yield [row for row in above if row <= ceiling]
         yield [row for row in sorted(self._cells) if box.top <= row <= box.bottom]  # beside it
-        floor = min((one.top for one in self._boxes.values() if one.top > box.bottom), default=box.bottom + _BELOW + 1)
+        floor = min(
+            (other.top for other in self._boxes.values() if other.top > box.bottom), default=box.bottom + _BELOW + 1
+        )
         yield [row for row in sorted(self._cells) if box.bottom < row < floor]
 
     def _ceiling(self, box: _Box) -> int:
@@ -128,11 +131,12 @@ class AroundTables:
 
 
 def _box(table: SourceTable) -> _Box:
-    found, head = table.table.range, list(table.table.header_rows)
-    top = head.pop() if head else found.top
+    """The rectangle of a table with its header rows, as far as they are side by side."""
+    cells, head = table.table.range, list(table.table.header_rows)
+    top = head.pop() if head else cells.top
     while head and head[-1] == top - 1:
         top = head.pop()  # what is above a blank row is no part of a header for sure
-    return _Box(top, found.left, max(found.bottom, table.bottom), found.right)
+    return _Box(top, cells.left, max(cells.bottom, table.bottom), cells.right)
 
 
 def _below(box: _Box) -> tuple[int, int]:
@@ -151,6 +155,7 @@ def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _blocks(table: SourceTable, near: Sequence[tuple[int, int]]) -> Iterator[Block]:
+    """The blocks of a sheet's rows that may have rows near a table."""
     sheet = table.sheet
     if isinstance(sheet, SpooledSheet):
         return sheet.some_blocks(lambda e: any(e.first <= last and first <= e.last for first, last in near))
@@ -211,6 +216,7 @@ def _is_pair(line: Mapping[int, Any], column: int) -> bool:
 
 
 def _right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+    """The first value to the right of a cell, close enough to belong to it; None if there is none."""
     for at in range(column + 1, column + 2 + _GAP):
         if at in cells[row]:
             return SuppliedCell(row, at, cells[row][at])

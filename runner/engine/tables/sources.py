@@ -111,8 +111,8 @@ class SourceTable:
         """Make rows of the columns that the options name."""
         self.spread = spread_columns(self.columns, options)
         self.blanks = "drop" if options.drops_blanks else "keep"
-        gone = {one.index for one in self.spread}
-        self.columns = [c for c in self.columns if c.index not in gone]
+        indexes = {spread_column.index for spread_column in self.spread}
+        self.columns = [c for c in self.columns if c.index not in indexes]
 
     def place_of(self, added: str) -> int:
         """The position in the chunks of an added column."""
@@ -200,8 +200,10 @@ class SourceTable:
             return None
         numbers = block.numbers[first:last]
         width = len(block.columns)
-        own: list[Column | SpreadColumn] = [*self.columns, *self.spread]
-        columns = [block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in own]
+        wanted: list[Column | SpreadColumn] = [*self.columns, *self.spread]
+        columns = [
+            block.columns[c.index - 1][first:last] if c.index <= width else [None] * len(numbers) for c in wanted
+        ]
         blank = list(map(_is_blank, zip(*columns, strict=True))) if all(map(_has_gaps, columns)) else []
         if not any(blank) and self.without.isdisjoint(numbers):
             return Rows(numbers, columns)
@@ -222,10 +224,10 @@ class SourceTable:
         """Fill the blank cells of these rows with the values above; `above` has the last ones and takes the new."""
         filled: dict[int, FilledDown] = {}
         for at in self.fill_down:
-            column, found = filling.filled_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
+            column, filled_cells = filling.filled_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
             rows.columns[at], above[self.id, at] = column, column[-1]
-            if found is not None:
-                filled[at] = found
+            if filled_cells is not None:
+                filled[at] = filled_cells
         return filled
 
     def finished(self, rows: Rows, captions: CaptionColumn) -> Iterator[Rows]:
@@ -235,13 +237,15 @@ class SourceTable:
                 columns=rows.columns + [self._added_column(what, rows, captions) for what in self.added]
             )
             return
-        own, spread = rows.columns[: len(self.columns)], rows.columns[len(self.columns) :]
+        own_columns, spread = rows.columns[: len(self.columns)], rows.columns[len(self.columns) :]
         added = {what: self._added_column(what, rows, captions) for what in self.added if what not in (NAME, VALUE)}
         hidden, filled = rows.hidden, rows.filled
         for made in made_rows(self.spread, spread, drop=self.blanks == "drop"):
             repeated = {what: [column[at] for at in made.at] for what, column in added.items()}
             repeated |= {NAME: made.names, VALUE: made.values}
-            columns = [[column[at] for at in made.at] for column in own] + [repeated[what] for what in self.added]
+            columns = [[column[at] for at in made.at] for column in own_columns] + [
+                repeated[what] for what in self.added
+            ]
             unmade = [rows.numbers[at] for at in made.unmade]
             numbers = [rows.numbers[at] for at in made.at]
             yield Rows(numbers, columns, hidden, (), made.cells, filled, unmade)

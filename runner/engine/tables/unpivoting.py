@@ -34,11 +34,11 @@ class MadeRows(NamedTuple):
 def spread_columns(columns: Sequence[Column], options: UnpivotOptions) -> list[SpreadColumn]:
     """The columns that the manifest turns into rows, with their names."""
     patterns = [_folded(pattern) for pattern in options.columns]
-    found = [(column, text) for column in columns if (text := _matching(column, patterns)) is not None]
-    texts = [text for _, text in found]
+    matches = [(column, text) for column in columns if (text := _matching(column, patterns)) is not None]
+    texts = [text for _, text in matches]
     # Leaves that occur twice, Jan of two years, are no names.
     distinct = len(set(texts)) == len(texts)
-    return [SpreadColumn(column.index, text if distinct else _plain(column.name)) for column, text in found]
+    return [SpreadColumn(column.index, text if distinct else _plain(column.name)) for column, text in matches]
 
 
 def _matching(column: Column, patterns: Sequence[str]) -> str | None:
@@ -68,18 +68,23 @@ def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, d
     count, wide = len(columns[0]), len(spread)
     step = max(1, _MADE // wide)
     for first in range(0, max(count, 1), step):
-        own = range(first, min(first + step, count))
-        values = list(chain.from_iterable(zip(*(column[own.start : own.stop] for column in columns), strict=True)))
-        at = list(chain.from_iterable(repeat(row, wide) for row in own))
-        names, cells = [one.name for one in spread] * len(own), [one.index for one in spread] * len(own)
-        held = [_holds(value) for value in values] if drop else []
-        if all(held):
+        source_rows = range(first, min(first + step, count))
+        values = list(
+            chain.from_iterable(zip(*(column[source_rows.start : source_rows.stop] for column in columns), strict=True))
+        )
+        at = list(chain.from_iterable(repeat(row, wide) for row in source_rows))
+        names, cells = (
+            [spread_column.name for spread_column in spread] * len(source_rows),
+            [spread_column.index for spread_column in spread] * len(source_rows),
+        )
+        is_filled = [_holds(value) for value in values] if drop else []
+        if all(is_filled):
             yield MadeRows(at, names, values, cells, [])
             continue
-        at = list(compress(at, held))
+        at = list(compress(at, is_filled))
         made = set(at)
-        names, values, cells = (list(compress(part, held)) for part in (names, values, cells))
-        yield MadeRows(at, names, values, cells, [row for row in own if row not in made])
+        names, values, cells = (list(compress(part, is_filled)) for part in (names, values, cells))
+        yield MadeRows(at, names, values, cells, [row for row in source_rows if row not in made])
 
 
 def _holds(value: Any) -> bool:
