@@ -153,8 +153,8 @@ class TableContents:
         sums: dict[str, list[float]] = {key: [] for key in self.numeric}
         for _, rows in chunks([self.table.source]):
             for key, parts in sums.items():
-                if (one := summed(rows.columns[self.columns[key]])) is not None:
-                    parts.append(one.point)
+                if (part_sum := summed(rows.columns[self.columns[key]])) is not None:
+                    parts.append(part_sum.point)
         return {key: fsum(parts) for key, parts in sums.items()}
 
 
@@ -220,8 +220,11 @@ class GroupSums:
 
     def _are_grouped_in(self, columns: Mapping[str, Numbers], whole: set[str], key: str, labels: Sequence[Any]) -> bool:
         """Whether columns have what these rows give by groups of this key; `whole`: those with the total of all."""
-        mine = [numbers for name, numbers in columns.items() if name in whole]
-        return any(one.are_all_in(mine) or one.are_named_in(labels, columns.values()) for one in self._by(key))
+        total_columns = [numbers for name, numbers in columns.items() if name in whole]
+        return any(
+            groups.are_all_in(total_columns) or groups.are_named_in(labels, columns.values())
+            for groups in self._by(key)
+        )
 
     @cached_property
     def _shared(self) -> list[str]:
@@ -317,18 +320,18 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return bool(values) and sum(_number(value) is not None for value in values) * 10 >= 8 * len(values)
 
 
-def _is_total(own: float, totals: Iterable[float]) -> bool:
+def _is_total(column_sum: float, totals: Iterable[float]) -> bool:
     """Whether a column adds up to one of these totals, with or without a last row that has the total itself."""
-    return any(total and (_alike(own, total) or _alike(own, 2 * total)) for total in totals)
+    return any(total and (_alike(column_sum, total) or _alike(column_sum, 2 * total)) for total in totals)
 
 
-def _alike(own: float, other: float) -> bool:
+def _alike(rounded: float, exact: float) -> bool:
     """Whether two numbers are one, the first rounded to the digits that it has."""
-    if abs(own - other) <= max(_EXACT * abs(other), 1e-9):
+    if abs(rounded - exact) <= max(_EXACT * abs(exact), 1e-9):
         return True
-    cents = own * 100
-    unit = 1.0 if own == round(own) else 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
-    return abs(own - other) <= min(0.51 * unit, 0.005 * abs(other))
+    cents = rounded * 100
+    unit = 1.0 if rounded == round(rounded) else 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
+    return abs(rounded - exact) <= min(0.51 * unit, 0.005 * abs(exact))
 
 
 class _Groups:

@@ -75,22 +75,26 @@ class _Rows:
         """The numbers of rows of one name in both tables; None unless each row looked for is found."""
         if table.rows != other.rows or table.rows <= SAMPLED:
             for key in self._names:
-                theirs = set(self._called(key, other.sample(key)))
-                if theirs.isdisjoint(self._called(key, table.sample(key))):
+                other_names = set(self._called(key, other.sample(key)))
+                if other_names.isdisjoint(self._called(key, table.sample(key))):
                     return None
-        mine: dict[tuple[Any, ...], Sequence[Any]] = {}
-        seen = 0
+        rows_by_name: dict[tuple[Any, ...], Sequence[Any]] = {}
+        count = 0
         for chunk in self._rows(table):
-            seen += len(chunk)
-            mine.update(chunk)
-            if seen >= _MOST_SEARCHED:
+            count += len(chunk)
+            rows_by_name.update(chunk)
+            if count >= _MOST_SEARCHED:
                 break
-        if len(mine) < _FEW or len(mine) * 10 < 9 * seen:
+        if len(rows_by_name) < _FEW or len(rows_by_name) * 10 < 9 * count:
             return None
-        found: dict[tuple[Any, ...], Sequence[Any]] = {}
+        partners: dict[tuple[Any, ...], Sequence[Any]] = {}
         for chunk in self._rows(other):
-            found.update((name, row) for name, row in chunk if name in mine)
-        return [(row, found[name]) for name, row in mine.items()] if len(found) == len(mine) else None
+            partners.update((name, row) for name, row in chunk if name in rows_by_name)
+        return (
+            [(row, partners[name]) for name, row in rows_by_name.items()]
+            if len(partners) == len(rows_by_name)
+            else None
+        )
 
     def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
         """The rows of a table by chunk: what each is called, and its numbers."""
@@ -150,10 +154,13 @@ def _readings(value: Any) -> Readings:
     return float(readings[0]), float(readings[1])
 
 
-def _compared(mine: Sequence[Readings], theirs: Sequence[Readings]) -> _Compared:
+def _compared(left: Sequence[Readings], right: Sequence[Readings]) -> _Compared:
     """How two columns of numbers are to each other, in the reading in which they are closest."""
-    ways = product((0, 1), repeat=2) if any(a != b for a, b in (*mine, *theirs)) else [(0, 0)]
-    return min((_related([m[a] for m in mine], [t[b] for t in theirs]) for a, b in ways), key=lambda one: one.relation)
+    ways = product((0, 1), repeat=2) if any(a != b for a, b in (*left, *right)) else [(0, 0)]
+    return min(
+        (_related([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
+        key=lambda comparison: comparison.relation,
+    )
 
 
 def _related(mine: Sequence[float | None], theirs: Sequence[float | None]) -> _Compared:

@@ -72,6 +72,7 @@ class Candidate(NamedTuple):
     header: str | None = None  # of the column that it is
 
     def as_dict(self) -> Json:
+        """Its JSON form in review.json."""
         sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
         reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
         made: Json = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
@@ -300,24 +301,24 @@ class Answers:
 
     def _places_of(self, table: MappedTable) -> "_ColumnPlaces":
         """Where the columns of a table are found by what answers call them; made once for each table."""
-        found = self._places.get(table.source.id)
-        if found is None:
-            found = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
+        places = self._places.get(table.source.id)
+        if places is None:
+            places = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
             for position, column in enumerate(table.source.columns if self._answers else ()):
                 letters = table.letters(position)
-                found.letters[letters] = position
-                found.asked[question_id("column", table.source.id, letters)] = position
+                places.letters[letters] = position
+                places.asked[question_id("column", table.source.id, letters)] = position
                 for text in {folded(column.name), *map(folded, column.parts[-1:])} if not column.generated else ():
-                    found.headers.setdefault(text, []).append(position)
-            asked = {question_id("reading", table.source.id, letters): at for letters, at in found.letters.items()}
+                    places.headers.setdefault(text, []).append(position)
+            asked = {question_id("reading", table.source.id, letters): at for letters, at in places.letters.items()}
             for n, answer in enumerate(self._answers):
                 at, reading = asked.get(answer.get("id") or ""), answer.get("reading")
                 named = self._named(answer, table) if reading in _KIND else []
                 if at is not None and (reading or answer.get("value")) in _KIND:
                     named, reading = sorted({at, *named}), reading or answer["value"]
                 for position in named:
-                    found.ways.setdefault(position, []).append((n, str(reading)))
-        return found
+                    places.ways.setdefault(position, []).append((n, str(reading)))
+        return places
 
     def override(
         self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]

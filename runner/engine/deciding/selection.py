@@ -165,7 +165,7 @@ class _Selection:
             if not judgement.is_used:
                 used.remove(about)
                 about.table.left_out, about.table.source.skipped = True, judgement.why
-        for table, judgement in sorted(self._judged, key=lambda one: order[one[0].id]):
+        for table, judgement in sorted(self._judged, key=lambda judged: order[judged[0].id]):
             self._report(table, judgement)
 
     def _judge(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
@@ -260,8 +260,8 @@ class _Selection:
         if table not in self._alike and explains_columns(table, self._names):
             return "explains the columns"
         if self._lacks_key(table):
-            every, one = lists_values(table, others)
-            if every or (one and len(table.fields) == 1 and self._is_thin(table)):
+            lists_all, lists_one = lists_values(table, others)
+            if lists_all or (lists_one and len(table.fields) == 1 and self._is_thin(table)):
                 return "lists values of the columns"
         return ""
 
@@ -279,16 +279,16 @@ class _Selection:
     def _doubtful(self, table: TableContents) -> "_Judgement | None":
         """How a table is judged that may not hold records."""
         why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
-        own = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
-        if own and table not in self._alike and (key := self._split_at(table)):
+        own_fields = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
+        if own_fields and table not in self._alike and (key := self._split_at(table)):
             if self._asked[self._main.id] is None and all(t is not self._main for t, _ in self._judged):
                 self._judged.append((self._main, _half(key, table)))
             return _half(key, self._main)
-        if len(own) > 1 and 2 * len(own) >= len(table.fields):
+        if len(own_fields) > 1 and 2 * len(own_fields) >= len(table.fields):
             return None
         if self._is_thin(table):
             key = "" if not table.fields.isdisjoint(self._record_keys) else ", and none that tells rows apart"
-            is_used = bool(own) or self._is_bulk(table) or _are_in_series(table, self._main)
+            is_used = bool(own_fields) or self._is_bulk(table) or _are_in_series(table, self._main)
             return _Judgement("table_assumed", "warning", why + key, is_used=is_used)
         if 2 * len(table.fields) <= len(self._main.fields):
             return _Judgement("table_assumed", "warning", why, is_used=True)
@@ -385,9 +385,11 @@ def _are_in_series(table: TableContents, other: TableContents) -> bool:
     """Whether the names of two sheets differ only in the time that they name, such as `Pay March` and `Pay April`.
 
     Sheets of one name have the names of their files."""
-    mine, theirs = table.table.source.place, other.table.source.place
-    one, two = (mine.sheet, theirs.sheet) if mine.sheet != theirs.sheet else (mine.input, theirs.input)
-    first, second = _period(one), _period(two)
+    place, other_place = table.table.source.place, other.table.source.place
+    name, other_name = (
+        (place.sheet, other_place.sheet) if place.sheet != other_place.sheet else (place.input, other_place.input)
+    )
+    first, second = _period(name), _period(other_name)
     return first[0] == second[0] and first[1] != second[1] and all(map(_names_time, (first, second)))
 
 

@@ -39,37 +39,42 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
 
 def _matched(options: Mapping[int, list[int]]) -> dict[int, int]:
     """As many columns as possible, each with one of its fields; earlier columns never lose theirs to later ones."""
-    held: dict[int, int] = {}  # column -> its field
-    owners: dict[int, int] = {}  # field -> its column
+    fields_by_column: dict[int, int] = {}  # column -> its field
+    columns_by_field: dict[int, int] = {}  # field -> its column
     for column in options:
-        moves = _moves(column, options, held, owners)
-        held |= moves
-        owners |= {field: mover for mover, field in moves.items()}
-    return held
+        moves = _moves(column, options, fields_by_column, columns_by_field)
+        fields_by_column |= moves
+        columns_by_field |= {field: mover for mover, field in moves.items()}
+    return fields_by_column
 
 
 def _moves(
-    start: int, options: Mapping[int, list[int]], held: Mapping[int, int], owners: Mapping[int, int]
+    start: int,
+    options: Mapping[int, list[int]],
+    fields_by_column: Mapping[int, int],
+    columns_by_field: Mapping[int, int],
 ) -> dict[int, int]:
     """The fields that a column and some owners get, if each of them moves on until one is free; none if none is."""
-    taker: dict[int, int] = {}  # field -> the column that could move to it
+    movers: dict[int, int] = {}  # field -> the column that could move to it
     todo = [start]
     for column in todo:
         for field in options[column]:
-            if field in taker:
+            if field in movers:
                 continue
-            taker[field] = column
-            if field not in owners:
-                return _way_back(field, start, taker, held)
-            todo.append(owners[field])
+            movers[field] = column
+            if field not in columns_by_field:
+                return _way_back(field, start, movers, fields_by_column)
+            todo.append(columns_by_field[field])
     return {}
 
 
-def _way_back(free: int, start: int, taker: Mapping[int, int], held: Mapping[int, int]) -> dict[int, int]:
+def _way_back(
+    free_field: int, start: int, movers: Mapping[int, int], fields_by_column: Mapping[int, int]
+) -> dict[int, int]:
     """The columns between a free field and the column that needs one, each with the field that it moves to."""
-    found: dict[int, int] = {}
-    field = free
-    while (column := taker[field]) != start:
-        found[column] = field
-        field = held[column]
-    return {**found, start: field}
+    moves: dict[int, int] = {}
+    field = free_field
+    while (column := movers[field]) != start:
+        moves[column] = field
+        field = fields_by_column[column]
+    return {**moves, start: field}

@@ -54,7 +54,7 @@ class ColumnEvidence:
         self._target = target
         self.column = column
         self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
-        self._exact = next((one for h in column.headers if (one := recall.exact(h)) is not None), None)
+        self._exact = next((memory for h in column.headers if (memory := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
         self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
@@ -62,9 +62,9 @@ class ColumnEvidence:
         self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
         self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
         self.headers = target.names.like(column.headers)
-        self.named = frozenset(n for n, one in self.headers.items() if one.exact is not None)
+        self.named = frozenset(n for n, likeness in self.headers.items() if likeness.exact is not None)
         self._of_role = target.names.of_role(column.headers)
-        is_same = any(one.alike >= SAME_WORDS * PART for one in self.headers.values())
+        is_same = any(likeness.alike >= SAME_WORDS * PART for likeness in self.headers.values())
         self._near_to = {} if is_same else target.near(column.headers, column.sample.texts)
         confirmed = () if self._exact is None else self._exact.labels()
         # Fields that the header says something about, be it its words, what they mean or what was confirmed.
@@ -74,7 +74,7 @@ class ColumnEvidence:
 
     def sure(self) -> list[int]:
         """The fields that the column plainly is."""
-        found = []
+        sure_fields = []
         for n in self._about:
             meant = self._meant(n)
             if (
@@ -82,8 +82,8 @@ class ColumnEvidence:
                 or meant.get("meaning_plain")
                 or is_confirmed(self._confirmed(self._target.fields[n].name, meant))
             ):
-                found.append(n)
-        return found
+                sure_fields.append(n)
+        return sure_fields
 
     def numbers(self, n: int) -> Mapping[str, float]:
         """What speaks for a field, but for neighbours and rules."""
@@ -102,6 +102,7 @@ class ColumnEvidence:
         return max(0.0, softened - total) + PER_NEAR_ALWAYS * much + PER_AGREEMENT * near.words * near.values
 
     def _values(self, n: int) -> dict[str, float]:
+        """What the column's values say about a field; remembered where its values have to be tested."""
         if not self._target.tested[n]:
             return self._target.values(n, self.column.sample)
         if n not in self._of_values:
@@ -109,6 +110,10 @@ class ColumnEvidence:
         return self._of_values[n]
 
     def _all_numbers(self, n: int) -> dict[str, float]:
+        """Every number by which a field is weighed: of its header, its meaning, memories and values.
+
+        Notes in `contrary` what the header contradicts the field in.
+        """
         header = self.headers.get(n)
         numbers = {} if header is None else self._target.names.numbers(self.column.headers, header)
         values = self._values(self._target.declared[n])
@@ -190,22 +195,22 @@ class ColumnEvidence:
         known = self._of_meaning.get((concepts, kin))
         if known is not None:
             return known
-        found = self._of_meaning[concepts, kin] = {}
-        mine = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
-        other = max(
+        numbers = self._of_meaning[concepts, kin] = {}
+        own_score = max((self._meaning.get(name, 0.0) for name in concepts), default=0.0)
+        other_meaning = max(
             ((score, name) for name, score in self._meaning.items() if name not in concepts and name not in kin),
             default=(0.0, ""),
         )
-        if mine:
-            found["meaning"] = mine
-            found["meaning_plain"] = float(mine >= PLAIN)
-        if other[0] > mine:
-            found["other_meaning"] = other[0] - mine
-            if other[1] not in self._target.being:
-                found["foreign"] = other[0] - mine
-            if knowledge.is_technical(other[1]):
-                found["technical"] = 1.0
-        return found
+        if own_score:
+            numbers["meaning"] = own_score
+            numbers["meaning_plain"] = float(own_score >= PLAIN)
+        if other_meaning[0] > own_score:
+            numbers["other_meaning"] = other_meaning[0] - own_score
+            if other_meaning[1] not in self._target.being:
+                numbers["foreign"] = other_meaning[0] - own_score
+            if knowledge.is_technical(other_meaning[1]):
+                numbers["technical"] = 1.0
+        return numbers
 
     def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
         """What was said about this very header."""
@@ -216,13 +221,13 @@ class ColumnEvidence:
             return {"said" if exact.person_field == field else "said_other": 1.0}
         if "technical" in meant:  # counts alone do not make a row number an identifier
             return {}
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         if share := exact.share(field):
-            found["confirmed"] = share
-            found["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
+            numbers["confirmed"] = share
+            numbers["confirmed_often"] = share * min(3.0, log2(1 + exact.count(field)))
         if share < 1:
-            found["confirmed_other"] = 1 - share
-        return found
+            numbers["confirmed_other"] = 1 - share
+        return numbers
 
     def _letters(self, field: str) -> tuple[float, float, float, float]:
         """What headers of other spelling say: how likely the field is, how far ahead of the next, how alike its most
@@ -241,8 +246,9 @@ class ColumnEvidence:
         )
 
     def _near(self, field: str) -> dict[str, float]:
+        """How near confirmed headers are to this one, for a field and for any other; empty if nothing was learnt."""
         if not self._learnt:
             return {}
         letters, lead, near, other = self._letters(field)
-        found = {"letters": letters, "letters_lead": lead, "near_other": other}
-        return found | {"near": near, "near_squared": near * near} if near else found
+        numbers = {"letters": letters, "letters_lead": lead, "near_other": other}
+        return numbers | {"near": near, "near_squared": near * near} if near else numbers

@@ -63,6 +63,7 @@ class _Contrasts(NamedTuple):
 
 @cache
 def _contrasts() -> _Contrasts:
+    """The words that set names apart, read once from contrasts.json."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "contrasts.json").read_bytes())
     negations = frozenset(raw["negations"].split())
     return _Contrasts(
@@ -91,6 +92,7 @@ class Stated(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def stated(text: str) -> Stated:
+    """What a name states: its words, ordinals, years, months and unit."""
     tokens = tuple(normalized(text).split())
     numbers, years = set[int](), set[int]()
     for token in tokens:
@@ -123,116 +125,120 @@ class FieldStated:
         self.is_money = field.type == "money"
         ends = self.is_truth or field.type in ("date", "datetime", "time", "enum")
         self._outdated = _contrasts().outdated | (frozenset() if ends else _contrasts().ended)
-        self.words = frozenset[str]().union(*(one.words for one in statements))
-        self.plain = frozenset[str]().union(*(one.plain for one in statements))
-        self.tokens = frozenset(token for one in statements for token in one.tokens)
-        self.ends = frozenset(one.tokens[-1] for one in statements if one.tokens)
-        self.numbers = frozenset[int]().union(*(one.numbers for one in statements))
-        self.years = frozenset[int]().union(*(one.years for one in statements))
-        self.months = frozenset[int]().union(*(one.months for one in statements))
+        self.words = frozenset[str]().union(*(statement.words for statement in statements))
+        self.plain = frozenset[str]().union(*(statement.plain for statement in statements))
+        self.tokens = frozenset(token for statement in statements for token in statement.tokens)
+        self.ends = frozenset(statement.tokens[-1] for statement in statements if statement.tokens)
+        self.numbers = frozenset[int]().union(*(statement.numbers for statement in statements))
+        self.years = frozenset[int]().union(*(statement.years for statement in statements))
+        self.months = frozenset[int]().union(*(statement.months for statement in statements))
         self.measure = measure_of(names)
         if field.type == "percent" and not self.measure.currencies:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
 
     def contradiction(self, header: str) -> str:
         """What a header contradicts it in; empty if in nothing."""
-        one = stated(header)
-        if one.measure is not NOTHING:
-            if differs := one.measure.contradicts(self.measure):
+        header_states = stated(header)
+        if header_states.measure is not NOTHING:
+            if differs := header_states.measure.contradicts(self.measure):
                 return differs
-            if self.is_money and PERCENT in one.measure.units and not one.measure.currencies:
+            if self.is_money and PERCENT in header_states.measure.units and not header_states.measure.currencies:
                 return UNIT
-        if self._is_numbered_otherwise(one):
+        if self._is_numbered_otherwise(header_states):
             return NUMBER
-        if self._is_opposite(one):
+        if self._is_opposite(header_states):
             return OPPOSITE
-        if self._is_outdated(one):
+        if self._is_outdated(header_states):
             return OUTDATED
-        if self._counts_otherwise(one):
+        if self._counts_otherwise(header_states):
             return COUNTED
-        return ANOTHER if self._is_of_another(one) else ""
+        return ANOTHER if self._is_of_another(header_states) else ""
 
     def is_another_one(self, header: str) -> bool:
         """Whether the header has an ordinal above one and the field has no number, or the other way round."""
-        one = stated(header)
-        return (_is_second(one) and not self.numbers) or (not one.numbers and any(map(_is_second, self._names)))
+        header_states = stated(header)
+        return (_is_second(header_states) and not self.numbers) or (
+            not header_states.numbers and any(map(_is_second, self._names))
+        )
 
     def leaves_open(self, header: str, other: str) -> bool:
         """Whether two headers have the same words but for opposite ones, and the field has neither: `Qty ordered` and
         `Qty shipped` for `quantity`. Of a primary and a secondary one, the primary one is meant.
         """
-        one, two = stated(header).tokens, stated(other).tokens
-        if len(one) > 1 and one[:-1] == two[:-1] and {one[-1], two[-1]} == _IN_AND_OUT:
+        tokens, other_tokens = stated(header).tokens, stated(other).tokens
+        if len(tokens) > 1 and tokens[:-1] == other_tokens[:-1] and {tokens[-1], other_tokens[-1]} == _IN_AND_OUT:
             return self.tokens.isdisjoint(_IN_AND_OUT)
-        ours, theirs = stated(header).plain, stated(other).plain
-        left, right = ours - theirs, theirs - ours
-        if not (ours & theirs and are_opposite(left, right)):
+        words, other_words = stated(header).plain, stated(other).plain
+        left, right = words - other_words, other_words - words
+        if not (words & other_words and are_opposite(left, right)):
             return False
         return bool(unqualified(left)) and (left | right).isdisjoint(self.plain | self.words)
 
-    def _is_numbered_otherwise(self, one: Stated) -> bool:
-        pairs = ((one.numbers, self.numbers), (one.years, self.years), (one.months, self.months))
-        if any(ours and theirs and ours.isdisjoint(theirs) for ours, theirs in pairs):
+    def _is_numbered_otherwise(self, header: Stated) -> bool:
+        """Whether header and field have other numbers, years or months, or end in other letters or languages."""
+        pairs = ((header.numbers, self.numbers), (header.years, self.years), (header.months, self.months))
+        if any(of_header and of_field and of_header.isdisjoint(of_field) for of_header, of_field in pairs):
             return True
-        last = one.tokens[-1] if len(one.tokens) > 1 else ""
+        last = header.tokens[-1] if len(header.tokens) > 1 else ""
         return last not in self.ends and any(
             last in kind and not self.ends.isdisjoint(kind) for kind in (_LETTERS, _contrasts().languages)
         )
 
-    def _is_of_another(self, one: Stated) -> bool:
+    def _is_of_another(self, header: Stated) -> bool:
         """Whether the header names something of the field's subject whose name or the like it is: `Employee firm name`
         for `employee_name`. A customer's company is the customer.
         """
-        found = [word for word in one.order[:-1] if word in _THINGS]
-        thing = one.order[-2] if len(one.order) > 2 else ""
+        things = [word for word in header.order[:-1] if word in _THINGS]
+        next_to_last = header.order[-2] if len(header.order) > 2 else ""
         if (
-            found != [thing]
-            or thing in self.words
-            or not all(name.order[-1:] == one.order[-1:] for name in self._names)
+            things != [next_to_last]
+            or next_to_last in self.words
+            or not all(name.order[-1:] == header.order[-1:] for name in self._names)
         ):
             return False
         subjects = {name.order[-2] for name in self._names if len(name.order) > 1}
-        if not subjects or not subjects <= set(one.order[:-2]):
+        if not subjects or not subjects <= set(header.order[:-2]):
             return False
         kinds = {concept(name).values for subject in subjects for name, _ in concepts_of(subject)}
-        return not (thing == "company" and "company" in kinds)
+        return not (next_to_last == "company" and "company" in kinds)
 
-    def _is_outdated(self, one: Stated) -> bool:
+    def _is_outdated(self, header: Stated) -> bool:
         """Whether the header names what was before or is no longer valid, and the field does not."""
-        outdated = self._outdated.intersection(one.tokens)
-        return bool(outdated) and len(one.tokens) > 1 and self._outdated.isdisjoint(self.tokens | self.words)
+        outdated = self._outdated.intersection(header.tokens)
+        return bool(outdated) and len(header.tokens) > 1 and self._outdated.isdisjoint(self.tokens | self.words)
 
-    def _counts_otherwise(self, one: Stated) -> bool:
+    def _counts_otherwise(self, header: Stated) -> bool:
         """Whether one counts things and the other has their numbers: `number_of_guests` and `Guest number`."""
         counts, calls = any(map(_counts, self._names)), any(map(_calls, self._names))
-        return counts != calls and ((counts and _calls(one)) or (calls and _counts(one)))
+        return counts != calls and ((counts and _calls(header)) or (calls and _counts(header)))
 
-    def _is_opposite(self, one: Stated) -> bool:
+    def _is_opposite(self, header: Stated) -> bool:
+        """Whether only one of header and field is negated, or one has the opposite of the other's words."""
         negations = _contrasts().of_truths if self.is_truth else _contrasts().negations
-        ours = any(t in negations for t in one.tokens) or _negates(one.tokens, self.words)
-        theirs = not negations.isdisjoint(self.tokens) or _negates(self.tokens, one.words)
-        if ours or theirs:
-            return ours != theirs
-        return are_opposite(one.words, self.words) or are_opposite(one.plain, self.plain | self.words)
+        header_negates = any(t in negations for t in header.tokens) or _negates(header.tokens, self.words)
+        field_negates = not negations.isdisjoint(self.tokens) or _negates(self.tokens, header.words)
+        if header_negates or field_negates:
+            return header_negates != field_negates
+        return are_opposite(header.words, self.words) or are_opposite(header.plain, self.plain | self.words)
 
 
-def _counts(one: Stated) -> bool:
+def _counts(name: Stated) -> bool:
     """Whether a text is `number of guests` or the like."""
-    if len(one.order) > 2 and one.order[:2] == ("number", "of"):
-        return one.tokens[-1].endswith("s")
-    return len(one.order) > 1 and one.order[0] in ("quantity", "count") and "number" not in one.plain
+    if len(name.order) > 2 and name.order[:2] == ("number", "of"):
+        return name.tokens[-1].endswith("s")
+    return len(name.order) > 1 and name.order[0] in ("quantity", "count") and "number" not in name.plain
 
 
-def _calls(one: Stated) -> bool:
+def _calls(name: Stated) -> bool:
     """Whether a text is `guest number` or the like."""
-    return len(one.order) > 1 and one.order[-1] == "number" and not _counts(one)
+    return len(name.order) > 1 and name.order[-1] == "number" and not _counts(name)
 
 
-def _is_second(one: Stated) -> bool:
+def _is_second(name: Stated) -> bool:
     """Whether a text names the second of its kind, or a later one: `Phone 2`, `Second address`, `email2`."""
-    last = LETTERS_OR_DIGITS.findall(one.tokens[-1])[-1] if one.tokens else ""
-    ordinals = {int(last)} if last in _LATER else {_contrasts().ordinals.get(t, 0) for t in one.tokens}
-    return max(ordinals | {_RANKS.get(w, 0) for w in one.words}) > 1 and not measure(one.tokens[-1]).units
+    last = LETTERS_OR_DIGITS.findall(name.tokens[-1])[-1] if name.tokens else ""
+    ordinals = {int(last)} if last in _LATER else {_contrasts().ordinals.get(t, 0) for t in name.tokens}
+    return max(ordinals | {_RANKS.get(w, 0) for w in name.words}) > 1 and not measure(name.tokens[-1]).units
 
 
 def is_qualified(header: str) -> bool:
@@ -243,13 +249,13 @@ def is_qualified(header: str) -> bool:
 @lru_cache(maxsize=4096)
 def _negated(token: str) -> frozenset[str]:
     """What a word is the opposite of by how it starts: `inactive`, `unbezahlt`, `nonmember`."""
-    found = frozenset[str]()
+    opposites = frozenset[str]()
     for start in _contrasts().negating:
         base = token[len(start) :] if token.startswith(start) else ""
         if len(base) > (3 if token.isascii() else 1) and base not in GENERIC:
             meant, known = split_words(base)
-            found |= {base, *(meant if known == len(base) else ())}
-    return found
+            opposites |= {base, *(meant if known == len(base) else ())}
+    return opposites
 
 
 def _negates(tokens: Iterable[str], others: frozenset[str]) -> bool:

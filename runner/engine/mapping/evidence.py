@@ -113,7 +113,7 @@ class Weigher:
         self._columns = {
             c.position: ColumnEvidence(target, c, recall, memory) for c, memory in zip(columns, likely, strict=True)
         }
-        self._neighbours = self._beside()
+        self._neighbours = self._neighbours_say()
         self._known: dict[tuple[int, int], Evidence] = {}
 
     def totals(self) -> dict[int, dict[int, float]]:
@@ -180,18 +180,20 @@ class Weigher:
     def _points(self, at: int, n: int) -> float:
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
-    def _beside(self) -> dict[int, dict[int, float]]:
+    def _neighbours_say(self) -> dict[int, dict[int, float]]:
         """What each column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
         concepts = self._target.concepts
-        sure = {at: _NOTHING.union(*(concepts[n] for n in one.sure())) for at, one in self._columns.items()}
+        sure = {at: _NOTHING.union(*(concepts[n] for n in column.sure())) for at, column in self._columns.items()}
         anywhere = _NOTHING.union(*sure.values())
-        partners = [_NOTHING.union(*map(knowledge.partners, mine)) & anywhere for mine in concepts]
-        wanted = {n: mine for n, mine in enumerate(partners) if mine}
-        out: dict[int, dict[int, float]] = {}
-        for at, one in self._columns.items():
+        partners = [_NOTHING.union(*map(knowledge.partners, own_partners)) & anywhere for own_partners in concepts]
+        wanted = {n: own_partners for n, own_partners in enumerate(partners) if own_partners}
+        shares: dict[int, dict[int, float]] = {}
+        for at, column in self._columns.items():
             beside = sure.get(at - 1, _NOTHING) | sure.get(at + 1, _NOTHING)
-            out[at] = {n: 1.0 if mine & beside else 0.5 for n, mine in wanted.items() if n not in one.named}
-        return out
+            shares[at] = {
+                n: 1.0 if own_partners & beside else 0.5 for n, own_partners in wanted.items() if n not in column.named
+            }
+        return shares
 
 
 def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contributor]:

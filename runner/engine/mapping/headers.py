@@ -55,22 +55,22 @@ REPLACED: Final = 0.5  # what is left of a likeness where each side has a word t
 @lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
     """The telling words of a header, abbreviations spelled out, plurals cut, numbers apart: `Address2` has two."""
-    found = [_singular(w) for w in understood(text).words]
-    if len(found) > 1:
-        found = ["number" if w == "n" else w for w in found]
-    out: list[str] = []
+    spelled = [_singular(w) for w in understood(text).words]
+    if len(spelled) > 1:
+        spelled = ["number" if w == "n" else w for w in spelled]
+    telling: list[str] = []
     at = 0
-    while at < len(found):
+    while at < len(spelled):
         for size in (3, 2, 1):
-            pair = _PAIRS.get(tuple(found[at : at + size]))
-            if pair is not None and at + size <= len(found):
-                out += pair
+            pair = _PAIRS.get(tuple(spelled[at : at + size]))
+            if pair is not None and at + size <= len(spelled):
+                telling += pair
                 at += size
                 break
         else:
-            out.append(found[at])
+            telling.append(spelled[at])
             at += 1
-    return frozenset(w for w in out if w not in _FILLERS)
+    return frozenset(w for w in telling if w not in _FILLERS)
 
 
 @lru_cache(maxsize=8192)
@@ -287,33 +287,36 @@ class FieldNames:
     def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
         """The fields that have a name like a column's header."""
         of_role = self.of_role(headers)
-        found = self._named(headers, of_role)
+        likenesses = self._named(headers, of_role)
         near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
-        for n in sorted(near - found.keys()):
-            one = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
-            if one.alike >= LEAST_LIKENESS or self._is_replaced(headers[0], self._fields[n]):
-                found[n] = one
-        return found
+        for n in sorted(near - likenesses.keys()):
+            near_likeness = self._likeness(headers if of_role is None or n in of_role else headers[:1], self._fields[n])
+            if near_likeness.alike >= LEAST_LIKENESS or self._is_replaced(headers[0], self._fields[n]):
+                likenesses[n] = near_likeness
+        return likenesses
 
     def _is_replaced(self, header: str, field: Field) -> bool:
-        ours = bare_words(header)
-        return bool("without" in ours or qualifiers_of(ours)) and all(
-            coverage(ours, words(name)) == "replaced" for name, _ in field.names
+        """Whether a header has a word in place of one of the field's: what it is without, or of what kind."""
+        header_words = bare_words(header)
+        return bool("without" in header_words or qualifiers_of(header_words)) and all(
+            coverage(header_words, words(name)) == "replaced" for name, _ in field.names
         )
 
-    def numbers(self, headers: tuple[str, ...], one: Likeness) -> dict[str, float]:
+    def numbers(self, headers: tuple[str, ...], best: Likeness) -> dict[str, float]:
         """How alike a header and a name are."""
-        if one.exact is not None:
-            return {"exact": one.alike}
-        if one.alike >= SAME_WORDS * PART:
+        if best.exact is not None:
+            return {"exact": best.alike}
+        if best.alike >= SAME_WORDS * PART:
             return {"same_words": 1.0}
-        found = {"alike": one.alike, "alike_squared": one.alike * one.alike} if one.alike >= LEAST_LIKENESS else {}
-        ours, theirs = bare_words(headers[0]), words(one.name)
-        if how := coverage(ours, theirs, self._stems):
-            found[how] = 1.0
-        if how in {None, "inside"} and self._lacks_only_the_subject(ours, theirs):
-            found["subject"] = 1.0
-        return found
+        numbers = (
+            {"alike": best.alike, "alike_squared": best.alike * best.alike} if best.alike >= LEAST_LIKENESS else {}
+        )
+        header_words, name_words = bare_words(headers[0]), words(best.name)
+        if how := coverage(header_words, name_words, self._stems):
+            numbers[how] = 1.0
+        if how in {None, "inside"} and self._lacks_only_the_subject(header_words, name_words):
+            numbers["subject"] = 1.0
+        return numbers
 
     def _lacks_only_the_subject(self, ours: frozenset[str], theirs: frozenset[str]) -> bool:
         """Whether a header says everything but what all rows are about: `STATUS` where fields are called `case_number`,
@@ -334,6 +337,7 @@ class FieldNames:
         return len(rivals) == 1 or fewest == len(right) == 1
 
     def _near(self, header: str) -> Iterator[int]:
+        """The fields with a word like one of a header's: the same, similar or misspelled."""
         yield from self._spelled.get(spelled_out(header), ())
         for word in bare_words(header):
             if word not in self._close:
@@ -344,19 +348,20 @@ class FieldNames:
 
     def _named(self, headers: tuple[str, ...], of_role: frozenset[int] | None) -> dict[int, Likeness]:
         """Fields whose name, label or synonym a header is; its last part is not, below somebody's role."""
-        found: dict[int, Likeness] = {}
+        likenesses: dict[int, Likeness] = {}
         for part, header in enumerate(headers):
             for n, kind, name in self._index.get(joined(header), ()):
                 if part and of_role is not None and n not in of_role:
                     continue
                 same = kind == 1 and header.strip().casefold() == self._fields[n].name.casefold()
                 rank = kind - same + _PARTS * part
-                known = found.get(n, UNLIKE).exact
+                known = likenesses.get(n, UNLIKE).exact
                 if known is None or rank < known:
-                    found[n] = Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
-        return found
+                    likenesses[n] = Likeness(PART if part else EXACT, name, _KINDS[kind - 1], rank)
+        return likenesses
 
     def _likeness(self, headers: tuple[str, ...], field: Field) -> Likeness:
+        """The name of a field that is most like one of the headers, and how much."""
         best = UNLIKE
         for n, header in enumerate(headers):
             for name, word in field.names:

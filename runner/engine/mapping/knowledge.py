@@ -74,6 +74,7 @@ class _Knowledge(NamedTuple):
 
 
 def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """How words may be spelled, without blanks, each with the words that it means."""
     spellings: dict[str, tuple[str, ...]] = {}
     for phrase, others in raw["words"].items():
         words = tuple(phrase.split())
@@ -102,8 +103,8 @@ def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
 def _meanings(names: str) -> dict[str, float]:
     """What an ambiguous header may mean; behind a semicolon, what is less likely."""
     likely, _, lesser = names.partition("; ")
-    found = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
-    return found | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
+    scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
+    return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
 
 
 def _spelled(text: str) -> tuple[str, ...]:
@@ -119,7 +120,10 @@ def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], t
             for spelled in _spelled(text):
                 run = tuple(LETTERS_OR_DIGITS.findall(spelled))
                 sayings.setdefault(run[0], {})[run] = tuple(meant.split())
-    return {start: tuple(sorted(runs.items(), key=lambda one: -len(one[0]))) for start, runs in sayings.items()}
+    return {
+        start: tuple(sorted(runs.items(), key=lambda run_and_meaning: -len(run_and_meaning[0])))
+        for start, runs in sayings.items()
+    }
 
 
 def _akin(groups: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -144,12 +148,12 @@ def _opposites(groups: Iterable[str]) -> dict[str, frozenset[str]]:
 
 def _by_start(spellings: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The start of a word -> the spellings that it may be cut from."""
-    found: dict[str, list[str]] = {}
+    by_start: dict[str, list[str]] = {}
     for spelling in spellings:
         if len(spelling) > _CUT + 1 and spelling.isascii():
             for size in range(_CUT, len(spelling)):
-                found.setdefault(spelling[:size], []).append(spelling)
-    return {start: tuple(words) for start, words in found.items()}
+                by_start.setdefault(spelling[:size], []).append(spelling)
+    return {start: tuple(words) for start, words in by_start.items()}
 
 
 def _phrases(
@@ -166,24 +170,25 @@ def _phrases(
 
 def _by_word(phrases: Iterable[frozenset[str]]) -> dict[str, tuple[frozenset[str], ...]]:
     """Word -> the phrases that have it."""
-    found: dict[str, list[frozenset[str]]] = {}
+    by_word: dict[str, list[frozenset[str]]] = {}
     for phrase in phrases:
         for word in phrase:
-            found.setdefault(word, []).append(phrase)
-    return {word: tuple(keys) for word, keys in found.items()}
+            by_word.setdefault(word, []).append(phrase)
+    return {word: tuple(keys) for word, keys in by_word.items()}
 
 
 def _partners(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     """Name -> the names that come in pairs with it."""
     partners: dict[str, set[str]] = {}
-    for one, other in pairs:
-        partners.setdefault(one, set()).add(other)
-        partners.setdefault(other, set()).add(one)
+    for name, partner in pairs:
+        partners.setdefault(name, set()).add(partner)
+        partners.setdefault(partner, set()).add(name)
     return {name: frozenset(others) for name, others in partners.items()}
 
 
 @cache
 def _knowledge() -> _Knowledge:
+    """What is known of headers in general, read once from knowledge.json."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "knowledge.json").read_bytes())
     spellings = _spellings(raw)
     alone = {normalized(s): tuple(meant.split()) for meant, text in raw["alone"].items() for s in text.split()}
@@ -278,17 +283,17 @@ def understood(header: str) -> Meaning:
     at = 0
     while at < len(parts):
         part = parts[at]
-        found: tuple[str, ...] = (part,)
+        part_words: tuple[str, ...] = (part,)
         hits = size = len(part)
         if set_phrase := _set_phrase(parts, at):
-            run, found = set_phrase
+            run, part_words = set_phrase
             hits = size = sum(map(len, run))
             at += len(run) - 1
         elif part == "n" and at == 0 and len(parts) > 1:
-            found = ("count",)
+            part_words = ("count",)
         elif not part.isdecimal():
-            found, hits = split_words(part, last=at == len(parts) - 1)
-        words += found
+            part_words, hits = split_words(part, last=at == len(parts) - 1)
+        words += part_words
         letters += size
         known += hits
         at += 1
@@ -305,7 +310,7 @@ def _spelled_out(header: str) -> str:
 def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The longest saying that starts here, and what it means."""
     runs = _knowledge().sayings.get(parts[at], ())
-    return next((one for one in runs if parts[at : at + len(one[0])] == one[0]), None)
+    return next((saying for saying in runs if parts[at : at + len(saying[0])] == saying[0]), None)
 
 
 @lru_cache(maxsize=8192)
@@ -321,8 +326,8 @@ def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
         return (part,), len(part)
     if not _SHORTEST <= len(part) <= _LONGEST:
         return (part,), 0
-    found, known = _cheapest(part, last=last)
-    return (found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
+    parts_found, known = _cheapest(part, last=last)
+    return (parts_found, known) if len(part) - known <= (len(part) - 4) // 4 else _with_tail(part)
 
 
 def usual_spelling(part: str) -> tuple[str, ...]:
@@ -378,14 +383,14 @@ def essence(header: str) -> str:
 @lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    found = _ambiguous(header) or _also(header) | _plainly(header)
-    if max(found.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
-        found = _ambiguous(bare) or found | _plainly(bare)
-    found = found or _partly(header)
-    for name, score in tuple(found.items()):
+    scores = _ambiguous(header) or _also(header) | _plainly(header)
+    if max(scores.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
+        scores = _ambiguous(bare) or scores | _plainly(bare)
+    scores = scores or _partly(header)
+    for name, score in tuple(scores.items()):
         for kind in _knowledge().kinds.get(name, ()):
-            found[kind] = max(found.get(kind, 0.0), _KIND * score)
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            scores[kind] = max(scores.get(kind, 0.0), _KIND * score)
+    return tuple(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _ambiguous(header: str) -> dict[str, float]:
@@ -404,27 +409,27 @@ def _also(header: str) -> dict[str, float]:
 def _plainly(header: str) -> dict[str, float]:
     """What the words of a header mean together."""
     meaning = understood(header)
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for words, score in _readings(meaning.words):
         for name in _knowledge().phrases.get(words, ()):
-            found[name] = max(found.get(name, 0.0), score * meaning.known)
+            scores[name] = max(scores.get(name, 0.0), score * meaning.known)
     first, rest = meaning.words[:1], meaning.words[1:]
-    if not found and len(rest) > 1 and _INITIALS.fullmatch(first[0]) and not is_word(first[0]):
-        found = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED)
-    return found
+    if not scores and len(rest) > 1 and _INITIALS.fullmatch(first[0]) and not is_word(first[0]):
+        scores = dict.fromkeys(_knowledge().phrases.get(frozenset(rest), ()), _PREFIXED)
+    return scores
 
 
 def _partly(header: str) -> dict[str, float]:
     """What some words of a header mean."""
     meaning = understood(header)
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     whole = frozenset(meaning.words)
     for phrase in _parts(whole):
         rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
         score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
         for name in _knowledge().phrases[phrase]:
-            found[name] = max(found.get(name, 0.0), score)
-    return found
+            scores[name] = max(scores.get(name, 0.0), score)
+    return scores
 
 
 def _head(name: str) -> str:
@@ -449,12 +454,13 @@ def head_classes(name: str) -> frozenset[str]:
 def _classes_of(words: tuple[str, ...]) -> frozenset[str]:
     """The classes of values that the last two words tell, or the last one."""
     phrases = _knowledge().phrases
-    found = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
-    classes = frozenset(concept(one).values for one in found)
+    concepts = phrases.get(frozenset(words[-2:]), ()) or phrases.get(frozenset(words[-1:]), ())
+    classes = frozenset(concept(name).values for name in concepts)
     return classes if classes <= _OF_HEADS else frozenset()
 
 
 def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
+    """Sets of words that a header may be reduced to, each with how much that takes away from its meaning."""
     modifiers = _knowledge().modifiers
     yield frozenset(words), _EXACT
     spelled = [w for w in words if not w.isdecimal()]

@@ -67,13 +67,14 @@ class _Measures(NamedTuple):
 
 @cache
 def _measures() -> _Measures:
+    """Units, currencies and scales by how they are written, read once from measures.json."""
     raw: dict[str, Any] = json.loads((Path(__file__).parent / "measures.json").read_bytes())
     units: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(raw["percent"].split(), ((PERCENT, PERCENT),))
-    for dimension, mine in raw["units"].items():
-        for unit, text in mine.items():
+    for dimension, spellings in raw["units"].items():
+        for unit, text in spellings.items():
             for alias in text.split():
                 units[alias] = (*units.get(alias, ()), (dimension, unit))
-    entries = {alias.replace("_", " "): _Entry(mine) for alias, mine in units.items()}
+    entries = {alias.replace("_", " "): _Entry(spellings) for alias, spellings in units.items()}
     signs: dict[str, str] = {}
     for codes, text in (*raw["currencies"].items(), *raw["shared"].items()):
         word = next((alias for alias in text.split() if alias.isalpha()), codes[:3].casefold())
@@ -87,7 +88,9 @@ def _measures() -> _Measures:
         for alias in text.split():
             spelled = alias.replace("_", " ")
             entries[spelled] = entries.get(spelled, _Entry())._replace(scale=int(power))
-    sign = re.compile("|".join(re.escape(one) for one in sorted(signs, key=len, reverse=True)), re.IGNORECASE)
+    sign = re.compile(
+        "|".join(re.escape(sign_text) for sign_text in sorted(signs, key=len, reverse=True)), re.IGNORECASE
+    )
     return _Measures(entries, frozenset(raw["short"].split()), signs, sign, frozenset(raw["per"].split()))
 
 
@@ -126,22 +129,22 @@ def is_unit(text: str) -> bool:
     if _UNIT_LIKE.fullmatch(text.strip()):
         return True
     words = _words(text)
-    found = [entry for entry, _, _ in _entries(words)]
-    whole = sum(len(run.split()) for _, run, _ in _entries(words)) + sum(w in _measures().per for w in words)
-    return bool(found) and whole >= len(words)
+    known_entries = [entry for entry, _, _ in _entries(words)]
+    known_words = sum(len(run.split()) for _, run, _ in _entries(words)) + sum(w in _measures().per for w in words)
+    return bool(known_entries) and known_words >= len(words)
 
 
 def measure_of(texts: Iterable[str]) -> Measure:
     """What several names of one thing state together."""
-    stated = [one for text in texts if (one := measure(text)) is not NOTHING]
-    if len(stated) < 2:
-        return stated[0] if stated else NOTHING
+    measures = [text_measure for text in texts if (text_measure := measure(text)) is not NOTHING]
+    if len(measures) < 2:
+        return measures[0] if measures else NOTHING
     units: dict[str, frozenset[str]] = {}
-    for one in stated:
-        for dimension, mine in one.units.items():
-            units[dimension] = units.get(dimension, frozenset()) | mine
-    scale = next((one.scale for one in stated if one.scale is not None), None)
-    return Measure(units, frozenset[str]().union(*(one.currencies for one in stated)), scale)
+    for text_measure in measures:
+        for dimension, names in text_measure.units.items():
+            units[dimension] = units.get(dimension, frozenset()) | names
+    scale = next((text_measure.scale for text_measure in measures if text_measure.scale is not None), None)
+    return Measure(units, frozenset[str]().union(*(text_measure.currencies for text_measure in measures)), scale)
 
 
 def _words(text: str) -> list[str]:
@@ -161,17 +164,17 @@ def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
     known = _measures().entries
     at = 0
     while at < len(words):
-        found, size = _scaled(words, at)
-        if found is None:
+        entry, size = _scaled(words, at)
+        if entry is None:
             longest = range(min(_WORDS, len(words) - at), 0, -1)
-            sized = ((one, n) for n in longest if (one := known.get(" ".join(words[at : at + n]))))
-            found, size = next(sized, (None, size))
+            sized = ((known_entry, n) for n in longest if (known_entry := known.get(" ".join(words[at : at + n]))))
+            entry, size = next(sized, (None, size))
         before = words[at - 1] if at else ""
-        if found is not None:
-            following = _scale_behind(words, at + size) if found.currencies and found.scale is None else None
+        if entry is not None:
+            following = _scale_behind(words, at + size) if entry.currencies and entry.scale is None else None
             if following is not None:  # € m, USD 000
-                found, size = found._replace(scale=following, units=()), size + 1
-            yield found, " ".join(words[at : at + size]), before
+                entry, size = entry._replace(scale=following, units=()), size + 1
+            yield entry, " ".join(words[at : at + size]), before
         at += size
 
 
@@ -208,14 +211,15 @@ def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
             return _Entry(currencies=beside, scale=power), 2
         if word in _ORDINARY or not word.startswith(prefix):
             continue
-        if found := _currencies(word[len(prefix) :]):
-            return _Entry(currencies=found, scale=power), 1
+        if currencies := _currencies(word[len(prefix) :]):
+            return _Entry(currencies=currencies, scale=power), 1
     return None, 1
 
 
 def _currencies(word: str) -> frozenset[str]:
-    found = _measures().entries.get(word)
-    return found.currencies if found is not None else frozenset()
+    """The currencies that a word may stand for; none if it is not one."""
+    entry = _measures().entries.get(word)
+    return entry.currencies if entry is not None else frozenset()
 
 
 def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
@@ -238,6 +242,6 @@ def _written_alone(text: str) -> int | None:
             return 3
     for run in () if text.isascii() else _EAST_ASIAN.findall(text):
         for size in range(min(4, len(run)), 1, -1):
-            if (found := _measures().entries.get(run[-size:])) and found.scale:
-                return found.scale
+            if (entry := _measures().entries.get(run[-size:])) and entry.scale:
+                return entry.scale
     return None

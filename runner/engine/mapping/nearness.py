@@ -71,11 +71,11 @@ class Nearness:
                 words[n] = max(words.get(n, 0.0), x)
         described = self._descriptions.like(headers[0]) if self._descriptions and headers else {}
         values = self._values.like(texts) if self._values else {}
-        found = {
+        near_by_field = {
             n: Near(words.get(n, 0.0), values.get(n, 0.0), described.get(n, 0.0))
             for n in words.keys() | values.keys() | described.keys()
         }
-        return {n: near for n, near in found.items() if max(near) >= LEAST}
+        return {n: near for n, near in near_by_field.items() if max(near) >= LEAST}
 
 
 class _Texts:
@@ -104,14 +104,14 @@ class _Texts:
 
     def like(self, header: str) -> dict[int, float]:
         """Field -> the weight of the words in common over the weight of all words."""
-        asked = tokens(header)
-        matched = {word: self._spellings.of(word) for word in asked}
-        found = {at: self._overlap(at, matched) for at in self._reached(matched)}
-        found |= {at: max(x, found.get(at, 0.0)) for at, x in self._by_initials(asked)}
-        out: dict[int, float] = {}
-        for at, x in found.items():
-            out[self._owners[at]] = max(x, out.get(self._owners[at], 0.0))
-        return out
+        asked_words = tokens(header)
+        matched = {word: self._spellings.of(word) for word in asked_words}
+        by_text = {at: self._overlap(at, matched) for at in self._reached(matched)}
+        by_text |= {at: max(x, by_text.get(at, 0.0)) for at, x in self._by_initials(asked_words)}
+        by_field: dict[int, float] = {}
+        for at, x in by_text.items():
+            by_field[self._owners[at]] = max(x, by_field.get(self._owners[at], 0.0))
+        return by_field
 
     def _reached(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
         """Texts that have one of the words which few fields have, or some of those with the rarest one."""
@@ -132,12 +132,15 @@ class _Texts:
         """`matched`: the header's words, each with the words of fields that may be the same."""
         shared: dict[str, float] = {}
         lacking = 0.0
-        for word, others in matched.items():
-            much, twin = max([(others[own], own) for own in self._words[at] if own in others], default=(0.0, ""))
-            if much > shared.get(twin, 0.0):
-                shared[twin] = much
-            lacking += (1 - much) * self._rarity.get(word, _LITTLE if word in _LITTLE_WORDS else self._rarest)
-        common = sum([self._rarity[word] * much for word, much in shared.items()])
+        for word, likenesses in matched.items():
+            likeness, twin = max(
+                [(likenesses[own_word], own_word) for own_word in self._words[at] if own_word in likenesses],
+                default=(0.0, ""),
+            )
+            if likeness > shared.get(twin, 0.0):
+                shared[twin] = likeness
+            lacking += (1 - likeness) * self._rarity.get(word, _LITTLE if word in _LITTLE_WORDS else self._rarest)
+        common = sum([self._rarity[word] * likeness for word, likeness in shared.items()])
         return common / (common + self._missed * (self._weights[at] - common) + _MISSED * lacking) if common else 0.0
 
 
@@ -160,20 +163,21 @@ class _Spellings:
         return self._known[word]
 
     def _find(self, word: str) -> dict[str, float]:
+        """The words of fields that may be the same as a word, each with how alike they are."""
         if word in _LITTLE_WORDS:
             return {word: 1.0} if word in self._starting.get(word[0], ()) else {}
-        found: dict[str, float] = {}
+        likenesses: dict[str, float] = {}
         for other in self._starting.get(word[0], ()):
-            if much := _alike(word, other):
-                found[other] = much
+            if likeness := _alike(word, other):
+                likenesses[other] = likeness
         usual = usual_spelling(word)
         for meant in usual:
             for other in self._meaning.get(meant, ()):
-                found[other] = max(found.get(other, 0.0), _SAME_MEANING if len(usual) == 1 else _CUT)
+                likenesses[other] = max(likenesses.get(other, 0.0), _SAME_MEANING if len(usual) == 1 else _CUT)
             for akin in similar_to(meant):
                 for other in self._meaning.get(akin, ()):
-                    found.setdefault(other, _SIMILAR)
-        return found
+                    likenesses.setdefault(other, _SIMILAR)
+        return likenesses
 
 
 @lru_cache(maxsize=32768)
@@ -234,6 +238,7 @@ class _Values:
         return {n: x / whole for n, x in sums.items()}
 
     def _like(self, text: str) -> dict[int, float]:
+        """Field -> how much a text is like its allowed values."""
         words = _value_words(text)
         whole = sum([self._rarity.get(word, self._rarest) for word in words])
         hits: dict[int, float] = {}

@@ -48,8 +48,8 @@ class Sample:
         """How likely each class of values is, as log-odds against the average column."""
         if self._class_log_odds is None:
             size = len(self.texts)
-            found = {} if size < FEWEST else class_log_odds(self._all_traits(), model().classes)
-            self._class_log_odds = {name: odds * size / (size + FEW) for name, odds in found.items()}
+            raw_odds = {} if size < FEWEST else class_log_odds(self._all_traits(), model().classes)
+            self._class_log_odds = {name: odds * size / (size + FEW) for name, odds in raw_odds.items()}
         return self._class_log_odds
 
     def shares(self) -> Mapping[str, float]:
@@ -63,6 +63,7 @@ class Sample:
         return self._traits
 
     def _fit(self, field: Field) -> float | None:
+        """The share of values that are of a field's type; None if there are none."""
         values = self.values[:TESTED]
         if not values:
             return None
@@ -121,15 +122,18 @@ def allowed_fit(
     """
     if not allowed or len(sample.texts) < FEWEST:
         return {}
-    found = [fold(t) for t in sample.texts[:TESTED]]
-    own = [f for f in found if f in allowed]
-    learnt = [f for f in found if f in spelled] if spelled else []
-    fit = (len(own) + len(learnt)) / len(found)
+    folded = [fold(t) for t in sample.texts[:TESTED]]
+    listed = [f for f in folded if f in allowed]
+    confirmed = [f for f in folded if f in spelled] if spelled else []
+    fit = (len(listed) + len(confirmed)) / len(folded)
     if fit >= GOOD:
-        strength = (1.0 if len({spelled.get(f, f) for f in found}) > 2 else 0.6) / len(found)
-        specific = sum(map(_is_specific, own))
-        much = {"allowed": specific + _COMMON * (len(own) - specific), "allowed_learnt": sum(map(_is_specific, learnt))}
-        return {name: strength * x for name, x in much.items() if x}
+        strength = (1.0 if len({spelled.get(f, f) for f in folded}) > 2 else 0.6) / len(folded)
+        specific = sum(map(_is_specific, listed))
+        sums = {
+            "allowed": specific + _COMMON * (len(listed) - specific),
+            "allowed_learnt": sum(map(_is_specific, confirmed)),
+        }
+        return {name: strength * x for name, x in sums.items() if x}
     return {"allowed_against": 1.0} if fit < POOR / 2 else {}
 
 

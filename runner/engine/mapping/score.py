@@ -177,23 +177,23 @@ class _Chooser:
     def _rank(self, column: int, field: int) -> Rank | None:
         """None where the evidence is not enough."""
         total = self._totals[column][field]
-        one = self._evidence(column, field)
-        if one.rules >= RULE_IS_SURE and self._alone(column, field) >= self._threshold:
+        evidence = self._evidence(column, field)
+        if evidence.rules >= RULE_IS_SURE and self._alone(column, field) >= self._threshold:
             return Rank((0,), total)
-        if one.exact is not None:
-            if one.rules < 0 and one.header + one.rules < 0.5:
+        if evidence.exact is not None:
+            if evidence.rules < 0 and evidence.header + evidence.rules < 0.5:
                 return None
-            doubted = one.contradicted or not self._columns[column].sample.texts
-            return Rank((one.exact + (_DOUBTED if doubted else 0),), total)
+            is_doubted = evidence.contradicted or not self._columns[column].sample.texts
+            return Rank((evidence.exact + (_DOUBTED if is_doubted else 0),), total)
         if self._alone(column, field) < self._threshold:
             return None
-        if one.confirmed:
+        if evidence.confirmed:
             return Rank((_CONFIRMED,), total)
-        if one.header >= SAME_WORDS * PART:
+        if evidence.header >= SAME_WORDS * PART:
             return Rank((_SAME,), total)
         # Values that such a field never has: numbers are no `experiment_name`, however alike the header is.
-        odd = not one.rules and self._weigher.odd_kind(self._columns[column].sample, field)
-        return None if odd else Rank((_REST, -total), total)
+        is_odd = not evidence.rules and self._weigher.odd_kind(self._columns[column].sample, field)
+        return None if is_odd else Rank((_REST, -total), total)
 
     def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
         """Whether a pair is still good evidence now that better ones are settled."""
@@ -242,9 +242,12 @@ class _Chooser:
         """Other columns without a field of which one is as much this field as this column: `Qty ordered` and `Qty
         shipped` for `quantity`, which does not say which. A `Primary phone` is the phone, beside a `Secondary phone`.
         """
-        headers = [one.headers[0] if one.headers and c not in chosen else "" for c, one in self._columns.items()]
+        headers = [
+            column_in.headers[0] if column_in.headers and c not in chosen else ""
+            for c, column_in in self._columns.items()
+        ]
         open_to = self._weigher.leaves_open(column, field, headers)
-        return [c for c, found in zip(self._columns, open_to, strict=True) if found and c != column]
+        return [c for c, is_open in zip(self._columns, open_to, strict=True) if is_open and c != column]
 
     def _are_apart(self, column: int, other: int, field: int, gap: float) -> bool:
         """Whether each of two columns says something more than the field, and not the same, be it but a number."""
@@ -257,12 +260,12 @@ class _Chooser:
 
     def _speaks_alone(self, column: int, field: int, owned: int) -> bool:
         """Whether something speaks for the field that does not speak for the owned one as well."""
-        one, other = self._evidence(column, field), self._evidence(column, owned)
-        shared = words(other.name) if other.name else frozenset()
-        own = 0.0
-        for header in self._columns[column].headers if one.name else ():
-            own = max(own, FUZZY * overlap(bare_words(header) - shared, words(one.name) - shared))
-        return own + max(0.0, one.values - other.values) / PER_POINT + one.rules >= 0.25
+        evidence, owned_evidence = self._evidence(column, field), self._evidence(column, owned)
+        shared = words(owned_evidence.name) if owned_evidence.name else frozenset()
+        unshared = 0.0
+        for header in self._columns[column].headers if evidence.name else ():
+            unshared = max(unshared, FUZZY * overlap(bare_words(header) - shared, words(evidence.name) - shared))
+        return unshared + max(0.0, evidence.values - owned_evidence.values) / PER_POINT + evidence.rules >= 0.25
 
     def _also_named(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
         """Fields without a column that the header names too: `Street number` where both are fields."""
@@ -277,6 +280,7 @@ class _Chooser:
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
+        """What a column was mapped to, or why it was not, with the fields that came next."""
         at, mine = column.position, self._chosen.get(column.position)
         ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[at].items()])]
         likely = [(n, round(self._chance(at, n), 4)) for n in ranked[: self._shown.most + 1]]
@@ -317,10 +321,10 @@ class _Chooser:
 
     def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
         """What speaks against the field that a column was mapped to; `rivals`: columns that fit it as well."""
-        one, name = self._evidence(column.position, field), self._fields[field].name
-        if one.contradicted and one.exact is not None:
+        evidence, name = self._evidence(column.position, field), self._fields[field].name
+        if evidence.contradicted and evidence.exact is not None:
             return self._contradiction(column, field)
-        if not rivals or one.exact is not None:
+        if not rivals or evidence.exact is not None:
             return self._guess(column, field, probability) or self._odd_values(column, field)
         tied = [self._columns[c] for c in (column.position, *rivals)]
         return Doubt(
@@ -333,8 +337,13 @@ class _Chooser:
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
         """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
-        one, name = self._evidence(column.position, field), self._fields[field].name
-        if one.exact is not None or one.header >= SAME_WORDS * PART or one.rules > 0 or one.confirmed:
+        evidence, name = self._evidence(column.position, field), self._fields[field].name
+        if (
+            evidence.exact is not None
+            or evidence.header >= SAME_WORDS * PART
+            or evidence.rules > 0
+            or evidence.confirmed
+        ):
             return None
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         but = ""
@@ -349,10 +358,10 @@ class _Chooser:
             )
         if probability >= SURE:
             return None
-        if not one.header:
+        if not evidence.header:
             message = f"the column was taken for the field {name} because of its values; its header is not like it"
             return Doubt("mapping_doubtful", message, name, {"values": len(column.sample.values), "header": 0}, remedy)
-        other = min(count_specific(bare_words(header), words(one.name)) for header in column.headers)
+        other = min(count_specific(bare_words(header), words(evidence.name)) for header in column.headers)
         if not other:
             return None
         message = (
@@ -385,18 +394,18 @@ class _Chooser:
 
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
         """Whether the values are plainly not what a text field of this name has: email addresses under `name`."""
-        one, mine = self._evidence(column.position, field), self._fields[field]
-        if one.rules > 0 or one.confirmed:
+        evidence, declared = self._evidence(column.position, field), self._fields[field]
+        if evidence.rules > 0 or evidence.confirmed:
             return None
         kind = self._weigher.odd_kind(column.sample, field)
         if not kind:
             return None
         return Doubt(
             "mapping_doubtful",
-            f"the column was taken for the field {mine.name}, but most of its values are {kind}",
-            mine.name,
+            f"the column was taken for the field {declared.name}, but most of its values are {kind}",
+            declared.name,
             {"header": 1, "values": len(column.sample.values)},
-            f'a synonym for the right column, or a "pattern" on field {mine.name} that its values match',
+            f'a synonym for the right column, or a "pattern" on field {declared.name} that its values match',
         )
 
     def _rivals(self, column: int, field: int) -> list[int]:
@@ -413,15 +422,16 @@ class _Chooser:
         ]
 
     def _contradiction(self, column: ColumnIn, field: int) -> Doubt:
-        mine = self._fields[field]
+        """The doubt about a column whose header is the field's name and whose values are of another type."""
+        declared = self._fields[field]
         count = len(column.sample.values)
-        fits = round((column.sample.fit(mine) or 0.0) * count)
+        fits = round((column.sample.fit(declared) or 0.0) * count)
         return Doubt(
             "mapping_doubtful",
-            f"the header is the field {mine.name}, but most of its values are not of type {mine.type}",
-            mine.name,
-            {"header": 1, f"values of type {mine.type}": fits, "other values": count - fits},
-            f'{{"name": "{mine.name}", "type": "text"}}, or a synonym for the right column',
+            f"the header is the field {declared.name}, but most of its values are not of type {declared.type}",
+            declared.name,
+            {"header": 1, f"values of type {declared.type}": fits, "other values": count - fits},
+            f'{{"name": "{declared.name}", "type": "text"}}, or a synonym for the right column',
         )
 
     def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
@@ -463,7 +473,7 @@ class _Chooser:
         least = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
             least = log(self._threshold / (1 - self._threshold))
-        found = [
+        candidates = [
             (total, n, how)
             for n, how in self._weigher.contrary(column.position).items()
             if how in CONTRARY
@@ -471,9 +481,9 @@ class _Chooser:
             and n not in self._constant
             and (total := self._totals[column.position].get(n, -_CEILING) + against) >= least
         ]
-        if not found:
+        if not candidates:
             return None
-        _, n, how = max(found)
+        _, n, how = max(candidates)
         name = self._fields[n].name
         message = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
@@ -495,6 +505,7 @@ class _Chooser:
         return message, Doubt("duplicate_header", message, name, evidence, remedy)
 
     def _tier(self, column: int, field: int) -> str:
+        """Why a column got its field, in one word, as artifact.json has it."""
         group = self._ranks[column, field].group[0]
         if group == 0:
             return "rule"
@@ -502,5 +513,6 @@ class _Chooser:
         return names.get(int(group), "name")
 
 
-def _is_same_header(one: ColumnIn, other: ColumnIn) -> bool:
-    return bool(one.headers and other.headers) and joined(one.headers[0]) == joined(other.headers[0]) != ""
+def _is_same_header(column: ColumnIn, other: ColumnIn) -> bool:
+    """Whether two columns have the same header but for blanks and signs."""
+    return bool(column.headers and other.headers) and joined(column.headers[0]) == joined(other.headers[0]) != ""

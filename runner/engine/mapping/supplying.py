@@ -22,56 +22,60 @@ def supply(
     for table in tables:
         by_sheet.setdefault(table.source.sheet.index, []).append(table)
     wanted = {f.name: f for f in fields if f.name in supplied.fields}
-    for mine in by_sheet.values():
-        around = AroundTables([table.source for table in mine])
-        for table in mine:
+    for tables_of_sheet in by_sheet.values():
+        around = AroundTables([table.source for table in tables_of_sheet])
+        for table in tables_of_sheet:
             for name in [name for name, what in supplied.fields.items() if what in supplied.labels]:
                 label = supplied.labels[supplied.fields[name]]
-                found = around.value_of(table.source, label, supplied.labels)
-                _apply_label(table, wanted[name], supplied.fields[name], found, findings)
+                found_label = around.value_of(table.source, label, supplied.labels)
+                _apply_label(table, wanted[name], supplied.fields[name], found_label, findings)
             if heads:
                 _apply_caption(table, around, supplied, findings)
 
 
-def _apply_label(table: MappedTable, field: Field, what: str, found: FoundLabel, findings: Findings) -> None:
+def _apply_label(
+    table: MappedTable, field: Field, added_column: str, found_label: FoundLabel, findings: Findings
+) -> None:
+    """Give a table the value of a label around it; reports a label that is missing, repeated or unclear."""
     source, label = table.source, field.source.options["label"] if field.source else ""
-    if found.cell is None:
+    if found_label.cell is None:
         del table.supplied[field.name]
         if field.optional:
             return
-        where = "" if found.label is None else f" is in {a1.cell(*found.label)}, and"
-        beside = "is around the table" if found.label is None else "no value is beside it"
+        where = "" if found_label.label is None else f" is in {a1.cell(*found_label.label)}, and"
+        beside = "is around the table" if found_label.label is None else "no value is beside it"
         message = f"the label “{label}”{where} {beside}" if where else f"no label “{label}” {beside}"
         findings.add(
             "label_missing", "error" if field.required else "warning",
             f'{message}; the field {field.name} has no value; to settle it: mend the file, or '
             f'"optional": true on field {field.name}',
-            place=source.place, field=field.name, rule="from", row=found.label and found.label[0],
-            column=found.label and found.label[1],
+            place=source.place, field=field.name, rule="from", row=found_label.label and found_label.label[0],
+            column=found_label.label and found_label.label[1],
         )  # fmt: skip
         return
-    cell = found.cell
-    source.labelled[what] = cell
-    table.samples[source.place_of(what)] = [cell.value]
-    if found.other is not None:
-        side = "below" if found.label is not None and cell.row > found.label[0] else "right"
+    cell = found_label.cell
+    source.labelled[added_column] = cell
+    table.samples[source.place_of(added_column)] = [cell.value]
+    if found_label.other is not None:
+        side = "below" if found_label.label is not None and cell.row > found_label.label[0] else "right"
         findings.chose(
             "label", side, evidence={"right": 1, "below": 1}, sure=False,
             message=f"{a1.cell(cell.row, cell.column)} was taken as the value of the label “{label}”; "
-            f"{a1.cell(*found.other)} could be it, too",
+            f"{a1.cell(*found_label.other)} could be it, too",
             settle=f'"from": {{"label": "{label}", "side": "{side}"}} on field {field.name}',
             place=source.place, row=cell.row, column=cell.column, field=field.name,
         )  # fmt: skip
-    if found.differing is not None:
+    if found_label.differing is not None:
         findings.add(
             "label_repeated", "warning",
             f"the label “{label}” is around the table twice with different values; {a1.cell(cell.row, cell.column)} "
-            f"was taken, and not the one of {a1.cell(*found.differing)}",
+            f"was taken, and not the one of {a1.cell(*found_label.differing)}",
             place=source.place, row=cell.row, column=cell.column, field=field.name, rule="from",
         )  # fmt: skip
 
 
 def _apply_caption(table: MappedTable, around: AroundTables, supplied: Supplied, findings: Findings) -> None:
+    """Give a table the caption above it; reports that there is none."""
     source = table.source
     cell = source.caption = around.caption(source, supplied.labels)
     at = source.place_of(GROUP)
@@ -102,7 +106,7 @@ def report_spread(tables: Sequence[MappedTable], options: UnpivotOptions, findin
     """Report tables without a column to make rows of, and columns between those that were not among them."""
     for table in tables:
         source = table.source
-        spread = [one.index for one in source.spread]
+        spread = [spread_column.index for spread_column in source.spread]
         if not spread:
             findings.add(
                 "unpivot_missing", "warning",

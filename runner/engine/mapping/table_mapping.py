@@ -143,8 +143,10 @@ class _UnmappedColumns:
         for key, column in self.columns.items():
             following.setdefault(self._after[key], []).append((column, key))
         if self._policy == "prefix":
-            own: list[tuple[OutColumn, str | _Key]] = [(OutColumn(h, field), field.name) for field, h in fields]
-            return [*own, *((column, key) for key, column in self.columns.items())]
+            field_columns: list[tuple[OutColumn, str | _Key]] = [
+                (OutColumn(h, field), field.name) for field, h in fields
+            ]
+            return [*field_columns, *((column, key) for key, column in self.columns.items())]
         out = following.get(None, [])
         for field, header in fields:
             out += [(OutColumn(header, field), field.name), *following.get(field.name, [])]
@@ -223,8 +225,8 @@ class MappedTable:
                 headers.setdefault(normalized(name), n)
         for field in fields:
             if field.source is not None and field.source.kind == "columns":
-                found = (headers.get(normalized(name)) for name in field.source.options["columns"])
-                positions = tuple(dict.fromkeys(at for at in found if at is not None))
+                candidates = (headers.get(normalized(name)) for name in field.source.options["columns"])
+                positions = tuple(dict.fromkeys(at for at in candidates if at is not None))
                 if positions:
                     self.combined[field.name] = positions
                     self._note_combined(field.name, positions)
@@ -245,7 +247,11 @@ class MappedTable:
         """The columns whose header is a label for all we know, and not a cell's value."""
         if not self.header_is_certain:
             return frozenset()
-        spoken = {c.position for c in self.choices if c.field and any(_speaks(one.rule) for one in c.contributors)}
+        spoken = {
+            c.position
+            for c in self.choices
+            if c.field and any(_speaks(contributor.rule) for contributor in c.contributors)
+        }
         doubtful = set() if self.source.is_confirmed else set(self.source.altered) - spoken
         named = (n for n, column in enumerate(self.source.columns) if not column.generated)
         return frozenset(n for n in named if n not in doubtful)
@@ -321,15 +327,15 @@ class MappedTable:
             )
         doubts = [(choice, choice.doubt) for choice in self.choices if choice.doubt is not None]
         for choice, doubt in doubts[:_DOUBTS]:
-            self._report(choice, doubt, findings)
+            self._report_doubt(choice, doubt, findings)
         for _, doubt in doubts[_DOUBTS:]:
             findings.add(
                 doubt.code, "warning", doubt.message, place=self.source.place, field=doubt.field, rule="mapping"
             )
         for field in fields:
             self._report_parts(field, findings)
-            found = field.name in self.fields or field.name in self.combined
-            if field.required and not found and not _has_values(field, computed):
+            has_column = field.name in self.fields or field.name in self.combined
+            if field.required and not has_column and not _has_values(field, computed):
                 findings.add(
                     "missing_field", field.severity, f"no column was found for the required field {field.name}",
                     place=self.source.place, field=field.name, rule="required",
@@ -399,7 +405,8 @@ class MappedTable:
             row=rows[-1] if rows else None, column=columns[at].index,
         )  # fmt: skip
 
-    def _report(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
+    def _report_doubt(self, choice: MappingChoice, doubt: Doubt, findings: Findings) -> None:
+        """Report a doubt about a column: as a choice if there is a remedy, else as a finding."""
         column = self.source.columns[choice.position].index
         rows = self.source.table.header_rows
         place: dict[str, Any] = {
@@ -503,6 +510,7 @@ def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
 
 
 def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
+    """What a column may be called: its whole header, then its last part; `units`: that part is a unit."""
     if column.generated:
         letters = a1.letters(column.index)
         return (letters, column.name) if letters in named else ()
@@ -516,6 +524,7 @@ def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str
 def _detect(
     source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
 ) -> dict[int, dict[str, list[Contribution]]]:
+    """What the config's detectors say: by column and field, the score of each."""
     detected: dict[int, dict[str, list[Contribution]]] = {}
     for rule in detectors:
         for column in columns:
@@ -542,6 +551,7 @@ def _detect(
 
 
 def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
+    """The scores that a rule returned, by field; raises RuleFailed for any other answer."""
     remedy = 'return {"scores": {field: number}} or None'
     if answer is None:
         return {}
@@ -561,6 +571,7 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
 
 
 def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]) -> list[MappingChoice]:
+    """The choices after the hook `after_mapping`; a field that it moves leaves the column that had it."""
     letters = [a1.letters(c.index) for c in source.columns]
     changes = hooks.remapped(
         names,
@@ -572,20 +583,20 @@ def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, n
         headers={letters[n]: c.name for n, c in enumerate(source.columns)},
     )
     assigned = {f for f in changes.values() if f is not None}
-    out = []
+    remapped = []
     for choice in choices:
         letter = letters[choice.position]
         if letter in changes and changes[letter] != choice.field:
-            out.append(choice.decided(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
+            remapped.append(choice.decided(changes[letter], "hooks.after_mapping", "decided by a hook", "hook"))
         elif choice.field in assigned and letter not in changes:
-            out.append(
+            remapped.append(
                 choice._replace(
                     field=None, contributors=(), note="a hook gave its field to another column", tier="none"
                 )
             )
         else:
-            out.append(choice)
-    return out
+            remapped.append(choice)
+    return remapped
 
 
 def _speaks(rule: str) -> bool:
@@ -616,30 +627,31 @@ def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -
 
 def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:
     """Fields that only a file in columns/ speaks of and that no table has."""
-    found = {name for table in tables for name in table.fields}
-    return [f.name for f in fields if not f.declared and f.name not in found and f.name not in computed and tables]
+    mapped = {name for table in tables for name in table.fields}
+    return [f.name for f in fields if not f.declared and f.name not in mapped and f.name not in computed and tables]
 
 
 def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:
     """The end of such a job: the headers that were seen, each with the field it is most like."""
     seen = [(table, n) for table in tables for n in range(len(table.choices))]
-    named = [_column(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
+    named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
     more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
     inputs = {t.source.place.input for t in tables}
     place = tables[0].source.place
     headless = all(t.source.table.generated_header for t in tables)
-    one = len(tables) == 1
+    is_only = len(tables) == 1
     return EngineStop(
         EndCode.NOTHING_MAPPED,
         f"no column is one of the declared fields; columns seen: {', '.join(named)}{more}",
         input=place.input if len(inputs) == 1 else None,
-        sheet=place.sheet if one else None,
-        table=place.table if one else None,
+        sheet=place.sheet if is_only else None,
+        table=place.table if is_only else None,
         remedy=_NO_HEADER if headless else _HEADER,
     )
 
 
-def _column(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool) -> str:
+def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool) -> str:
+    """A column in words: its letters, its header unless that is hidden, and the field it is most like."""
     column, name = table.source.columns[n], table.letters(n)
     if column.generated:
         return name
@@ -652,17 +664,20 @@ def _column(table: MappedTable, n: int, fields: Sequence[Field], *, redact: bool
 
 def _nearest(header: str, fields: Sequence[Field]) -> str | None:
     """The field whose names have the most words or letters in common with a header."""
-    found = max(((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None)
-    return found[1] if found is not None and found[0] else None
+    nearest = max(
+        ((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
+    )
+    return nearest[1] if nearest is not None and nearest[0] else None
 
 
 def _most_like(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
     """The column whose header has the most words or letters in common with a field's names."""
-    found = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
-    return found[1] if found is not None and found[0] else None
+    nearest = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
+    return nearest[1] if nearest is not None and nearest[0] else None
 
 
 def _alike(header: str, field: Field) -> float:
+    """How alike a header and a field's names are, by words or by letters, from 0 to 1."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # only for what has no column
 
     best = 0.0

@@ -89,12 +89,12 @@ class Target:
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
         """What a column's values say about a field."""
-        found = self._fits(n, sample) if self.tested[n] else {}
+        numbers = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.class_log_odds()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
             if best > 0 or self._is_known(n):
-                found["values" if best > 0 else "values_against"] = min(MOST_BY_VALUES, best)
-        return found
+                numbers["values" if best > 0 else "values_against"] = min(MOST_BY_VALUES, best)
+        return numbers
 
     def odd_kind(self, n: int, sample: Sample) -> str:
         """What a column's values plainly are, if a text field never has such values."""
@@ -107,12 +107,12 @@ class Target:
     def _fits(self, n: int, sample: Sample) -> dict[str, float]:
         """Whether a column's values are of the type, the pattern and the allowed values that a field declares."""
         field = self.fields[n]
-        found = allowed_fit(sample, self._allowed[n], self._spellings[n])
+        numbers = allowed_fit(sample, self._allowed[n], self._spellings[n])
         if kind := type_fit(sample, field):
-            found[kind] = 1.0
+            numbers[kind] = 1.0
         if fits := pattern_fit(sample, field):
-            found[fits[0]] = fits[1]
-        return found
+            numbers[fits[0]] = fits[1]
+        return numbers
 
 
 def texts_of(field: Field) -> list[str]:
@@ -123,21 +123,21 @@ def texts_of(field: Field) -> list[str]:
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
     """What each field is, by its names; where a name may mean two things, that of the other fields' domain."""
-    found: list[dict[str, float]] = []
+    scores: list[dict[str, float]] = []
     for field in fields:
-        mine: dict[str, float] = {}
+        own_scores: dict[str, float] = {}
         for text, _ in field.names[:8]:
             for name, score in knowledge.concepts_of(text):
                 if knowledge.concept(name).values in _CLASSES.get(field.type, (knowledge.concept(name).values,)):
-                    mine[name] = max(mine.get(name, 0.0), score)
-        top = max(mine.values(), default=0.0)
-        found.append({name: score for name, score in mine.items() if score >= max(0.5, top - 0.05)})
-    domains = Counter(d for mine in found for d in {knowledge.concept(name).domain for name in mine})
-    out = []
-    for mine in found:
-        best = max((domains[knowledge.concept(name).domain] for name in mine), default=0)
-        out.append(tuple(sorted(n for n in mine if domains[knowledge.concept(n).domain] == best)))
-    return out
+                    own_scores[name] = max(own_scores.get(name, 0.0), score)
+        top = max(own_scores.values(), default=0.0)
+        scores.append({name: score for name, score in own_scores.items() if score >= max(0.5, top - 0.05)})
+    domains = Counter(d for own_scores in scores for d in {knowledge.concept(name).domain for name in own_scores})
+    concepts = []
+    for own_scores in scores:
+        best = max((domains[knowledge.concept(name).domain] for name in own_scores), default=0)
+        concepts.append(tuple(sorted(n for n in own_scores if domains[knowledge.concept(n).domain] == best)))
+    return concepts
 
 
 def field_classes(field: Field, concepts: Iterable[str]) -> frozenset[str]:

@@ -79,8 +79,8 @@ def traits_of(values: Sequence[Any]) -> list[float] | None:
     counts = Counter(chain.from_iterable([classified[text][0] for text in texts]))
     numbers = [number for text in texts if (number := classified[text][1]) is not None]
     shares = {trait: count / len(texts) for trait, count in counts.items()}
-    found = dict.fromkeys(TRAITS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
-    return list(map(found.__getitem__, TRAITS))
+    traits = dict.fromkeys(TRAITS, 0.0) | shares | _repetition(texts) | _sequence(numbers, len(texts), stride)
+    return list(map(traits.__getitem__, TRAITS))
 
 
 def _repetition(texts: Sequence[str]) -> dict[str, float]:
@@ -127,25 +127,25 @@ def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
         number = float(plain)
     except ValueError:
         return [length, "decimal"], None
-    found = [length, "decimal", *_size_traits(number)]
+    traits = [length, "decimal", *_size_traits(number)]
     if 90 < abs(number) <= 180:
-        found.append("over_90")
+        traits.append("over_90")
     if len(plain.rpartition(".")[2]) >= 4:
-        found.append("fine")
-    return found, number
+        traits.append("fine")
+    return traits, number
 
 
 def _size_traits(number: float) -> Traits:
     """How large a number is, and whether it may be a year or an angle."""
     size = abs(number)
-    found = ["up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large"]
+    traits = ["up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large"]
     if 1900 <= number <= 2100:
-        found.append("year")
+        traits.append("year")
     if number < 0:
-        found.append("negative")
+        traits.append("negative")
     if size <= 180:
-        found += ("in_90", "in_180") if size <= 90 else ("in_180",)
-    return found
+        traits += ("in_90", "in_180") if size <= 90 else ("in_180",)
+    return traits
 
 
 def _text_traits(text: str, *, has_digits: bool) -> Traits:
@@ -175,52 +175,52 @@ def _digit_traits(text: str) -> Traits:
 def _form_traits(text: str, folded: str) -> Traits:
     """The other forms that a text has as a whole: an identifier, an amount, yes or no, a house number in front."""
     first = text[0]
-    found: Traits = []
+    traits: Traits = []
     if len(text) >= 16 and _HEX.fullmatch(text):
-        found.append("hex")
+        traits.append("hex")
     if (first in "-($€£¥" or text[-1] in "$€£¥RDF") and _MONEY.fullmatch(text):
-        found.append("money")
+        traits.append("money")
     if len(text) < 6 and folded in TRUTHS:
-        found.append("truth")
+        traits.append("truth")
     if first.isdigit() and sum(map(str.isalpha, text)) > 1:
-        found.append("leading_number")
-    return found
+        traits.append("leading_number")
+    return traits
 
 
 def _letter_traits(text: str, *, has_digits: bool) -> Traits:
     """Whether a text has letters or only signs, and how it is capitalised."""
-    found: Traits = []
+    traits: Traits = []
     has_letters = text.isalpha() or any(map(str.isalpha, text))
     if has_letters and not has_digits and (text.isascii() or not any(map(str.isdigit, text))):
-        found.append("words_only")
+        traits.append("words_only")
     elif not has_letters and not text.isalnum():
-        found.append("signs")
+        traits.append("signs")
     if text.isupper():
-        found.append("upper")
+        traits.append("upper")
     if text.istitle():
-        found.append("title")
-    return found
+        traits.append("title")
+    return traits
 
 
 def _vocabulary_traits(folded: str, words: Sequence[str]) -> set[str]:
     """The vocabularies that a casefolded text or one of its words is in."""
     known = _vocabularies_by_word()
-    found = {name for word in words if word in known for name in known[word]}
+    traits = {name for word in words if word in known for name in known[word]}
     if folded in vocabulary("region"):
-        found.add("vocabulary_region")
+        traits.add("vocabulary_region")
     if words and words[-1].endswith(_STREET_ENDINGS):
-        found.add("vocabulary_street")
-    return found
+        traits.add("vocabulary_street")
+    return traits
 
 
 @cache
 def _vocabularies_by_word() -> Mapping[str, tuple[str, ...]]:
     """Word -> the traits of the vocabularies that have it; regions are known by their whole names only."""
-    found: dict[str, tuple[str, ...]] = {}
+    traits_by_word: dict[str, tuple[str, ...]] = {}
     for name in VOCABULARIES:
         for word in vocabulary(name) if name != "region" else ():
-            found[word] = (*found.get(word, ()), f"vocabulary_{name}")
-    return found
+            traits_by_word[word] = (*traits_by_word.get(word, ()), f"vocabulary_{name}")
+    return traits_by_word
 
 
 class ClassWeights(NamedTuple):

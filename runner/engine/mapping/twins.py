@@ -14,16 +14,16 @@ Samples = list[list[Any]]
 
 def pooled(tables: Sequence[SourceTable], samples: Mapping[str, Samples]) -> dict[str, Samples]:
     """By table, the first values of its columns and of those of its twins; none for a table without twins."""
-    alike: dict[tuple[str, ...], list[str]] = {}
+    ids_by_header: dict[tuple[str, ...], list[str]] = {}
     for table in tables:
         if table.table.header_rows:
             names = tuple("" if c.generated else normalized(c.name) for c in table.columns)
-            alike.setdefault(names, []).append(table.id)
-    out: dict[str, Samples] = {}
-    for names, ids in alike.items():
+            ids_by_header.setdefault(names, []).append(table.id)
+    pooled_samples: dict[str, Samples] = {}
+    for names, ids in ids_by_header.items():
         if len(ids) > 1 and any(names):
             share = max(1, SAMPLED // len(ids))
-            columns = zip(*(samples[one][: len(names)] for one in ids), strict=True)
+            columns = zip(*(samples[table_id][: len(names)] for table_id in ids), strict=True)
             together = [list(chain.from_iterable(part[:share] for part in parts))[:SAMPLED] for parts in columns]
-            out |= dict.fromkeys(ids, together)
-    return out
+            pooled_samples |= dict.fromkeys(ids, together)
+    return pooled_samples

@@ -183,10 +183,10 @@ class _Search:
 
     def _is_coded(self, values: Iterable[Any]) -> bool:
         """Whether most values of a column are codes: texts with digits that are neither numbers nor dates."""
-        held = [value for value in values if value is not None]
-        texts = [value for value in held if value.__class__ is str and len(value) < 40]
+        filled = [value for value in values if value is not None]
+        texts = [value for value in filled if value.__class__ is str and len(value) < 40]
         codes = sum(self._kinds[text] == "code" and not _MADE.fullmatch(text) for text in texts)
-        return codes >= 2 and codes * 2 > len(held)
+        return codes >= 2 and codes * 2 > len(filled)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
         """Search a chunk of rows."""
@@ -250,7 +250,7 @@ class _Search:
 
     def _is_remark(self, number: int, values: Sequence[Any]) -> bool:
         """Whether the row opens with the sign of a comment, as no other does, or is right above a repeated header."""
-        if not any(values[one] is None for one in self._usual):
+        if not any(values[position] is None for position in self._usual):
             return False
         first = next((value for value in values if value is not None), None)
         mark = _COMMENT.match(first) if first.__class__ is str else None
@@ -374,7 +374,7 @@ class _Search:
         if len(rest) < LEAST or any(value.__class__ is not str or self._kinds[value] != "word" for value in first):
             return False
         classes = [class_of([self._kinds.of(v) for v in column if v is not None]) for column in zip(*rest, strict=True)]
-        typed = [held for held in classes if held in ("number", "date", "code")]
+        typed = [value_class for value_class in classes if value_class in ("number", "date", "code")]
         return len(typed) > 1 and self._table.top not in self._table.without
 
     def _subheads(self) -> list[int]:
@@ -414,7 +414,7 @@ class _Search:
 def _is_scored(values: Sequence[Any]) -> bool:
     """Whether a column holds times of day beside texts such as 3:1 and 25:30, which are none."""
     texts = [value for value in values if value.__class__ is str]
-    scores = [found for found in map(_SCORE.fullmatch, texts) if found and (int(found[1]) > 23 or len(found[2]) < 2)]
+    scores = [score for score in map(_SCORE.fullmatch, texts) if score and (int(score[1]) > 23 or len(score[2]) < 2)]
     return bool(scores) and any(isinstance(value, time | timedelta | datetime) for value in values)
 
 

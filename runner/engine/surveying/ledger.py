@@ -51,6 +51,7 @@ class LeftOut(NamedTuple):
 
     @property
     def words(self) -> str:
+        """The rows in words."""
         if self.rows == 1:
             return f"row {self.first}"
         blanks = self.last - self.first + 1 > self.rows
@@ -112,6 +113,7 @@ class TableBooks:
 
     @property
     def rows(self) -> RowSet:
+        """All rows that the table accounts for."""
         every = RowSet()
         for rows in (*self.kinds.values(), *self.around.values()):
             every = every | rows
@@ -187,13 +189,13 @@ class SheetBooks:
                 self._report_removed(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
-        for one in self.beside:
-            several = one.cells >= _SEVERAL
-            what = f"{one.cells} cells in {one.area} are" if several else f"{one.area.split(':')[0]} is"
+        for cells in self.beside:
+            several = cells.cells >= _SEVERAL
+            what = f"{cells.cells} cells in {cells.area} are" if several else f"{cells.area.split(':')[0]} is"
             findings.add(
                 "cells_beside", "warning" if several else "info",
                 f"{what} beside a table, outside its columns; left out",
-                place=self.place, row=one.top, column=one.left, rule="structure", count=one.cells,
+                place=self.place, row=cells.top, column=cells.left, rule="structure", count=cells.cells,
             )  # fmt: skip
 
     def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
@@ -222,12 +224,12 @@ class SheetBooks:
 
     def _report_removed(self, table: TableBooks, findings: Findings) -> None:
         """Report the rows that the manifest leaves out: once for a table, because they may be everywhere in it."""
-        for kind, (one, more, line) in _REMOVED.items():
+        for kind, (of_one, of_several, line) in _REMOVED.items():
             rows = table.kinds[kind]
             if rows:
                 first = next(iter(rows))[0]
-                several = f"{rows.count:,} rows, from row {first} on, are left out: they {more}"
-                what = f"row {first} is left out: it {one}" if rows.count == 1 else several
+                several = f"{rows.count:,} rows, from row {first} on, are left out: they {of_several}"
+                what = f"row {first} is left out: it {of_one}" if rows.count == 1 else several
                 findings.add(
                     _code(kind), "info", f"{what}; to keep: change {line}",
                     place=table.source.place, row=first, rule=line, count=rows.count,
@@ -343,8 +345,8 @@ class SheetBooks:
 
 def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
     """`filled`: the row is a value of a column of the rows below."""
-    one, more, remedy = _REASONS[entry.kind]
-    noun, verb = (one, "is") if entry.rows == 1 else (more, "are")
+    singular, plural, remedy = _REASONS[entry.kind]
+    noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
     if not proven:
         record = "a record" if entry.rows == 1 else "records"
         message = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"

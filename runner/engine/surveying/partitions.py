@@ -74,7 +74,7 @@ def word_of(ranges: Sequence[CellRange]) -> str:
 def named(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
     """The ranges in words."""
     more = f" and {len(ranges) - most} more" if len(ranges) > most else ""
-    return ", ".join(one.a1 for one in ranges[:most]) + more
+    return ", ".join(cell_range.a1 for cell_range in ranges[:most]) + more
 
 
 def decided(
@@ -88,34 +88,36 @@ def decided(
     remembered: RememberedShape | None,
 ) -> tuple[list[Table], list[PartitionDoubt]]:
     """The tables as a decision or a memory says, and the doubts that neither decides."""
-    left: list[PartitionDoubt] = []
+    open_doubts: list[PartitionDoubt] = []
     for doubt in _doubts(tables, input_name, sheet.name):
         answer, why = answers.partition(doubt), "cut as a person decided"
         if answer is None and remembered is not None:
             answer, why = remembered.cut, f"cut as confirmed by {remembered.by or 'somebody'} for an earlier drop"
         if answer not in doubt.values:
-            left.append(doubt)
+            open_doubts.append(doubt)
             continue
-        mine = [table for table in tables if table.range in doubt.chosen]
-        tables = [table for table in tables if table not in mine]
+        tables_in_doubt = [table for table in tables if table.range in doubt.chosen]
+        tables = [table for table in tables if table not in tables_in_doubt]
         if answer == doubt.values[0]:
-            mine = [replace(table, alternative=None) for table in mine]
+            tables_in_doubt = [replace(table, alternative=None) for table in tables_in_doubt]
         else:
-            cut = TableCut("ranges", tuple(one.a1 for one in doubt.other))
-            mine = stated_tables(sheet, cut, reading, detect)
-        tables += [replace(table, why=(*table.why, why)) for table in mine]
-    return sorted(tables, key=lambda table: (table.range.top, table.range.left)), left
+            cut = TableCut("ranges", tuple(cell_range.a1 for cell_range in doubt.other))
+            tables_in_doubt = stated_tables(sheet, cut, reading, detect)
+        tables += [replace(table, why=(*table.why, why)) for table in tables_in_doubt]
+    return sorted(tables, key=lambda table: (table.range.top, table.range.left)), open_doubts
 
 
 def _doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[PartitionDoubt]:
     """Each part with two partitions; all its tables name the same alternative."""
-    found: dict[tuple[CellRange, ...], list[Table]] = {}
+    by_alternative: dict[tuple[CellRange, ...], list[Table]] = {}
     for table in tables:
         if table.alternative is not None and table.alternative.ranges:
-            found.setdefault(table.alternative.ranges, []).append(table)
+            by_alternative.setdefault(table.alternative.ranges, []).append(table)
     return [
-        PartitionDoubt(input_name, sheet, tuple(t.range for t in mine), ranges, _probability(mine))
-        for ranges, mine in found.items()
+        PartitionDoubt(
+            input_name, sheet, tuple(t.range for t in tables_in_doubt), ranges, _probability(tables_in_doubt)
+        )
+        for ranges, tables_in_doubt in by_alternative.items()
     ]
 
 
@@ -147,8 +149,8 @@ def _line(sheet: str, beside: Sequence[CellRange], ranges: Sequence[CellRange]) 
     if len(ranges) > _LISTED and not beside:
         cut = f'"split": "{word_of(ranges)}"'
     else:
-        every = sorted([*beside, *ranges], key=lambda one: (one.top, one.left))
-        listed = ", ".join(f'"{one.a1}"' for one in every)
+        every = sorted([*beside, *ranges], key=lambda cell_range: (cell_range.top, cell_range.left))
+        listed = ", ".join(f'"{cell_range.a1}"' for cell_range in every)
         cut = f'"ranges": [{listed}]'
     return f'"reading": {{"tables": [{{"sheet": "{sheet}", {cut}}}]}}'
 

@@ -76,6 +76,7 @@ class DeclaredNames:
         self._last = -1
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
+        """What a row's texts say about it: names of declared fields, right below such a row, a label, or nothing."""
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
         is_labelled = not self._labels.isdisjoint(values)
@@ -239,43 +240,81 @@ def survey(
         for chosen in book.choices:
             findings.chose(**chosen._asdict(), place=FindingPlace(source.file.name, "", ""))
         source.is_single = len(book.sheets) == 1
-        patterns = reading.sheets
         for plain in book.sheets:
             sheet = SpooledSheet(plain, room)
-            row: SheetHead = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
-            source.sheets.append(row)
-            if not any(fnmatchcase(sheet.name, p) for p in patterns):
-                row["skipped"] = _UNMATCHED
-            elif sheet.visibility != "visible" and reading.hidden_sheets == "skip":
-                row["skipped"] = "it is hidden"
-                place = FindingPlace(source.file.name, sheet.name, "")
-                findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
-            else:
-                asked = decided.reading(reading.for_sheet(source.file.name, sheet.name), source.file.name, sheet.name)
-                detect = partial(_detect, row_scores=scores(sheet=sheet.name), headings=headings)
-                found = _tables_of(sheet, source, asked, detect, findings, decided=decided, shapes=shapes)
-                source.spools[sheet.index] = sheet
-                _stop_if_keyed([sheet], source)
-                placed = list(_placed(found, source, sheet, _leaving(sheet, reading, added)))
-                if _is_left_out(placed, source, decided, shapes, findings):
-                    source.skipped += placed
-                    continue
-                source.tables += placed
-                for table in placed:
-                    headed = bool(table.table.header_rows)
-                    table.is_confirmed = decided.has_header(source.file.name, sheet.name, found=headed)
-                    for choice in table.table.choices:
-                        findings.chose(**choice._asdict(), place=table.place)
-                    _report_turned(table, headings(), findings)
-                    _report_hidden(table, sheet, findings)
-                    is_text = source.format in TEXT_FORMATS
-                    report_irregular(table, sheet, headings(), findings, is_text=is_text)
-                    if is_text:
-                        _report_wide_rows(table, placed, findings)
-                if isinstance(plain, Remarking):
-                    _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
+            head: SheetHead = {"name": sheet.name, "index": sheet.index, "visibility": sheet.visibility}
+            source.sheets.append(head)
+            if why := _why_skipped(sheet, reading, source, findings):
+                head["skipped"] = why
+                continue
+            detect = partial(_detect, row_scores=scores(sheet=sheet.name), headings=headings)
+            tables = _survey_sheet(
+                sheet, source, reading, detect, findings, added=added, decided=decided, shapes=shapes
+            )
+            if tables is None:
+                continue
+            for table in tables:
+                _report_table(table, tables, source, headings, findings)
+            if isinstance(plain, Remarking):
+                _report_remarks(plain, findings, FindingPlace(source.file.name, sheet.name, ""))
         if not source.spools:  # whoever corrects rejects may rename the sheet
             _stop_if_keyed((SpooledSheet(plain, room) for plain in book.sheets), source)
+
+
+def _why_skipped(sheet: Sheet, reading: ReadingOptions, source: SurveyedInput, findings: Findings) -> str:
+    """Why a sheet is not read; empty if it is. Reports a hidden one."""
+    if not any(fnmatchcase(sheet.name, pattern) for pattern in reading.sheets):
+        return _UNMATCHED
+    if sheet.visibility != "visible" and reading.hidden_sheets == "skip":
+        place = FindingPlace(source.file.name, sheet.name, "")
+        findings.add("hidden_sheet_skipped", "info", "the sheet is hidden and was not read", place=place)
+        return "it is hidden"
+    return ""
+
+
+def _survey_sheet(
+    sheet: SpooledSheet,
+    source: SurveyedInput,
+    reading: ReadingOptions,
+    detect: "partial[list[Table]]",
+    findings: Findings,
+    *,
+    added: tuple[str, ...],
+    decided: SheetDecisions,
+    shapes: SenderShapes | None,
+) -> list[SourceTable] | None:
+    """Add the tables of a sheet to its input and return them; None if the sheet is left out as a whole."""
+    name = source.file.name
+    asked = decided.reading(reading.for_sheet(name, sheet.name), name, sheet.name)
+    found_tables = _tables_of(sheet, source, asked, detect, findings, decided=decided, shapes=shapes)
+    source.spools[sheet.index] = sheet
+    _stop_if_keyed([sheet], source)
+    tables = list(_as_source_tables(found_tables, source, sheet, _leaving(sheet, reading, added)))
+    if _is_left_out(tables, source, decided, shapes, findings):
+        source.skipped += tables
+        return None
+    source.tables += tables
+    for table in tables:
+        table.is_confirmed = decided.has_header(name, sheet.name, found=bool(table.table.header_rows))
+    return tables
+
+
+def _report_table(
+    table: SourceTable,
+    tables: Sequence[SourceTable],
+    source: SurveyedInput,
+    headings: Callable[[], DeclaredNames],
+    findings: Findings,
+) -> None:
+    """Report what was decided about a table, and what is odd in it; `tables`: all of its sheet."""
+    sheet, is_text = source.spools[table.sheet.index], source.format in TEXT_FORMATS
+    for choice in table.table.choices:
+        findings.chose(**choice._asdict(), place=table.place)
+    _report_turned(table, headings(), findings)
+    _report_hidden(table, sheet, findings)
+    report_irregular(table, sheet, headings(), findings, is_text=is_text)
+    if is_text:
+        _report_wide_rows(table, tables, findings)
 
 
 def _detect(
@@ -286,6 +325,7 @@ def _detect(
     headings: Callable[[], DeclaredNames],
     shapes: ShapesOfSheet | None = None,
 ) -> list[Table]:
+    """The tables that detection finds in a sheet."""
     return find_tables(sheet, row_scores=row_scores, headings=headings(), reading=reading, shapes=shapes)
 
 
@@ -302,16 +342,16 @@ def _tables_of(
     """The tables of a sheet: as somebody stated, or as they are found; reports what could be cut otherwise."""
     name, label = source.file.name, source.label(sheet.name)
     if reading.cut is not None:
-        found = stated_tables(sheet, reading.cut, reading, detect)
-        report_unmet(reading.cut.ranges, found, findings, FindingPlace(name, sheet.name, ""))
-        return found
-    found = detect(sheet, reading, shapes=partial(shapes.read, label, source.letters) if shapes else None)
+        tables = stated_tables(sheet, reading.cut, reading, detect)
+        report_unmet(reading.cut.ranges, tables, findings, FindingPlace(name, sheet.name, ""))
+        return tables
+    tables = detect(sheet, reading, shapes=partial(shapes.read, label, source.letters) if shapes else None)
     if reading.heads_count:
-        found = without_next_captions(found, sheet)
-    if all(table.alternative is None for table in found):
-        return found
-    found, doubts = partitions.decided(
-        found,
+        tables = without_next_captions(tables, sheet)
+    if all(table.alternative is None for table in tables):
+        return tables
+    tables, doubts = partitions.decided(
+        tables,
         sheet,
         reading,
         detect,
@@ -319,9 +359,9 @@ def _tables_of(
         answers=decided,
         remembered=shapes.cut(label) if shapes else None,
     )
-    partitions.report_doubts(doubts, found, findings, lambda area: _place_of(source, sheet, area))
+    partitions.report_doubts(doubts, tables, findings, lambda area: _place_of(source, sheet, area))
     source.partitions += doubts
-    return found
+    return tables
 
 
 def _place_of(source: SurveyedInput, sheet: Sheet, area: CellRange) -> FindingPlace:
@@ -446,11 +486,13 @@ def _leaving(sheet: Sheet, reading: ReadingOptions, added: tuple[str, ...]) -> L
     )
 
 
-def _placed(found: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving) -> Iterator[SourceTable]:
+def _as_source_tables(
+    tables: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving
+) -> Iterator[SourceTable]:
     """The tables of a sheet as source tables, with the headers that differ from a repeated one."""
     merged = sheet.layout().merged
     headers: set[tuple[str, ...]] = set()
-    for table in found:
+    for table in tables:
         place = _place_of(source, sheet, table.range)
         epoch_1904 = source.notes.get("epoch") == 1904
         placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
