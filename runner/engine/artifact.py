@@ -171,15 +171,15 @@ class Artifact:
         if not self._streams:
             return []
         first, *others = [stream.valueless for stream in self._streams if stream.records] or [[]]
-        return [name for name in first if all(name in one for one in others)][:_EMPTY_FIELDS]
+        return [name for name in first if all(name in valueless for valueless in others)][:_EMPTY_FIELDS]
 
     def blanks(self) -> dict[str, int]:
         """How many blanks the fields have that may have few."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for stream in self._streams:
             for name, count in stream.blanks.items():
-                found[name] = found.get(name, 0) + count
-        return found
+                counts[name] = counts.get(name, 0) + count
+        return counts
 
     @property
     def records(self) -> int:
@@ -208,7 +208,7 @@ class Artifact:
             "config": {
                 "digest": order.config_digest,
                 "rules": self._package.files,
-                **({"overlays": [one.encode() for one in order.overlays]} if order.overlays else {}),
+                **({"overlays": [overlay.encode() for overlay in order.overlays]} if order.overlays else {}),
             },
             **({"decision": order.decision.facts()} if order.decision is not None else {}),
             "inputs": [self._input(s) for s in self._sources]
@@ -298,7 +298,7 @@ class Artifact:
         if table.spread and not books.skipped:
             rows, partly = next(((s.rows, s.partly) for s in self._streams if s.table_id == table.id), (0, 0))
             left = {"left_out": partly} if partly else {}
-            letters = [a1.letters(one.index) for one in table.spread]
+            letters = [a1.letters(spread_column.index) for spread_column in table.spread]
             out["unpivot"] = {
                 "columns": len(letters), "letters": letters, "rows": rows, "blanks": table.blanks, **left,
             }  # fmt: skip

@@ -62,6 +62,7 @@ class _Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
+        """Import as Python does, but with the engine's modules if the engine asks."""
         shared = level > 0 or name.partition(".")[0] in self._names
         with self.own_modules() if shared and self._is_own(globals) else contextlib.nullcontext():
             return self._import(name, globals, locals, fromlist, level)

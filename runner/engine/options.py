@@ -76,23 +76,27 @@ class ReadingOptions(NamedTuple):
     @property
     def named(self) -> tuple[str, ...]:
         """The tables that hold the records, by the names that `reading.tables` gives them."""
-        return (*self.tables, *dict.fromkeys(one.sheet for one in self.shaped))
+        return (*self.tables, *dict.fromkeys(shaped_sheet.sheet for shaped_sheet in self.shaped))
 
     def for_sheet(self, input_name: str, sheet: str) -> Self:
         """The same options with how this sheet is cut into tables."""
-        found = next((one.cut for one in self.shaped if names_sheet(one.sheet, input_name, sheet)), None)
-        return self if found is None else self._replace(cut=found)
+        cut = next(
+            (shaped_sheet.cut for shaped_sheet in self.shaped if names_sheet(shaped_sheet.sheet, input_name, sheet)),
+            None,
+        )
+        return self if cut is None else self._replace(cut=cut)
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The `reading` of a validated manifest; defaults for what it lacks."""
         plain = {name: value for name in cls._fields if (value := raw.get(name)) is not None}
         for name in ("sheets", "tables", "header_rows"):
             if name in plain:
                 plain[name] = tuple(plain[name]) or cls._field_defaults[name]
         tables: Sequence[Any] = raw.get("tables") or ()
-        if any(isinstance(one, Mapping) for one in tables):
-            plain["tables"] = tuple(one for one in tables if isinstance(one, str))
-            plain["shaped"] = tuple(ShapedSheet.parse(one) for one in tables if isinstance(one, Mapping))
+        if any(isinstance(table, Mapping) for table in tables):
+            plain["tables"] = tuple(table for table in tables if isinstance(table, str))
+            plain["shaped"] = tuple(ShapedSheet.parse(table) for table in tables if isinstance(table, Mapping))
         if captions := raw.get("captions"):
             plain |= {"group_rows": "fill", "group_column": captions["to"], "heads_count": True}
         return cls(**plain)
@@ -129,6 +133,7 @@ class MappingOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The `mapping` of a validated manifest; defaults for what it lacks."""
         low, high = raw.get("unsure") or UNSURE
         threshold = raw.get("threshold")
         return cls(
@@ -187,6 +192,7 @@ class OutputOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The `output` of a validated manifest; defaults for what it lacks."""
         return cls(
             blanks_errors=raw.get("on_type_error") == "null",
             splits_off=SplitOff.UNTYPED if raw.get("on_type_error") == "reject" else SplitOff.NONE,
@@ -234,6 +240,7 @@ class DeclaredRule(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """One of the `rules` of a validated manifest."""
         when, then, summed, rows = raw.get("when"), raw.get("then"), raw.get("sum"), raw.get("rows")
         return cls(
             name=raw["name"],
@@ -271,6 +278,7 @@ class RowsOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> Self:
+        """The `rows` of a validated manifest; a sort name with a minus is descending unless a field has that name."""
         names = {field["name"] for field in fields}
         dedupe = raw.get("dedupe")
         return cls(
@@ -279,8 +287,8 @@ class RowsOptions(NamedTuple):
             if dedupe
             else None,
             sort=tuple(
-                (one, False) if one in names else (one.removeprefix("-"), one.startswith("-"))
-                for one in raw.get("sort") or ()
+                (name, False) if name in names else (name.removeprefix("-"), name.startswith("-"))
+                for name in raw.get("sort") or ()
             ),
         )
 
@@ -311,6 +319,7 @@ class JobOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """All options of a validated manifest that a job uses."""
         min_rows = raw.get("min_rows")
         fields = tuple(map(Field, raw.get("fields") or ()))
         unpivot = (raw.get("rows") or {}).get("unpivot")
@@ -344,6 +353,7 @@ class VerifiedOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """What of a validated manifest the verification of outputs has to know."""
         fields: Sequence[Mapping[str, Any]] = raw.get("fields") or ()
         formats = {field.get("number_format") for field in fields}
         review = MappingOptions.parse(raw.get("mapping") or {}).review

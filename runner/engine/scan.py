@@ -29,6 +29,7 @@ def map_file(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
 
 
 def _guarded(path: str | Path, scan: Callable[[str | Path], dict[str, object]]) -> dict[str, object]:
+    """What a scan found in a file, or in words why it cannot be scanned."""
     try:
         return {"file": str(path), **scan(path)}
     except InputUnreadable as error:
@@ -46,6 +47,7 @@ def _guarded(path: str | Path, scan: Callable[[str | Path], dict[str, object]]) 
 
 
 def _sheets(path: str | Path) -> dict[str, object]:
+    """The tables of each sheet of a file."""
     with open_book(path, name=Path(path).name) as book:
         sheets = [
             {"name": sheet.name, "tables": [table.as_dict() for table in find_tables(sheet)]} for sheet in book.sheets
@@ -54,6 +56,7 @@ def _sheets(path: str | Path) -> dict[str, object]:
 
 
 def _tables(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
+    """The tables of a file with their columns mapped by an order's manifest."""
     source = {"role": "primary", "name": Path(path).name, "path": str(Path(path).absolute())}
     asked = {"order": 1, **order, "inputs": [source, *order.get("inputs", ())], "outputs": {}}
     tables = EngineJob(read_order(asked, Path.cwd()), EventWriter(None)).map_only()
@@ -61,6 +64,7 @@ def _tables(path: str | Path, order: dict[str, Any]) -> dict[str, object]:
 
 
 def _table(table: MappedTable) -> dict[str, object]:
+    """A table as its JSON form: where it is, its header and its mapped columns."""
     return {
         "sheet": table.source.place.sheet,
         "range": table.source.table.range.a1,
@@ -70,10 +74,11 @@ def _table(table: MappedTable) -> dict[str, object]:
 
 
 def main(arguments: list[str]) -> int:
+    """Scan files, or map them with the order from standard input (`--map`); one line of JSON each."""
     order = json.load(sys.stdin) if arguments[:1] == ["--map"] else None
     for path in arguments if order is None else arguments[1:]:
-        found = scan_file(path) if order is None else map_file(path, order)
-        sys.stdout.write(json.dumps(found) + "\n")
+        result = scan_file(path) if order is None else map_file(path, order)
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
     return 0
 

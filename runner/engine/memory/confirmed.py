@@ -232,6 +232,7 @@ class IndexedHeaders(ConfirmedHeaders):
         return self._sizes[n]
 
     def owners(self, runs: Iterable[str], words: Iterable[str]) -> dict[str, Owners]:
+        """Which headers have each of these runs of letters or words."""
         owners = {}
         for piece in chain(runs, words):
             place = self._place(piece)

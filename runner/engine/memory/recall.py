@@ -78,7 +78,7 @@ class _Lookup:
 
     def __init__(self, confirmed: ConfirmedHeaders, headers: Sequence[str]) -> None:
         self._confirmed, self._kinds = confirmed, confirmed.kinds
-        self._labels = [_weighed_labels(one) for one in confirmed.by_kind]
+        self._labels = [_weighed_labels(confirmed_header) for confirmed_header in confirmed.by_kind]
         self._lifts_of: dict[str, tuple[float, dict[str, float]]] = {}
         self._found: dict[str, Likely] = {}
         prior: dict[str, float] = {}

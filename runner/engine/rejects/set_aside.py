@@ -103,10 +103,10 @@ class RowErrors:
 
     def typed(self, table: SourceTable, mapped: Mapping[str, int]) -> set[int]:
         """The columns of a table's sheet that hold numbers, dates or the like."""
-        own = {at: [column.index] for at, column in enumerate(table.columns)}
+        indexes = {at: [column.index] for at, column in enumerate(table.columns)}
         if table.spread:
-            own[table.place_of(VALUE)] = [one.index for one in table.spread]
-        fields = [(self._fields.get(name), own[at]) for name, at in mapped.items() if at in own]
+            indexes[table.place_of(VALUE)] = [spread_column.index for spread_column in table.spread]
+        fields = [(self._fields.get(name), indexes[at]) for name, at in mapped.items() if at in indexes]
         typed = [columns for field, columns in fields if field and FORMATS.get(field.type) != _TEXT["format"]]
         return set(chain.from_iterable(typed))
 

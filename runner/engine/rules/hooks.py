@@ -173,6 +173,7 @@ def row_scores(package: RulePackage, hooks: Hooks, **place: str) -> RowScores | 
     broken: set[str] = set()
 
     def scores(number: int, values: Sequence[object]) -> dict[str, float]:
+        """What the config's rules say about a row, by label; a rule that failed is not asked again."""
         totals: dict[str, float] = {}
         for label, rules in package.row_types.items():
             for rule in rules:

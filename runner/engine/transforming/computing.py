@@ -98,7 +98,7 @@ class Computations:
         before: list[str] = []
         after: list[str] = []
         for name in self.order:
-            waits = any(one in late or one in after for one in self._uses[name])
+            waits = any(used in late or used in after for used in self._uses[name])
             (after if waits else before).append(name)
         return before, after
 
@@ -157,9 +157,10 @@ class LookupJoin:
                 message=choice.message, settle=choice.settle, place=place, field=field.name, count=choice.values,
             )  # fmt: skip
         typed, wrong = Converter(field, values, convention).convert(values)
-        self._read(lookups.values(self._name, self._match, field), typed, set(wrong))
+        self._read_lookup(lookups.values(self._name, self._match, field), typed, set(wrong))
 
-    def _read(self, keys: Sequence[Any], values: Sequence[Any], wrong: set[int]) -> None:
+    def _read_lookup(self, keys: Sequence[Any], values: Sequence[Any], wrong: set[int]) -> None:
+        """Note the value of each key; of keys with different values that they are unclear."""
         for n, (key, value) in enumerate(zip(keys, values, strict=True)):
             if key is None:
                 continue
@@ -182,16 +183,19 @@ class LookupJoin:
             folded = fold(key)
             if folded in self._twins:
                 unclear.append(n)
-            elif (found := self._values.get(folded)) is None:
+            elif (known := self._values.get(folded)) is None:
                 missing.append(n)
             else:
-                values[n] = found[0]
-                if found[1]:
+                values[n] = known[0]
+                if known[1]:
                     wrong.append(n)
         rule = f"lookup:{self._name}.{self._match}"
-        what = f"is not in column {self._match} of {self._name}"
-        several = f"is in several rows of {self._name}, and they differ"
-        failed = [Failed(missing, "lookup_missing", what, rule), Failed(unclear, "lookup_ambiguous", several, rule)]
+        is_missing = f"is not in column {self._match} of {self._name}"
+        is_unclear = f"is in several rows of {self._name}, and they differ"
+        failed = [
+            Failed(missing, "lookup_missing", is_missing, rule),
+            Failed(unclear, "lookup_ambiguous", is_unclear, rule),
+        ]
         return Made(values, wrong, failed)
 
 

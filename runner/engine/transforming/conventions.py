@@ -121,10 +121,10 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
 def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
     """Tally every value of fields that are no column of the sheet; captions are texts without conventions."""
     source = table.source
-    own = len(source.columns)
+    sheet_columns = len(source.columns)
     places = {what: name for name, what in table.supplied.items() if what == VALUE or what in source.labelled}
     fresh = {source.place_of(what): fresh_tally(fields[name]) for what, name in places.items()}
-    tallies = {at: tally for at, tally in fresh.items() if tally is not None and at >= own}
+    tallies = {at: tally for at, tally in fresh.items() if tally is not None and at >= sheet_columns}
     for _, rows in chunks([source]) if tallies else ():
         for at, tally in tallies.items():
             add_values(tally, rows.columns[at] if at == source.place_of_values else rows.columns[at][:1])
@@ -137,7 +137,11 @@ def _columns(source: SourceTable, index: int) -> list[tuple[int, str]]:
     """The columns of the sheet, and their headers, that a column of the chunks has its values from."""
     if index < len(source.columns):
         return [(source.columns[index].index, source.columns[index].name)]
-    return [(one.index, one.name) for one in source.spread] if index == source.place_of_values else []
+    return (
+        [(spread_column.index, spread_column.name) for spread_column in source.spread]
+        if index == source.place_of_values
+        else []
+    )
 
 
 def _add_all(source: SourceTable, tallies: Tallies, *, thin: bool) -> dict[int, Signature]:

@@ -44,13 +44,16 @@ class Chunk(NamedTuple):
 
     def only(self, indexes: Sequence[int]) -> "Chunk":
         """The rows with these indexes, which are in ascending order."""
-        at = {old: new for new, old in enumerate(indexes)}
+        new_index = {old: new for new, old in enumerate(indexes)}
         return Chunk(
             [self.numbers[i] for i in indexes],
             [[values[i] for i in indexes] for values in self.columns],
-            [[at[i] for i in wrong if i in at] for wrong in self.wrong],
-            [one._replace(indexes=[at[i] for i in one.indexes if i in at]) for one in self.remarks],
-            {at[i]: found for i, found in self.errors.items() if i in at},
+            [[new_index[i] for i in wrong if i in new_index] for wrong in self.wrong],
+            [
+                remark._replace(indexes=[new_index[i] for i in remark.indexes if i in new_index])
+                for remark in self.remarks
+            ],
+            {new_index[i]: problems for i, problems in self.errors.items() if i in new_index},
             [self.cells[i] for i in indexes] if self.cells else (),
             self._partly(indexes) if self.cells else self.partly,
         )
@@ -69,6 +72,7 @@ class WaitingRoom:
         self._bytes = 0
 
     def reserve(self, size: int, rows: int) -> None:
+        """Account for so many bytes and rows; raises EngineStop once they are too many."""
         self._bytes += size
         if self._bytes > MAX_BYTES or rows > MAX_ROWS:
             raise EngineStop(
@@ -94,6 +98,7 @@ class HeldChunks:
         self.rows = 0
 
     def add(self, table: str, chunk: Chunk) -> None:
+        """Hold the rows of a table back until all rows have come."""
         body = pack(Block(chunk.numbers, chunk.columns))
         rest = pickle.dumps((chunk.wrong, chunk.remarks, chunk.errors, chunk.cells, dict(chunk.partly)), 5)
         self._starts.append(self.rows)
@@ -105,17 +110,17 @@ class HeldChunks:
 
     def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
         """Each chunk once: its table, its rows, by row 1 if it does not stay, and rows that stay without a reason."""
-        gone, tied = self._keys.removed()
-        for n, held in enumerate(self._packed):
-            if held is not None:
-                table, body, rest = held
+        is_removed, tied = self._keys.removed()
+        for n, packed in enumerate(self._packed):
+            if packed is not None:
+                table, body, rest = packed
                 self._packed[n] = None
                 block = unpack(body)
                 rest_of_chunk = pickle.loads(rest)  # noqa: S301  # our own bytes, never left this process
                 chunk = Chunk(block.numbers, block.columns, *rest_of_chunk)
                 start, end = self._starts[n], self._starts[n] + len(block.numbers)
-                mine = tied[bisect_left(tied, start) : bisect_left(tied, end)]
-                yield table, chunk, gone[start:end], [row - start for row in mine]
+                tied_rows = tied[bisect_left(tied, start) : bisect_left(tied, end)]
+                yield table, chunk, is_removed[start:end], [row - start for row in tied_rows]
 
 
 class RowKeys:
@@ -207,6 +212,7 @@ class SortedRows:
         self.rows = 0
 
     def add(self, columns: list[list[Any]], count: int) -> None:
+        """Hold rows back until all of them can be sorted."""
         body = pack(Block(list(range(count)), columns))
         self.rows += count
         self._budget.reserve(len(body), self.rows)
@@ -265,6 +271,7 @@ class _Pile:
         self._columns: list[list[Any]] = []
 
     def add(self, places: list[int], columns: list[list[Any]]) -> None:
+        """Add rows with their places; they are packed once there are enough."""
         self._places += places
         self._columns = [a + b for a, b in zip(self._columns, columns, strict=True)] if self._columns else columns
         if len(self._places) >= _BATCH:

@@ -37,14 +37,14 @@ class ExpressionCheck:
         rule, when = self._rule, self._when
         at = next((column for name in self.fields if (column := column_of.get(name)) is not None), None)
         judged = computed(self._expression, loaded_columns)
-        off = [n for n, holds in enumerate(judged.values) if holds is False]
-        failed = [one for one in failures(judged.failed) if one[1] != INPUT.why]  # type_error reports those
+        broken_rows = [n for n, holds in enumerate(judged.values) if holds is False]
+        failed = [failure for failure in failures(judged.failed) if failure[1] != INPUT.why]  # type_error reports those
         if when is not None:
-            off = [n for n in off if when.holds(columns, n) is True]
+            broken_rows = [n for n in broken_rows if when.holds(columns, n) is True]
             failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
         field = self.fields[0] if self.fields else None
         message = rule.message or f"{self._expression.text} does not hold"
-        origin.flag(off, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
+        origin.flag(broken_rows, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
         for rows, why, blame in failed:
             there = column_of.get(blame or "") or at
             what, field = f"the check {why}", blame or field
@@ -60,11 +60,18 @@ class UniqueRows:
         self._seen = SeenValues()
 
     def check(self, columns: Mapping[str, list[Any]], origin: Origin, at: int | None) -> None:
+        """Flag the rows whose values an earlier row has, too; `at`: the column to point at."""
         rows = zip(*(columns[name] for name in self.fields), strict=True)
-        again = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
+        repeated_rows = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
         message = self._rule.message or f"duplicates {', '.join(self.fields)} of an earlier row"
         origin.flag(
-            again, "duplicate", self._rule.severity, message, column=at, field=self.fields[0], rule=self._rule.name
+            repeated_rows,
+            "duplicate",
+            self._rule.severity,
+            message,
+            column=at,
+            field=self.fields[0],
+            rule=self._rule.name,
         )
 
 
@@ -102,8 +109,8 @@ class ColumnSum:
             elif number is not None:
                 self._sum = CONTEXT.add(self._sum, Decimal(number))
         if self.total.equals != TOTAL_ROW and len(self._totals) < 3:
-            found = {loaded(value) for value in set(columns[self.total.equals]) - {None}}
-            self._totals |= {number for number in found if not isinstance(number, Failure)}
+            stated_totals = {loaded(value) for value in set(columns[self.total.equals]) - {None}}
+            self._totals |= {number for number in stated_totals if not isinstance(number, Failure)}
 
     def report(self, table: MappedTable, fields: Mapping[str, Field], findings: Findings) -> None:
         """Compare and report; while the table's input can be read."""
@@ -131,6 +138,7 @@ class ColumnSum:
     def _flag(
         self, findings: Findings, code: str, what: str, *, place: FindingPlace, row: int | None, column: int | None
     ) -> None:
+        """Add a finding about the sum."""
         findings.add(
             code, self._rule.severity, what, place=place, row=row, column=column, field=self.total.field,
             rule=self._rule.name,

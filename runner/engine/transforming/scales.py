@@ -82,15 +82,15 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
     """Report the scales, units and currencies that the output drops and the fields do not say."""
     lines = {id(table): _line(table) for table in tables}
     for field in (f for f in fields if f.type in _SCALED):
-        placed = [
+        placed_columns = [
             _Placed(table, at, table.source.columns[at])
             for table in tables
             if (at := table.fields.get(field.name, len(table.source.columns))) < len(table.source.columns)
         ]
-        for one in placed:
-            _report_scale(one, field, lines[id(one.table)], findings)
-            _report_unit(one, field, findings)
-        _report_several(placed, field, findings)
+        for placed_column in placed_columns:
+            _report_scale(placed_column, field, lines[id(placed_column.table)], findings)
+            _report_unit(placed_column, field, findings)
+        _report_several(placed_columns, field, findings)
 
 
 def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:

@@ -94,7 +94,7 @@ class TableStream:
         self._combined = self._combinations()
         fields = [out.field for out in pipeline.columns]
         maps = ((n, field.value_map) for n, field in enumerate(fields) if field is not None)
-        self._value_maps = {n: MappedValues(one) for n, one in maps if one is not None}
+        self._value_maps = {n: MappedValues(value_map) for n, value_map in maps if value_map is not None}
         self._by_name = {field.name: n for n, field in enumerate(fields) if field is not None}
         self.converters = [
             self._converter(n, out.field, index, allowed)
@@ -109,7 +109,7 @@ class TableStream:
         }
         late = {name for name, n in self._by_name.items() if n in self._late}
         self._before, self._after = pipeline.computations.in_turns(late)
-        self._point()
+        self._choose_cells_to_point_at()
         self._remarks: list[RowRemark] = []  # of the chunk that is being transformed
         self.sums: list[ColumnSum] = []
         self._reported: set[tuple[int, str]] = set()
@@ -124,8 +124,10 @@ class TableStream:
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
         self.records = 0  # rows that stay, with errors or without
         mine = [(n, column.field) for n, column in enumerate(pipeline.columns) if column.field is not None]
-        self._valueless = [n for n, one in mine if one.declared]  # columns in which no row has a value so far
-        self._blanks = {n: 0 for n, one in mine if one.max_blank_share is not None}
+        self._valueless = [
+            n for n, value_map in mine if value_map.declared
+        ]  # columns in which no row has a value so far
+        self._blanks = {n: 0 for n, value_map in mine if value_map.max_blank_share is not None}
         used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
@@ -152,19 +154,19 @@ class TableStream:
 
     def _combinations(self) -> dict[int, list[tuple[int, Converter]]]:
         """The output columns of fields that take several columns: each column's position and converter."""
-        found = {}
+        combinations = {}
         for n, column in enumerate(self._line.columns):
             if column.field is not None and (positions := self._table.combined.get(column.field.name)):
-                found[n] = [(at, self._table.converter(column.field, at)) for at in positions]
-        return found
+                combinations[n] = [(at, self._table.converter(column.field, at)) for at in positions]
+        return combinations
 
-    def _point(self) -> None:
+    def _choose_cells_to_point_at(self) -> None:
         """Decide which cell a finding names on a field that has no column of its own."""
         columns = self._table.source.columns
         for n, parts in self._combined.items():
             self._points_at[n] = columns[parts[0][0]].index
         for name in self._line.computations.order:
-            uses = (self._column(self._by_name[one]) for one in self._line.computations.uses(name))
+            uses = (self._column(self._by_name[used]) for used in self._line.computations.uses(name))
             at = next((column for column in uses if column is not None), None)
             if at is not None:
                 self._points_at[self._by_name[name]] = at
@@ -188,8 +190,8 @@ class TableStream:
             self.filled = any(values.count(None) < count for values in self._by_field(out).values())
         if self.sums:
             totals = {n for n, row in enumerate(rows.numbers) if row in self._table.source.table.totals}
-            for one in self.sums:
-                one.add(self._by_field(out), self._wrong_by_field(bad), totals)
+            for column_sum in self.sums:
+                column_sum.add(self._by_field(out), self._wrong_by_field(bad), totals)
         chunk = Chunk(rows.numbers, out, bad, self._remarks, origin.errors, rows.cells)
         self._remarks = []
         if line.filter is not None:
@@ -243,12 +245,14 @@ class TableStream:
         self._count_blanks(out, count)
         origin = self.origin(chunk.numbers, chunk.cells)
         origin.errors = chunk.errors
-        for one in chunk.remarks:
-            field = line.columns[one.column].field
+        for remark in chunk.remarks:
+            field = line.columns[remark.column].field
             if field is not None:
-                at = self._column(one.column) if one.points_at is None else one.points_at
-                rule = one.rule
-                origin.flag(one.indexes, one.code, field.severity, one.what, column=at, field=field.name, rule=rule)
+                at = self._column(remark.column) if remark.points_at is None else remark.points_at
+                rule = remark.rule
+                origin.flag(
+                    remark.indexes, remark.code, field.severity, remark.what, column=at, field=field.name, rule=rule
+                )
         self._validate(out, chunk.wrong, origin, count)
         if origin.errors:
             line.errors.add(self._table.source, _by_row(origin))
@@ -263,9 +267,9 @@ class TableStream:
             self._write(out, origin, count)
             line.times.spend("write", clock)
         self.rows += count
-        own = set(origin.rows) if chunk.cells else ()
-        self.source_rows += len(own) if chunk.cells else count
-        self.partly += sum(left for row, left in chunk.partly.items() if row in own)
+        source_rows = set(origin.rows) if chunk.cells else ()
+        self.source_rows += len(source_rows) if chunk.cells else count
+        self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
 
     def origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
         return Origin(self._line.findings, self._table.source.place, rows, cells=cells, outside=self._outside)
@@ -282,6 +286,7 @@ class TableStream:
             )  # fmt: skip
 
     def _count_filled(self, filled: Mapping[int, FilledDown]) -> None:
+        """Count the blank cells that took the value above, by output column."""
         for n, index in enumerate(self.sources):
             if index is not None and index in filled and self._line.columns[n].field is not None:
                 first, count = self.filled_down.get(n, FilledDown(filled[index].first, 0))
@@ -307,6 +312,7 @@ class TableStream:
         return {field.name: n for at, n in self._blanks.items() if (field := columns[at].field) is not None}
 
     def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
+        """Write rows at once, or hold them back to be sorted."""
         line = self._line
         if line.ordered is None:
             write_rows(line, out, count, partial(self.flag_written, origin))
@@ -488,10 +494,12 @@ class TableStream:
             if field is None or converter is None:
                 continue
             made = self._line.computations.compute(name, columns, values_by_field)
-            for one in made.failed:
-                if one.indexes:
-                    at = None if one.field is None else self._column(self._by_name[one.field])
-                    self._remarks.append(RowRemark(n, one.indexes, one.code, one.what, one.rule, at))
+            for failed_rows in made.failed:
+                if failed_rows.indexes:
+                    at = None if failed_rows.field is None else self._column(self._by_name[failed_rows.field])
+                    self._remarks.append(
+                        RowRemark(n, failed_rows.indexes, failed_rows.code, failed_rows.what, failed_rows.rule, at)
+                    )
             values, wrong = self._read(n, made.values, converter, origin)
             rule = self._line.package.transforms.get(name)
             if rule is not None:
@@ -737,8 +745,8 @@ def write_sorted(line: Pipeline, streams: Mapping[str, TableStream]) -> None:
 def coalesced(parts: Sequence[tuple[list[Any], list[int]]]) -> tuple[list[Any], list[int]]:
     """The first value of each row that is there, and the rows whose value is not of its type."""
     values, wrong = list(parts[0][0]), set(parts[0][1])
-    for others, off in parts[1:]:
-        bad = set(off)
+    for others, other_wrong in parts[1:]:
+        bad = set(other_wrong)
         for n, value in enumerate(values):
             if value is None and others[n] is not None:
                 values[n] = others[n]
@@ -753,15 +761,17 @@ def _split_off(origin: Origin, which: SplitOff) -> set[int]:
         return set()
     if which is SplitOff.ALL:
         return {origin.rows[i] for i in origin.errors}
-    return {origin.rows[i] for i, errors in origin.errors.items() if any(one.code == "type_error" for one in errors)}
+    return {
+        origin.rows[i] for i, errors in origin.errors.items() if any(error.code == "type_error" for error in errors)
+    }
 
 
 def _by_row(origin: Origin) -> dict[int, list[CellProblem]]:
     """What is wrong, by the number of the source row."""
-    found: dict[int, list[CellProblem]] = {}
+    problems: dict[int, list[CellProblem]] = {}
     for i, errors in origin.errors.items():
-        found.setdefault(origin.rows[i], []).extend(errors)
-    return found
+        problems.setdefault(origin.rows[i], []).extend(errors)
+    return problems
 
 
 def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:

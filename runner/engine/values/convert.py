@@ -191,6 +191,7 @@ class Converter:
         remarks = self._dates.remarks  # about the text that was parsed last
 
         def parse_and_remark(text: str) -> Any:
+            """Parse a text and note what is remarkable about it."""
             value = parse(clean(text))
             if self._learnt and type(value) is str and (meaning := self._learnt.get(fold(value))) is not None:
                 self.remarks[text] = ("spelling_learnt",)
@@ -270,6 +271,7 @@ class Converter:
         refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
         def convert_as_text(value: Any) -> Any:
+            """Convert a cell that is not a text by its text."""
             if type(value) in refused:
                 return BAD
             text = text_of(value)

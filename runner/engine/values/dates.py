@@ -209,6 +209,7 @@ def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | N
     """A function that parses texts of the format that `_format_pattern` compiled."""
 
     def read(text: str) -> datetime | None:
+        """The moment of a text; None if it does not fit the format or does not exist."""
         written = pattern.fullmatch(text)
         if written is None:
             return None
@@ -235,6 +236,7 @@ def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
     """A function that parses texts of a format by the standard library, which is slower."""
 
     def read(text: str) -> datetime | None:
+        """The moment of a text without its zone; None if it does not fit the format."""
         try:
             moment = datetime.strptime(text, form)  # noqa: DTZ007  # a zone in the text is kept below
         except ValueError:

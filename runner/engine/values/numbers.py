@@ -124,6 +124,7 @@ class _Unbracketed(NamedTuple):
 
 
 def _without_brackets(text: str) -> _Unbracketed:
+    """An amount without the brackets that make it negative, and the currency outside of them."""
     brackets = _BRACKETED.fullmatch(text) if "(" in text else None
     if brackets is None:
         return _Unbracketed(text, "", is_bracketed=False)
@@ -193,6 +194,7 @@ class PercentText(NamedTuple):
 
 
 def without_percent(text: str) -> PercentText:
+    """A text without its percent sign and the brackets around both."""
     bare = text.strip()
     is_bracketed = bare[:1] == "(" and bare[-2:] in ("%)", "\uff05)")
     if is_bracketed:

@@ -337,6 +337,7 @@ class DateTally:
         return without_order or (len(proofs) == 1 and proofs[0] >= _ENOUGH_ALIKE and not self.short_years)
 
     def _count_order(self, written: NumericDate, count: int) -> None:
+        """Count a date of numbers by what it says about the order of day, month and year."""
         order = self.dotted if written.sign[0] == "." else self.slashed
         order.add(written, count)
         if len(written.year) == 2:
