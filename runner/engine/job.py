@@ -225,7 +225,7 @@ class EngineJob:
         package = load(None)
         fields = self._fields(package)
         hooks = Hooks(package, self.findings, {}, strict=self.options.stops_on_rule_error)
-        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks, shown=shown)
+        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks, listed=shown)
 
     def _run(self, package: RulePackage) -> Json:
         fields = self._fields(package)
@@ -349,23 +349,24 @@ class EngineJob:
     def _map(
         self, sources: list[SurveyedInput], fields: list[Field], package: RulePackage, hooks: Hooks
     ) -> list[MappedTable]:
+        """Pass 2: map the columns of every table, and choose the tables whose rows are used."""
         clock = perf_counter()
         mapped = self._mapped(sources, fields, package, hooks)
-        wanted = [t for t in mapped if t.is_mapped] or mapped
-        self.unmapped = [one for one in mapped if one not in wanted]
-        for one in self.unmapped:
-            one.left_out = True
+        tables_in_use = [t for t in mapped if t.is_mapped] or mapped
+        self.unmapped = [table for table in mapped if table not in tables_in_use]
+        for table in self.unmapped:
+            table.left_out = True
         if not self.reading.named:
-            wanted, self.doubts = select(wanted, fields, self._asked_for, self.findings)
-        for one in wanted:
-            one.report(fields, self.findings, computed=package.transforms, headless=self.reading.headless)
-        for name in unused_rules(wanted, fields, package.transforms):
+            tables_in_use, self.doubts = select(tables_in_use, fields, self._asked_for, self.findings)
+        for table in tables_in_use:
+            table.report(fields, self.findings, computed=package.transforms, headless=self.reading.headless)
+        for name in unused_rules(tables_in_use, fields, package.transforms):
             what = f"the manifest does not declare {name} and no column matches it, so its rules did not run"
             file = f"columns/{name}.py"
             self.findings.add("rules_unused", "warning", what, field=name, rule="mapping", file=file, line=1)
         self.channel.write(PassProgress("mapping", len(mapped), len(mapped)))
         self.times.spend("mapping", clock)
-        return wanted
+        return tables_in_use
 
     def _mapped(
         self,
@@ -374,7 +375,7 @@ class EngineJob:
         package: RulePackage,
         hooks: Hooks,
         *,
-        shown: ListedFields = IN_SHORT,
+        listed: ListedFields = IN_SHORT,
     ) -> list[MappedTable]:
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))
@@ -398,13 +399,13 @@ class EngineJob:
                         supplied=self.supplied.fields,
                         samples=samples[table.id],
                         evidence=evidence.get(table.id),
-                        shown=shown,
+                        shown=listed,
                     )
                     for table in tables
                 ]
-        for one in mapped:
-            one.recall_fields(fields)
-            self.answers.apply(one, fields)
+        for table in mapped:
+            table.recall_fields(fields)
+            self.answers.apply(table, fields)
         return mapped
 
     def _asked_for(self, table: MappedTable) -> bool | None:
@@ -477,21 +478,21 @@ class EngineJob:
         if previous is None:
             return
         profiles = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
-        if any(one.job == self.order.job.job_id for one in profiles):
+        if any(profile.job == self.order.job.job_id for profile in profiles):
             return  # it runs again, and its own profile has replaced the one that it was compared with
         now = self._profile(tables, {})
         chosen = drift.most_like(profiles, now)
         if chosen is None:
-            what = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
-            self.findings.add("drift_unknown", "info", what, rule="drift")
+            message = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
+            self.findings.add("drift_unknown", "info", message, rule="drift")
             return
         self.compared, self.before = chosen, chosen[0].profile
         self.column_changes = drift.columns_drift(self.before, now)
         if not drift.differs(self.column_changes):
             return
-        what = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
+        message = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
         severity = {"accept": "info", "review": "warning", "fail": "error"}[self.options.on_drift]
-        self.findings.add("drift_columns", severity, what, rule="drift")
+        self.findings.add("drift_columns", severity, message, rule="drift")
         if self.options.on_drift == "fail":
             self._leave_all_out(sources)
             artifact = self._audit(package, sources, tables, fields)
@@ -499,7 +500,7 @@ class EngineJob:
             artifact.drift = self._drift(self.column_changes, [])
             artifact.write(self.times, artifact.summary())
             raise EngineStop(
-                EndCode.DRIFTED, what, rule="drift",
+                EndCode.DRIFTED, message, rule="drift",
                 remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
             )  # fmt: skip
 
@@ -512,18 +513,19 @@ class EngineJob:
         rows, values = drift.rows_drift(self.before, now), drift.values_drift(self.before, now)
         artifact.drift = self._drift(self.column_changes, values) | {"rows": rows}
         if rows["out_of_range"]:
-            what = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
-            self.findings.add("drift_rows", "info", what, rule="drift")
-        for one in values:
+            message = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
+            self.findings.add("drift_rows", "info", message, rule="drift")
+        for change in values:
             nouns = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
-            what = f"the {nouns[one['what']]} of {one['header']} differ from those of the sender's last drop"
-            self.findings.add("drift_values", "info", what, field=one["field"], rule="drift")
+            message = f"the {nouns[change['what']]} of {change['header']} differ from those of the sender's last drop"
+            self.findings.add("drift_values", "info", message, field=change["field"], rule="drift")
 
     def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
         redact = self.options.redact_headers
         return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
 
     def _drift(self, columns: ColumnChanges, values: list[ValuesChange]) -> DriftPart:
+        """The changes since the sender's last drop, as artifact.json has them."""
         previous = self.order.previous
         named: PreviousPart = {"key": previous.key, "sha256": previous.sha256} if previous else {}
         if self.compared is not None:
@@ -745,8 +747,8 @@ class EngineJob:
         """Compare the sums of an input's tables with their totals."""
         for table in tables:
             if table.source in source.tables:
-                for one in streams[table.source.id].sums:
-                    one.report(table, fields, self.findings)
+                for column_sum in streams[table.source.id].sums:
+                    column_sum.report(table, fields, self.findings)
 
     def _check_rows(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """Check how many rows there are; end the job if those left out are too scattered to be listed."""

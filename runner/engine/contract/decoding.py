@@ -76,6 +76,7 @@ class JsonObject:
         return {key: self.text(key) for key in keys}
 
     def counts(self, key: str) -> tuple[int, ...]:
+        """The list of counts of a key; empty if it is absent."""
         items = self._value(key, list, [])
         are_counts = all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in items)
         require(are_counts, f"{self._at}{key} is not a list of counts")

@@ -167,6 +167,7 @@ def printable(line: str) -> str:
 
 
 def _escaped(char: str) -> str:
+    """A character as a visible escape."""
     code = ord(char)
     if code <= 0xFF:
         return f"\\x{code:02x}"

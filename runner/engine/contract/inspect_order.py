@@ -68,7 +68,7 @@ class InspectOrder:
 
     def below(self, folder: Path) -> Self:
         """The same order with its paths below a folder."""
-        results = tuple(one.below(folder) for one in self.results)
+        results = tuple(result.below(folder) for result in self.results)
         return replace(self, results=results, outputs=all_below(folder, self.outputs))
 
     def encode(self) -> Json:
@@ -76,7 +76,7 @@ class InspectOrder:
         return {
             "order": ORDER_VERSION,
             "inspect": self.what,
-            "results": [one.encode() for one in self.results],
+            "results": [result.encode() for result in self.results],
             "by": self.by,
             "values": self.values,
             "cell": self.cell,

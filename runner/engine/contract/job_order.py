@@ -79,11 +79,15 @@ class Order:
     draft: DraftRequest | None = None
 
     def __post_init__(self) -> None:
-        before = 0  # corrected files so far
-        for one in self.inputs:
-            if one.corrects is not None:
-                require(all(n < before for n in one.corrects.knows), "a corrected file knows one that is not before it")
-                before += 1
+        """Check that corrected files only know those before them."""
+        corrected_files = 0  # corrected files so far
+        for file in self.inputs:
+            if file.corrects is not None:
+                require(
+                    all(n < corrected_files for n in file.corrects.knows),
+                    "a corrected file knows one that is not before it",
+                )
+                corrected_files += 1
 
     @property
     def primary(self) -> list[InputFile]:
@@ -99,17 +103,17 @@ class Order:
         return self.inputs_as(CORRECTED)
 
     def inputs_as(self, role: str) -> list[InputFile]:
-        return [one for one in self.inputs if one.role == role]
+        return [file for file in self.inputs if file.role == role]
 
     def below(self, folder: Path) -> Self:
         """The same order with its paths below a folder; what is absolute stays."""
 
-        def moved(one: StagedFile) -> StagedFile:
-            return replace(one, path=folder / one.path)
+        def moved(file: StagedFile) -> StagedFile:
+            return replace(file, path=folder / file.path)
 
         return replace(
             self,
-            inputs=tuple(replace(one, path=folder / one.path) for one in self.inputs),
+            inputs=tuple(replace(file, path=folder / file.path) for file in self.inputs),
             config=None if self.config is None else folder / self.config,
             decision=None if self.decision is None else replace(self.decision, path=folder / self.decision.path),
             memories=tuple(map(moved, self.memories)),

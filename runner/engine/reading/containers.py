@@ -205,7 +205,7 @@ class ZipArchive:
     def _refuse_overlaps(self, entries: list[Entry]) -> None:
         """Raise InputUnreadable if two parts share bytes, as those of zip bombs do."""
         end = 0
-        for entry in sorted(entries, key=lambda one: one.offset):
+        for entry in sorted(entries, key=lambda part: part.offset):
             if entry.offset < end:
                 raise errors.hostile("a zip whose parts overlap")
             end = entry.offset + 30 + entry.stored

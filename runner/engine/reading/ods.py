@@ -181,6 +181,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
     style, depth, levels, aside = "", 0, 0, 0
 
     def start(name: str, attributes: Attributes) -> None:
+        """Note where a table starts and which styles hide sheets or strike texts."""
         nonlocal style, depth, levels, aside
         levels += 1
         if levels > limits.max_depth:
@@ -206,6 +207,7 @@ def find_tables(pieces: Iterable[bytes], limits: ReadLimits) -> Places:
             places.styles[style] = run_style
 
     def end(name: str) -> None:
+        """Note where a table ends."""
         nonlocal depth, levels, aside
         levels -= 1
         if aside:
@@ -269,6 +271,7 @@ class TableReader:
         self.markup.parser.CharacterDataHandler = self._data
 
     def _start(self, name: str, attributes: Attributes) -> None:
+        """Begin what an element is: a cell, a row, a column or a part of a cell."""
         self._depth += 1
         if self._depth > self._limits.max_depth:
             raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in content.xml")
@@ -335,6 +338,7 @@ class TableReader:
             self._text.append(data)
 
     def _end(self, name: str) -> None:
+        """End what an element is, and add finished cells and rows."""
         self._depth -= 1
         kind = local(name)
         if self._aside:
@@ -461,6 +465,7 @@ class OdsSheet:
 
     @cached_property
     def _layout(self) -> Layout:
+        """What is known of the sheet besides its values; reads it once."""
         reader = TableReader(self._limits, self._styles)
         for _ in read_table(self._pieces(), reader):
             pass

@@ -426,6 +426,7 @@ class _Fields:
         dead_ends: set[tuple[int, int]] = set()
 
         def fields_from(start: int, left: int) -> list[str] | None:
+            """The fields of the text from a position on, if there are just `left` of them; None if not."""
             if (start, left) in dead_ends or not left:
                 return None
             opened = self._opens.match(text, start)

@@ -346,6 +346,7 @@ class XlsSheet:
         self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
+        """The rows in ascending order, without the marks of notes."""
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
         if not self._surveyed.are_rows_ordered:
@@ -426,6 +427,7 @@ class XlsSheet:
 
 
 def _mark_columns(marker: Marker, body: bytes) -> None:
+    """Note the hidden columns and the widths of a record."""
     first, last = u16(body, 0) + 1, u16(body, 2) + 1
     if u16(body, 8) & 1:
         marker.hide_columns(first, last)

@@ -218,6 +218,7 @@ class XlsbWorkbook:
 
     @cached_property
     def styles(self) -> Styles:
+        """The styles of its cells; plain ones if it has no part with styles."""
         entry = self.package.related(self.relations, "styles")
         if entry is None:
             return Styles()
@@ -225,6 +226,7 @@ class XlsbWorkbook:
 
     @cached_property
     def strings(self) -> SharedStrings:
+        """The texts that cells share; raises InputUnreadable if their part is missing."""
         entry = self.package.related(self.relations, "sharedStrings")
         if entry is None:
             raise errors.damaged("the part with its shared strings is missing")
@@ -247,6 +249,7 @@ class XlsbSheet:
         self._notes = CellNotes()
 
     def rows(self) -> Iterator[Row]:
+        """The rows in ascending order, without the marks of notes."""
         self._notes = notes = CellNotes()
         rows = self._rows(notes)
         if not self._surveyed.are_rows_ordered:

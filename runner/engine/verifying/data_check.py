@@ -50,6 +50,7 @@ def check_data_files(written: Mapping[OutputName, Place], known: DataTypes, outp
 
 
 def _opened(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
+    """Open an output for reading; raises BadOutput if the box did not write it."""
     if name not in written:
         raise BadOutput(f"the box did not write {name}")
     place = written[name]
@@ -86,6 +87,7 @@ def _expected_column(name: str, described: OutputColumnPart, known: DataTypes) -
 
 
 def _column_names(raw: bytes) -> list[str]:
+    """The names of the columns in schema.json; raises BadOutput if it is not a schema."""
     try:
         names = [field["name"] for field in json.loads(raw)["fields"]] if len(raw) <= MAX_SCHEMA else []
     except (ValueError, RecursionError, LookupError, TypeError):
@@ -141,6 +143,7 @@ def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions)
 
 
 def _bounded(text: Iterable[str]) -> Iterator[str]:
+    """The lines, as long as none is too long; raises BadOutput."""
     for line in text:
         if len(line) > MAX_LINE:
             raise BadOutput("normalized.csv has a line that the engine does not write")
@@ -183,6 +186,7 @@ def _json_name(name: str) -> str:
 
 
 def _json_language(column: TypedColumn) -> str:
+    """The expression that every value of a column in normalized.jsonl matches."""
     if column.type is ColumnType.TEXT:
         return _JSON_TEXT
     quoted = column.type in (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIME)

@@ -143,7 +143,7 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     _check_job(order, artifact)
     if artifact.get("decision") != order.decision:
         raise BadOutput("artifact.json names another decision than the runner knows")
-    if artifact["config"].get("overlays", []) != [one.encode() for one in order.overlays]:
+    if artifact["config"].get("overlays", []) != [overlay.encode() for overlay in order.overlays]:
         raise BadOutput("artifact.json names other overlays than the runner knows")
     memories = list(order.memories)
     if artifact.get("memories", memories) != memories:
@@ -182,7 +182,7 @@ def verify_review(order: VerifyOrder) -> ReviewDocument:
     known = {
         "job": order.job.encode(),
         "params": order.params,
-        "inputs": [one.encode() for one in order.known],
+        "inputs": [input_facts.encode() for input_facts in order.known],
         "decision": order.decision,
         "answer_to": order.answer_to,
     }

@@ -71,12 +71,13 @@ def _described(file: IO[bytes]) -> tuple[int, bytes]:
 
 
 def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
+    """Read a page and decompress it; raises BadOutput if it is not as ours are."""
     file.seek(at)
-    found = _HEADER.match(file.read(_LONGEST_HEADER))
-    if found is None:
+    header = _HEADER.match(file.read(_LONGEST_HEADER))
+    if header is None:
         raise BadOutput(_NOT_OURS)
-    size, packed, values = (_number(part) for part in found.groups())
-    head = found.end()
+    size, packed, values = (_number(part) for part in header.groups())
+    head = header.end()
     if size > MAX_PAGE or at + head + packed > end:
         raise BadOutput(_NOT_OURS)
     file.seek(at + head)
@@ -85,6 +86,7 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
 
 
 def _unpacked(raw: bytes, size: int) -> bytes:
+    """A decompressed page; raises BadOutput unless it has exactly the size of its header."""
     unpack = isal_zlib.decompressobj(_GZIP_WINDOW)
     try:
         body = unpack.decompress(raw, size + 1)
@@ -135,6 +137,7 @@ def _present(levels: bytes, values: int) -> int:
 
 
 def _texts_fit(stored: bytes, present: int) -> bool:
+    """Whether bytes are so many texts in UTF-8, each after its length."""
     at, end = 0, len(stored)
     for _ in range(present):
         if at + _LENGTH.size > end:

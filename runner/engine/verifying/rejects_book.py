@@ -369,6 +369,7 @@ class _Sheet:
             self._write_comments()
 
     def _write_comments(self) -> None:
+        """Write the parts with the sheet's comments and what links them to it."""
         n, put = self._number, self._book.archive.put
         self._book.commented.append(n)
         comments = "".join(

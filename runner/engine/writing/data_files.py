@@ -52,6 +52,7 @@ class DataFiles:
         return {n: cells for n, cells in enumerate(unfit) if cells}
 
     def close(self) -> None:
+        """Complete all files, and write schema.json."""
         for writer in self._writers:
             writer.close()
         if self._schema_file is not None:
@@ -89,6 +90,7 @@ def schema_text(columns: Sequence[TypedColumn], options: DataOptions) -> bytes:
 
 
 def _described(column: TypedColumn, options: DataOptions) -> Json:
+    """A column as schema.json has it."""
     numeric = column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
     return {
         "name": column.name,

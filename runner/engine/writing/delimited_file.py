@@ -75,6 +75,7 @@ def _formatter(column: TypedColumn, point: str) -> Callable[[list[Any]], Iterabl
 
 
 def _text_of(column: TypedColumn, point: str) -> Callable[[Any], str]:
+    """What writes a value of a column as the text of a CSV cell."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.DECIMAL:
         return lambda v: decimal_text(v, scale).replace(".", point)

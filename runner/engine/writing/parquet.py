@@ -109,13 +109,14 @@ class ParquetFile:
 
     def write(self, columns: Sequence[list[Any]]) -> None:
         """Append rows, given as one list of fitted values per column."""
-        for held, values in zip(self._held, columns, strict=True):
-            held.extend(values)
+        for pending, values in zip(self._held, columns, strict=True):
+            pending.extend(values)
         self._held_bytes += sum(sum(map(len, filter(None, columns[n]))) for n in self._texts)
         if self._columns and (len(self._held[0]) >= GROUP_ROWS or self._held_bytes >= GROUP_BYTES):
             self._flush()
 
     def _flush(self) -> None:
+        """Write the rows in memory as a row group."""
         if self._columns and self._held[0]:
             pages = zip(self._columns, self._held, strict=True)
             self._groups.append([self._write_page(column, values) for column, values in pages])
@@ -123,6 +124,7 @@ class ParquetFile:
         self._held_bytes = 0
 
     def _write_page(self, column: TypedColumn, values: list[Any]) -> PageFacts:
+        """Write the values of a column as one page; returns where it is and how large."""
         body = page_body(column, values)
         packed = gzipped(body)
         head = page_header(len(body), len(packed), len(values))
@@ -131,6 +133,7 @@ class ParquetFile:
         return PageFacts(at, len(values), len(head) + len(body), len(head) + len(packed))
 
     def close(self) -> None:
+        """Write the remaining rows and the metadata at the end of the file."""
         self._flush()
         described = metadata(self._columns, self._groups)
         self._file.write(described + _LENGTH.pack(len(described)) + MAGIC)
@@ -159,6 +162,7 @@ def page_body(column: TypedColumn, values: list[Any]) -> bytes:
 
 
 def varint(number: int) -> bytes:
+    """A number in as few bytes as it needs, seven bits each."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
@@ -222,6 +226,7 @@ def _logical_type(column: TypedColumn) -> tuple[int | None, bytes]:
 
 
 def _schema_element(column: TypedColumn) -> bytes:
+    """A column of the schema."""
     converted, logical = _logical_type(column)
     is_decimal = column.type is ColumnType.DECIMAL
     return _struct(
@@ -237,6 +242,7 @@ def _schema_element(column: TypedColumn) -> bytes:
 
 
 def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
+    """The metadata of a column in a row group."""
     facts = _struct(
         [
             (1, _I32, zigzag(PHYSICAL[column.type].type)),
@@ -253,6 +259,7 @@ def _column_chunk(column: TypedColumn, page: PageFacts) -> bytes:
 
 
 def _row_group(columns: Sequence[TypedColumn], pages: Sequence[PageFacts]) -> bytes:
+    """The metadata of a row group."""
     chunks = [_column_chunk(column, page) for column, page in zip(columns, pages, strict=True)]
     return _struct(
         [

@@ -92,6 +92,7 @@ def _typed_column(column: OutColumn) -> TypedColumn:
 
 
 def _free_name(names: set[str]) -> str:
+    """A name for the column of rescued values that no other column has."""
     name = RESCUED
     while name in names:
         name = f"_{name}"
@@ -106,6 +107,7 @@ def fit(column: TypedColumn, values: list[Any]) -> Fitted:
 
 
 def _fit_text(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Texts as they are, other values as text; errors do not fit."""
     if kinds <= {str}:
         return Fitted(values, [])
     unfit = [i for i, value in enumerate(values) if type(value) is CellError]
@@ -113,6 +115,7 @@ def _fit_text(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
 
 
 def _as_text(value: Any) -> str | None:
+    """A value as text; None for a blank or an error."""
     if value is None or type(value) in (CellError, NoCachedValue):
         return None
     text = text_of(value)
@@ -162,6 +165,7 @@ def _fit_integer(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
 
 
 def _fit_number(_: TypedColumn, values: list[Any], kinds: set[type]) -> Fitted:
+    """Finite numbers as floats; others do not fit."""
     if not (kinds <= {float} and all(v is None or isfinite(v) for v in values)):
         fitted = _only(values, _is_double)
         return Fitted([float(v) if type(v) is int else v for v in fitted.values], fitted.unfit)

@@ -118,6 +118,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
     markup = Markup(what, limits)
 
     def start(name: str, attributes: Attributes) -> None:
+        """Note the start of an element."""
         nonlocal depth
         depth += 1
         if depth > limits.max_depth:
@@ -126,6 +127,7 @@ def events(pieces: Iterable[bytes], *, what: str, limits: ReadLimits, whole: boo
         parsed.append(("start", local(name), attributes))
 
     def end(name: str) -> None:
+        """Note the end of an element and the text since the last tag."""
         nonlocal depth
         depth -= 1
         parsed.append(("end", local(name), "".join(text)))
@@ -301,6 +303,7 @@ class Chunks:
         self._last_chunk = b""
 
     def __iter__(self) -> Iterator[str]:
+        """The markup as texts that each end with a whole element; raises InputUnreadable if it is cut off."""
         for piece in self._pieces:
             raw = self._pending = self._pending + piece
             if len(raw) < _AT_LEAST:

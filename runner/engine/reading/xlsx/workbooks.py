@@ -334,6 +334,7 @@ class Workbook:
 
     @cached_property
     def _strings(self) -> SharedStrings:
+        """The texts that cells share; raises InputUnreadable if their part is missing."""
         entry = self.package.related(self.relations, "sharedStrings") or self.package.archive.find(
             "xl/sharedStrings.xml"
         )
@@ -367,6 +368,7 @@ class XlsxSheet:
         return rows_of(self.blocks())
 
     def blocks(self) -> Iterator[Block]:
+        """The rows in blocks of columns, without the marks of notes."""
         book = self._workbook
         self._notes = CellNotes()
         cells = CellReader(book.strings, book.styles, epoch_1904=book.epoch_1904, notes=self._notes)
@@ -411,6 +413,7 @@ class XlsxSheet:
 
     @cached_property
     def _survey(self) -> Survey:
+        """What a first pass over the sheet shows; by a parser where its markup is not plain."""
         styles, limits = self._workbook.styles, self._workbook.package.limits
         try:
             return survey(self._opened(), styles, limits)
@@ -419,6 +422,7 @@ class XlsxSheet:
 
     @cached_property
     def _layout(self) -> Layout:
+        """What is known of the sheet besides its values, with its declared tables and names."""
         layout = self._survey.layout
         layout.declared_tables = declared_tables(self._workbook.package, self._listed.part, self._survey.table_ids)
         name_areas(layout, self._workbook.names, self._listed.position)
