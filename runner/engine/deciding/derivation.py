@@ -120,9 +120,9 @@ class TableContents:
 
     def has_keys_of(self, other: "TableContents", key: str) -> bool:
         """Whether (nearly) all values of a column are in that column of another table."""
-        theirs = {_plain(v) for chunk in other.values(key) for v in chunk}
-        mine = [_plain(v) for chunk in self.values(key) for v in chunk if v is not None]
-        return sum(map(theirs.__contains__, mine)) * 10 >= 9 * max(1, len(mine))
+        other_values = {_plain(v) for chunk in other.values(key) for v in chunk}
+        own_values = [_plain(v) for chunk in self.values(key) for v in chunk if v is not None]
+        return sum(map(other_values.__contains__, own_values)) * 10 >= 9 * max(1, len(own_values))
 
     @cached_property
     def has_dates(self) -> bool:
@@ -281,10 +281,12 @@ def _compared(table: TableContents, others: Sequence[TableContents], key: str) -
     """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
     each once, where the others repeat them."""
     values = [_plain(v) for v in _flat(table, key) if v is not None]
-    mine = set(values)
-    theirs = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
-    is_once = len(mine) == len(values) and others[0].repeats_values(key)
-    return theirs >= mine or theirs <= mine, is_once and len(theirs) >= _FEW and theirs <= mine
+    own_values = set(values)
+    other_values = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    is_once = len(own_values) == len(values) and others[0].repeats_values(key)
+    return other_values >= own_values or other_values <= own_values, is_once and len(
+        other_values
+    ) >= _FEW and other_values <= own_values
 
 
 def _flat(table: TableContents, key: str) -> Iterator[Any]:
@@ -348,9 +350,15 @@ class _Groups:
             for group, number in zip(groups, numbers, strict=True):
                 if number is not None:
                     parts[group].append(number)
-            self._sums.append({group: fsum(mine) for group, mine in parts.items()})
+            self._sums.append({group: fsum(group_numbers) for group, group_numbers in parts.items()})
             # The mean of equal numbers is just such a number: a price, not a figure about several rows.
-            self._sums.append({group: fsum(mine) / len(mine) for group, mine in parts.items() if len(set(mine)) > 1})
+            self._sums.append(
+                {
+                    group: fsum(group_numbers) / len(group_numbers)
+                    for group, group_numbers in parts.items()
+                    if len(set(group_numbers)) > 1
+                }
+            )
 
     def are_all_in(self, columns: Iterable[Numbers]) -> bool:
         """Whether a column has nothing but these sums; it adds up to all rows, so nobody has to say which is which."""

@@ -139,9 +139,9 @@ class _Selection:
 
     def _distinctive(self) -> frozenset[str]:
         """The fields that tell the records of the main table apart."""
-        mine = [f for name, f in self._fields.items() if name in self._main.fields]
-        apart = {f.name for f in mine if self._distinguishes(f)}
-        unique, required = {f.name for f in mine if f.unique}, {f.name for f in mine if f.required}
+        main_fields = [f for name, f in self._fields.items() if name in self._main.fields]
+        apart = {f.name for f in main_fields if self._distinguishes(f)}
+        unique, required = {f.name for f in main_fields if f.unique}, {f.name for f in main_fields if f.required}
         return frozenset(unique or (required & apart) or apart or required)
 
     def _distinguishes(self, field: Field) -> bool:

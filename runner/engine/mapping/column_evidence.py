@@ -97,9 +97,11 @@ class ColumnEvidence:
     def _raised_by(self, n: int, total: float) -> float:
         """The log-odds that nearness adds to those of a pair."""
         near = self._near_to[n]
-        much = near.words + near.values
-        softened = -log(exp(-total - PER_NEAR * much) + exp(-MOST_BY_NEARNESS))  # the lesser of the two, and below it
-        return max(0.0, softened - total) + PER_NEAR_ALWAYS * much + PER_AGREEMENT * near.words * near.values
+        nearness = near.words + near.values
+        softened = -log(
+            exp(-total - PER_NEAR * nearness) + exp(-MOST_BY_NEARNESS)
+        )  # the lesser of the two, and below it
+        return max(0.0, softened - total) + PER_NEAR_ALWAYS * nearness + PER_AGREEMENT * near.words * near.values
 
     def _values(self, n: int) -> dict[str, float]:
         """What the column's values say about a field; remembered where its values have to be tested."""
@@ -234,12 +236,12 @@ class ColumnEvidence:
         similar header is, and that of the others.
         """
         likely = self._likely
-        mine = likely.chances.get(field, -_MOST)
+        own_chance = likely.chances.get(field, -_MOST)
         best, chance, second = likely.best
-        lead = mine - (second if best == field else chance)
+        lead = own_chance - (second if best == field else chance)
         closest, alike, next_alike = likely.closest
         return (
-            -_MOST if mine < -_MOST else min(_MOST, mine),
+            -_MOST if own_chance < -_MOST else min(_MOST, own_chance),
             -_MOST if lead < -_MOST else min(_MOST, lead),
             likely.nearest.get(field, _FAR)[0],
             next_alike if closest == field else alike,

@@ -118,17 +118,17 @@ class Weigher:
 
     def totals(self) -> dict[int, dict[int, float]]:
         """Column -> field -> the log-odds against "no field", of every pair that anything is known about."""
-        out: dict[int, dict[int, float]] = {}
+        totals: dict[int, dict[int, float]] = {}
         weights = model().pair
         for at, column in self._columns.items():
             beside = self._neighbours[at]
             points = {n: PER_POINT * self._points(at, n) for n in self._ruled(at)}
-            out[at] = mine = column.totals(beside.keys() | points.keys())
-            for n, much in beside.items():
-                mine[n] += weights["neighbour"] * much
-            for n, much in points.items():
-                mine[n] += much
-        return out
+            totals[at] = column_totals = column.totals(beside.keys() | points.keys())
+            for n, share in beside.items():
+                column_totals[n] += weights["neighbour"] * share
+            for n, share in points.items():
+                column_totals[n] += share
+        return totals
 
     def named(self, at: int) -> frozenset[int]:
         """The fields one of whose names the column's header is."""

@@ -101,24 +101,24 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
     bare = essence(header)
     if bare and bare in (right, without_asides(right)):  # `Energy in kWh` is the energy_kwh
         return 0.97
-    ours, theirs = bare_words(header), words(name)
-    if not ours or not theirs:
+    header_words, name_words = bare_words(header), words(name)
+    if not header_words or not name_words:
         return 0.0
-    if ours == theirs:
+    if header_words == name_words:
         return SAME_WORDS
     if spelled_out(header) == spelled_out(name):
         return FUZZY
-    return round(FUZZY * overlap(ours, theirs, stems), 4)
+    return round(FUZZY * overlap(header_words, name_words, stems), 4)
 
 
-def overlap(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> float:
+def overlap(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> float:
     """Shared weight over all weight; words that are one typing slip apart count as shared.
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
     itself, only shared words count that together distinguish the field from others: `stems` has the fields of a word.
     """
-    common, left, right = _compared(ours, theirs)
+    common, left, right = _compared(header_words, name_words)
     differ = any(_weight(w) == 1 for w in left | right)
     shared = sum(common.values())
     if differ and common and stems:
@@ -132,20 +132,20 @@ def overlap(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STE
     return REPLACED * shared / (shared + len(left) + len(right))
 
 
-def coverage(ours: frozenset[str], theirs: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
+def coverage(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
     """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
     for generic ones (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells
     it from another one of its kind (`replaced`: the billing phone is not the shipping phone).
 
     Where it lacks some, those that it has must distinguish the field from others.
     """
-    common, left, right = _compared(ours, theirs)
+    common, left, right = _compared(header_words, name_words)
     if not common:
         return None
     if "without" in left or (qualifiers_of(frozenset(left)) and _is_specific(right)):
         return "replaced"
     if not left and not right:
-        return "nearly_same" if _are_slips(ours - theirs, theirs - ours) else "similar_words"
+        return "nearly_same" if _are_slips(header_words - name_words, name_words - header_words) else "similar_words"
     if not _is_specific(left | right) and _is_specific(common):
         return "generic_differs"
     if len(common) < 2 or (left and right):
@@ -160,9 +160,9 @@ def _is_distinct(common: Mapping[str, float], stems: _Stems) -> bool:
     return sum(w * _rarity(len(stems.get(word, _NOWHERE))) for word, w in common.items()) >= DISTINGUISHING
 
 
-def _are_slips(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+def _are_slips(words_of_one: frozenset[str], words_of_other: frozenset[str]) -> bool:
     """Whether each word is a slip of each of the others."""
-    return all(is_slip(a, b) for a in ours for b in theirs)
+    return all(is_slip(a, b) for a in words_of_one for b in words_of_other)
 
 
 def _is_specific(words: Iterable[str]) -> bool:
@@ -177,10 +177,10 @@ def are_numbered_alike(header: str, other: str) -> bool:
 
 def are_numbered(header: str, other: str) -> bool:
     """Whether two headers have the same words but for a number each, be it of lines: `Address 1` and `Address 2`."""
-    ours, theirs = bare_words(header), bare_words(other)
-    if not any(map(str.isdecimal, ours)) or not any(map(str.isdecimal, theirs)):
+    header_words, other_words = bare_words(header), bare_words(other)
+    if not any(map(str.isdecimal, header_words)) or not any(map(str.isdecimal, other_words)):
         return False
-    differ = ours ^ theirs
+    differ = header_words ^ other_words
     return bool(differ) and all(map(str.isdecimal, differ))
 
 
@@ -190,29 +190,31 @@ def extra_words(header: str, name: str) -> frozenset[str] | None:
     return None if any(_weight(w) == 1 for w in right) else unqualified(frozenset(left))
 
 
-def count_specific(ours: frozenset[str], theirs: frozenset[str]) -> int:
+def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> int:
     """How many words that are not generic only one side has."""
-    _, left, right = _compared(ours, theirs)
+    _, left, right = _compared(header_words, name_words)
     return sum(_weight(w) == 1 for w in left | right)
 
 
-def _compared(ours: frozenset[str], theirs: frozenset[str]) -> tuple[dict[str, float], set[str], set[str]]:
+def _compared(header_words: frozenset[str], name_words: frozenset[str]) -> tuple[dict[str, float], set[str], set[str]]:
     """The field's words that are shared, with their weights, and what each side has to itself."""
-    shared = {word: _weight(word) for word in ours & theirs}
-    left, right = set(ours - theirs), set(theirs - ours)
-    for word in sorted(left):
-        twin, much = next(((w, 0.9) for w in sorted(right) if is_slip(word, w)), (None, 0.0))
+    shared = {word: _weight(word) for word in header_words & name_words}
+    header_only, name_only = set(header_words - name_words), set(name_words - header_words)
+    for word in sorted(header_only):
+        twin, share = next(((w, 0.9) for w in sorted(name_only) if is_slip(word, w)), (None, 0.0))
         if twin is None:
-            twin, much = next(((w, SIMILAR) for w in sorted(right) if w in similar_to(word)), (None, 0.0))
+            twin, share = next(((w, SIMILAR) for w in sorted(name_only) if w in similar_to(word)), (None, 0.0))
         if twin is not None:
-            left.discard(word)
-            right.discard(twin)
-            shared[twin] = much * _weight(word)
-    if "1" in right and not any(word.isdecimal() for word in left):
-        right.discard("1")  # the only one is the first
-    shared_words = theirs - right
-    left = {word for word in left if similar_to(word).isdisjoint(shared_words)}  # `State/Province` is the state
-    return shared, left, right
+            header_only.discard(word)
+            name_only.discard(twin)
+            shared[twin] = share * _weight(word)
+    if "1" in name_only and not any(word.isdecimal() for word in header_only):
+        name_only.discard("1")  # the only one is the first
+    shared_words = name_words - name_only
+    header_only = {
+        word for word in header_only if similar_to(word).isdisjoint(shared_words)
+    }  # `State/Province` is the state
+    return shared, header_only, name_only
 
 
 def _rarity(fields: int) -> float:
@@ -273,7 +275,7 @@ class FieldNames:
         self._starting: dict[str, list[str]] = {}  # first letter -> the words of the fields
         for word in self._having:
             self._starting.setdefault(word[0], []).append(word)
-        self._stems = {word: frozenset(mine) for word, mine in self._having.items()}
+        self._stems = {word: frozenset(fields_with_it) for word, fields_with_it in self._having.items()}
         self._close: dict[str, list[int]] = {}
 
     def of_role(self, headers: tuple[str, ...]) -> frozenset[int] | None:
@@ -318,23 +320,25 @@ class FieldNames:
             numbers["subject"] = 1.0
         return numbers
 
-    def _lacks_only_the_subject(self, ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    def _lacks_only_the_subject(self, header_words: frozenset[str], name_words: frozenset[str]) -> bool:
         """Whether a header says everything but what all rows are about: `STATUS` where fields are called `case_number`,
         `case_date` and `case_status`; or names one of two that always come together, such as `agent_attorney`.
         """
-        _, left, right = _compared(ours, theirs)
-        shared_words = theirs - right
-        if left or not right or not shared_words:
+        _, header_only, name_only = _compared(header_words, name_words)
+        shared_words = name_words - name_only
+        if header_only or not name_only or not shared_words:
             return False
         owners = [self._stems.get(word, _NOWHERE) for word in shared_words]
-        for word in right:
-            mine = self._stems.get(word, _NOWHERE)
-            bound = len(mine) > 1 and mine in owners
-            if not bound and (len(mine) < max(SUBJECT, len(self._fields) // 20) or roles_of(frozenset((word,)))):
+        for word in name_only:
+            fields_with_it = self._stems.get(word, _NOWHERE)
+            bound = len(fields_with_it) > 1 and fields_with_it in owners
+            if not bound and (
+                len(fields_with_it) < max(SUBJECT, len(self._fields) // 20) or roles_of(frozenset((word,)))
+            ):
                 return False
         rivals = owners[0].intersection(*owners[1:])
         fewest = min(len(words(self._fields[n].name) - shared_words) for n in rivals) if rivals else 0
-        return len(rivals) == 1 or fewest == len(right) == 1
+        return len(rivals) == 1 or fewest == len(name_only) == 1
 
     def _near(self, header: str) -> Iterator[int]:
         """The fields with a word like one of a header's: the same, similar or misspelled."""

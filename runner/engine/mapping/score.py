@@ -143,7 +143,7 @@ class _Chooser:
         self._evidence = weigher.evidence
         self._totals = weigher.totals()
         self._odds = {
-            at: {n: exp(min(_CEILING, total)) for n, total in mine.items()} for at, mine in self._totals.items()
+            at: {n: exp(min(_CEILING, total)) for n, total in totals.items()} for at, totals in self._totals.items()
         }
         self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
         self._constant = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
@@ -156,9 +156,9 @@ class _Chooser:
 
     def _candidates(self) -> Iterator[tuple[int, int]]:
         """Pairs that are likely enough, and columns with the name of a field."""
-        for at, mine in self._odds.items():
+        for at, odds_by_field in self._odds.items():
             named = self._weigher.named(at)
-            for n, odds in mine.items():
+            for n, odds in odds_by_field.items():
                 if (odds / (1.0 + odds) >= self._threshold or n in named) and n not in self._constant:
                     yield at, n
 
@@ -230,11 +230,11 @@ class _Chooser:
         """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
         but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
         """
-        here = self._totals[column][field]
+        own_total = self._totals[column][field]
         near = [
-            (c, mine[field] - here)
-            for c, mine in self._totals.items()
-            if c != column and c not in chosen and field in mine and abs(mine[field] - here) <= OPPOSED
+            (c, totals[field] - own_total)
+            for c, totals in self._totals.items()
+            if c != column and c not in chosen and field in totals and abs(totals[field] - own_total) <= OPPOSED
         ]
         return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
 
@@ -270,42 +270,48 @@ class _Chooser:
     def _also_named(self, column: int, field: int, owned: set[int]) -> Iterator[int]:
         """Fields without a column that the header names too: `Street number` where both are fields."""
         for header in self._columns[column].headers[:1]:
-            ours = bare_words(header)
-            mine = words(self._fields[field].name)
-            if not mine < ours:
+            header_words = bare_words(header)
+            field_words = words(self._fields[field].name)
+            if not field_words < header_words:
                 continue
             for n in self._totals[column]:
-                theirs = words(self._fields[n].name)
-                if n != field and n not in owned and theirs and theirs < ours and theirs.isdisjoint(mine):
+                other_words = words(self._fields[n].name)
+                if (
+                    n != field
+                    and n not in owned
+                    and other_words
+                    and other_words < header_words
+                    and other_words.isdisjoint(field_words)
+                ):
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
         """What a column was mapped to, or why it was not, with the fields that came next."""
-        at, mine = column.position, self._chosen.get(column.position)
-        ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[at].items()])]
-        likely = [(n, round(self._chance(at, n), 4)) for n in ranked[: self._shown.most + 1]]
-        shown = [(n, p) for n, p in likely if n != mine and p >= self._shown.least_likely][: self._shown.most]
-        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(at, n)) for n, p in shown)
-        if mine is None:
+        position, field = column.position, self._chosen.get(column.position)
+        ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[position].items()])]
+        likely = [(n, round(self._chance(position, n), 4)) for n in ranked[: self._shown.most + 1]]
+        shown = [(n, p) for n, p in likely if n != field and p >= self._shown.least_likely][: self._shown.most]
+        others = tuple(RunnerUp(self._fields[n].name, p, self._weigher.contributions(position, n)) for n, p in shown)
+        if field is None:
             note, doubt = self._why_not(column, likely)
-            nearest = self._nearest(at, likely) or (likely[0] if likely else None)
-            return MappingChoice(at, None, nearest[1] if nearest else 0.0, (), others, note, doubt)
-        probability = round(self._chances.get((at, mine), self._alone(at, mine)), 4)
-        rivals = self._rivals(at, mine)
+            nearest = self._nearest(position, likely) or (likely[0] if likely else None)
+            return MappingChoice(position, None, nearest[1] if nearest else 0.0, (), others, note, doubt)
+        probability = round(self._chances.get((position, field), self._alone(position, field)), 4)
+        rivals = self._rivals(position, field)
         note = None
         if rivals:
             note = f"tie: {len(rivals)} other column(s) score the same; the one further left was taken"
-        elif ranked and ranked[0] != mine and ranked[0] in {*self._owner, *self._constant}:
+        elif ranked and ranked[0] != field and ranked[0] in {*self._owner, *self._constant}:
             note = f"first choice {self._fields[ranked[0]].name} went to another column"
         return MappingChoice(
-            at,
-            self._fields[mine].name,
+            position,
+            self._fields[field].name,
             probability,
-            self._weigher.contributions(at, mine),
+            self._weigher.contributions(position, field),
             others,
             note,
-            self._doubt(column, mine, rivals, probability),
-            self._tier(at, mine),
+            self._doubt(column, field, rivals, probability),
+            self._tier(position, field),
         )
 
     def _nearest(self, column: int, likely: Sequence[tuple[int, float]]) -> tuple[int, float] | None:

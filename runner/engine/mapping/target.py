@@ -46,14 +46,14 @@ class Target:
         self.kin = [
             frozenset(name for text in texts_of(field) for name, _ in knowledge.concepts_of(text)) for field in fields
         ]
-        self.classes = [field_classes(f, mine) for f, mine in zip(fields, self.concepts, strict=True)]
+        self.classes = [field_classes(f, concepts) for f, concepts in zip(fields, self.concepts, strict=True)]
         self.being: dict[str, list[int]] = {}  # concept -> the fields that are it
-        for n, mine in enumerate(self.concepts):
-            for name in mine:
+        for n, concepts in enumerate(self.concepts):
+            for name in concepts:
                 self.being.setdefault(name, []).append(n)
         self.akin: dict[str, list[int]] = {}  # concept -> the fields that are it in part
-        for n, some in enumerate(self.kin):
-            for name in some:
+        for n, kin in enumerate(self.kin):
+            for name in kin:
                 self.akin.setdefault(name, []).append(n)
         first: dict[object, int] = {}
         # Of fields that are declared alike the first stands for all.

@@ -259,13 +259,13 @@ class SheetBooks:
         """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
         times: list[RowSet] = []
         for table in self.tables:
-            mine = table.rows
+            table_rows = table.rows
             for n, rows in enumerate(times):
-                times[n], mine = rows | mine, rows & mine
-                if not mine:
+                times[n], table_rows = rows | table_rows, rows & table_rows
+                if not table_rows:
                     break
-            if mine:
-                times.append(mine)
+            if table_rows:
+                times.append(table_rows)
         return times
 
     def _scan(self) -> list[Beside]:

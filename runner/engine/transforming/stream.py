@@ -123,11 +123,10 @@ class TableStream:
         self._blanked: dict[tuple[int, Rule], list[int]] = {}  # column, rule -> the first row, how many values
         self.present = [0] * len(pipeline.columns)  # values after all rules, if there are any
         self.records = 0  # rows that stay, with errors or without
-        mine = [(n, column.field) for n, column in enumerate(pipeline.columns) if column.field is not None]
-        self._valueless = [
-            n for n, value_map in mine if value_map.declared
-        ]  # columns in which no row has a value so far
-        self._blanks = {n: 0 for n, value_map in mine if value_map.max_blank_share is not None}
+        columns_of_fields = [(n, column.field) for n, column in enumerate(pipeline.columns) if column.field is not None]
+        # Columns in which no row has a value so far.
+        self._valueless = [n for n, field in columns_of_fields if field.declared]
+        self._blanks = {n: 0 for n, field in columns_of_fields if field.max_blank_share is not None}
         used = {*plan.sources, *(at for parts in self._combined.values() for at, _ in parts)}
         self.left_out = {n: 0 for n in range(len(table.source.columns)) if n not in used}  # column -> non-blank cells
 
