@@ -3,14 +3,12 @@
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from runner.engine.artifact import Artifact
 from runner.engine.common.fields import ANY, Field
@@ -23,20 +21,18 @@ from runner.engine.contract import (
     InspectOrder,
     Json,
     Order,
-    OutputName,
     PassProgress,
     VerifyOrder,
 )
 from runner.engine.corrections.corrected import Corrections
+from runner.engine.deciding.last_drop import LastDrop
 from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
-from runner.engine.document_types import ColumnChanges, DriftPart, PreviousPart, ProfileDocument, ValuesChange
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
 from runner.engine.mapping.supplying import report_spread, report_unmapped, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
-    TablePlan,
     expects_columns,
     lay_out,
     map_table,
@@ -44,7 +40,6 @@ from runner.engine.mapping.table_mapping import (
     unused_rules,
 )
 from runner.engine.mapping.twins import pooled
-from runner.engine.memory import drift
 from runner.engine.memory.learnt import read_memories
 from runner.engine.memory.recall import Recall
 from runner.engine.memory.remembered import SenderShapes
@@ -52,7 +47,6 @@ from runner.engine.options import DUPLICATE, FILTERED, JobOptions
 from runner.engine.protocol import (
     EngineStop,
     EventWriter,
-    open_output,
     place_of,
     read_inspect_order,
     read_order,
@@ -62,8 +56,6 @@ from runner.engine.reading.opening import load_readers
 from runner.engine.reading.spool import Room
 from runner.engine.rejects.set_aside import (
     MAX_RUNS,
-    RejectsDescription,
-    RowErrors,
     refusal,
     rejected_rows,
     split_off_rows,
@@ -81,18 +73,15 @@ from runner.engine.surveying.survey import (
     survey,
 )
 from runner.engine.tables.lookups import Lookups
-from runner.engine.tables.sources import SourceTable, chunks, strands, unpivot
+from runner.engine.tables.sources import unpivot
 from runner.engine.tables.supplied import NONE, supplied
 from runner.engine.transforming import conventions, scales
-from runner.engine.transforming.computing import Computations, expression_of
-from runner.engine.transforming.holding import HeldChunks, SortedRows
-from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows, check_row_count
-from runner.engine.transforming.stream import Pipeline, TableStream, Times, write_sorted
-from runner.engine.values.checking import FieldChecks, RowCheck
-from runner.engine.writing import NormalizedBook, SheetWriter
+from runner.engine.transforming.row_passes import RowPasses, pour, table_refs
+from runner.engine.transforming.row_rules import check_row_count
+from runner.engine.transforming.stream import Times
 
 if TYPE_CHECKING:
-    from runner.engine.writing.data_files import DataFiles
+    pass
 
 REPORTED: Final = 0  # the final event was written, whatever it says
 UNREPORTED: Final = 70
@@ -198,9 +187,7 @@ class EngineJob:
         self.options = JobOptions.parse(order.manifest)
         self.doubts: list[TableDoubt] = []  # tables that may or may not hold records
         self.corrections = Corrections(self.findings)
-        self.before: ProfileDocument | None = None  # the profile of the sender's last drop
-        self.compared: tuple[drift.EarlierProfile, bool] | None = None  # the same, and whether of the same kind of file
-        self.column_changes: ColumnChanges | None = None  # from it to this drop; a review may ask about them
+        self.last_drop = LastDrop(order, self.options, self.findings)
         self.reading, self.mapping, self.output = self.options.reading, self.options.mapping, self.options.output
         memories = order.memories
         self.learnt = read_memories([(m.path, m.key) for m in memories], [m.version for m in memories], order.headers)
@@ -249,7 +236,8 @@ class EngineJob:
         if empty and expects_columns(fields, {*package.transforms, *self.supplied.fields}):
             self._ask(asking, sources, tables, fields)
             self._stop_unmapped(package, sources, tables, fields)
-        self._compare_columns(package, sources, tables, fields)
+        if stop := self.last_drop.compare_columns(tables):
+            self._stop_drifted(stop, package, sources, tables, fields)
         self._decide_conventions(sources, tables, fields)
         self._ask(asking, sources, tables, fields)
         self.answers.report(self.findings)
@@ -271,12 +259,15 @@ class EngineJob:
             findings=self.findings,
             corrections=self.corrections,
         )
-        filled = self._stream(artifact, sources=sources, tables=tables, plans=plans, package=package, hooks=hooks)
-        if empty and fields and not filled:
+        streamed = self._row_passes(package, hooks, columns).run(columns, sources, tables, plans)
+        artifact.streamed(streamed.streams, streamed.workbook, streamed.rejected)
+        self.times |= streamed.times
+        if empty and fields and not streamed.any_value:
             self._stop_unmapped(package, sources, tables, fields)
         self._stop_short(artifact, sources)
         self._check_rows(artifact, sources)
-        self._compare_values(artifact, tables)
+        artifact.profile = self.last_drop.profile(tables, artifact.shares) | artifact.shapes(self.answers)
+        artifact.drift = self.last_drop.compare_values(tables, artifact.shares)
         self._stop_rejected(artifact, sources)
         summary = artifact.summary()
         hooks.notify("on_job_end", summary=summary)
@@ -434,9 +425,8 @@ class EngineJob:
             guessed = Findings()
             self._decide_each(sources, supposed, fields, guessed)
             questions += asking.ahead(supposed, tables, guessed.readings)
-        changes = self.column_changes if self.options.on_drift == "review" and not self.order.corrections else None
-        if changes is not None and drift.differs(changes):
-            questions += asking.drift(drift.words(changes))
+        if self.options.on_drift == "review" and not self.order.corrections and self.last_drop.has_other_columns:
+            questions += asking.drift(self.last_drop.words)
         if questions:
             raise asking.stop(questions)
 
@@ -470,67 +460,21 @@ class EngineJob:
         artifact.write(self.times, artifact.summary())
         raise stop
 
-    def _compare_columns(
-        self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
-    ) -> None:
-        """Compare the columns with those of the sender's last drop; ends the job if the manifest does not accept it."""
-        previous = self.order.previous
-        if previous is None:
-            return
-        profiles = drift.read_profiles(previous.path.read_bytes()) if previous.path.exists() else []
-        if any(profile.job == self.order.job.job_id for profile in profiles):
-            return  # it runs again, and its own profile has replaced the one that it was compared with
-        now = self._profile(tables, {})
-        chosen = drift.most_like(profiles, now)
-        if chosen is None:
-            message = "the profile of the sender's last drop cannot be read; this drop is compared with nothing"
-            self.findings.add("drift_unknown", "info", message, rule="drift")
-            return
-        self.compared, self.before = chosen, chosen[0].profile
-        self.column_changes = drift.columns_drift(self.before, now)
-        if not drift.differs(self.column_changes):
-            return
-        message = f"the columns differ from those of the sender's last drop: {drift.words(self.column_changes)}"
-        severity = {"accept": "info", "review": "warning", "fail": "error"}[self.options.on_drift]
-        self.findings.add("drift_columns", severity, message, rule="drift")
-        if self.options.on_drift == "fail":
-            self._leave_all_out(sources)
-            artifact = self._audit(package, sources, tables, fields)
-            artifact.withhold("the columns differ from those of the sender's last drop")
-            artifact.drift = self._drift(self.column_changes, [])
-            artifact.write(self.times, artifact.summary())
-            raise EngineStop(
-                EndCode.DRIFTED, message, rule="drift",
-                remedy='correct the file, or accept its columns once with "drift": {"columns": "accept"}',
-            )  # fmt: skip
-
-    def _compare_values(self, artifact: Artifact, tables: list[MappedTable]) -> None:
-        """Profile the drop, and compare its values and rows with those of the sender's last one."""
-        now = self._profile(tables, artifact.shares)
-        artifact.profile = {**now, **artifact.shapes(self.answers)}
-        if self.before is None or self.column_changes is None:
-            return
-        rows, values = drift.rows_drift(self.before, now), drift.values_drift(self.before, now)
-        artifact.drift = self._drift(self.column_changes, values) | {"rows": rows}
-        if rows["out_of_range"]:
-            message = f"the drop has {rows['now']:,} rows, the sender's last one had {rows['before']:,}"
-            self.findings.add("drift_rows", "info", message, rule="drift")
-        for change in values:
-            nouns = {"types": "kinds of values", "blank": "shares of blank cells", "wrong": "shares of wrong values"}
-            message = f"the {nouns[change['what']]} of {change['header']} differ from those of the sender's last drop"
-            self.findings.add("drift_values", "info", message, field=change["field"], rule="drift")
-
-    def _profile(self, tables: list[MappedTable], shares: Mapping[str, drift.Shares]) -> ProfileDocument:
-        redact = self.options.redact_headers
-        return drift.profile((t.headings(redact=redact), shares.get(t.source.id)) for t in tables)
-
-    def _drift(self, columns: ColumnChanges, values: list[ValuesChange]) -> DriftPart:
-        """The changes since the sender's last drop, as artifact.json has them."""
-        previous = self.order.previous
-        named: PreviousPart = {"key": previous.key, "sha256": previous.sha256} if previous else {}
-        if self.compared is not None:
-            named |= {"job_id": self.compared[0].job, "same_kind": self.compared[1]}
-        return {"previous": named, "columns": columns, "values": values}
+    def _stop_drifted(
+        self,
+        stop: EngineStop,
+        package: RulePackage,
+        sources: list[SurveyedInput],
+        tables: list[MappedTable],
+        fields: list[Field],
+    ) -> NoReturn:
+        """Write the artifact and end the job: its columns are not those of the sender's last drop."""
+        self._leave_all_out(sources)
+        artifact = self._audit(package, sources, tables, fields)
+        artifact.withhold("the columns differ from those of the sender's last drop")
+        artifact.drift = self.last_drop.drift([])
+        artifact.write(self.times, artifact.summary())
+        raise stop
 
     def _audit(
         self, package: RulePackage, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
@@ -604,12 +548,12 @@ class EngineJob:
 
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
         """Account for the rows of a job that writes nothing."""
-        refs = _refs()
+        refs = table_refs()
         for source in sources:
             known = bool(source.books)
             with source.streaming():
                 if not known:
-                    self._pour(source, {})
+                    pour(source, {}, self.channel)
                 source.close_books((), refs)
             for books in () if known else source.books.values():
                 books.report(self.findings)
@@ -641,114 +585,17 @@ class EngineJob:
                     rule="mapping",
                 )
 
-    def _stream(
-        self,
-        artifact: Artifact,
-        *,
-        sources: list[SurveyedInput],
-        tables: list[MappedTable],
-        plans: list[TablePlan],
-        package: RulePackage,
-        hooks: Hooks,
-    ) -> bool:
-        """Run passes 3 to 5; returns whether any field got a value."""
-        title, name = self.options.name, self.output.sheet
-        errors = RowErrors(
-            (c.field for c in artifact.columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
+    def _row_passes(self, package: RulePackage, hooks: Hooks, columns: list[OutColumn]) -> RowPasses:
+        return RowPasses(
+            order=self.order,
+            options=self.options,
+            lookups=self.lookups,
+            findings=self.findings,
+            channel=self.channel,
+            package=package,
+            hooks=hooks,
+            spellings=self._spellings(column.field for column in columns if column.field is not None),
         )
-        with ExitStack() as files:
-            file, described = self._opened(OutputName.WORKBOOK, files), self._opened(OutputName.REJECTED_ROWS, files)
-            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
-            workbook = NormalizedBook(file, artifact.columns, title=title, sheet=name)
-            data = self._data_files(artifact.columns, files)
-            line = self._pipeline(artifact.columns, package, hooks, sheet=workbook.main, data=data, errors=errors)
-            streams = self._table_streams(line, tables, plans)
-            clock = perf_counter()
-            self._stream_inputs(line, sources, tables, streams, rejects)
-            rejects.close()
-            reading = perf_counter() - clock - sum(line.times.values())
-            if line.ordered is not None:
-                for spool in (spool for source in sources for spool in source.spools.values()):
-                    spool.release()  # sorting needs the room, and every row of the sheets was read
-                write_sorted(line, streams)
-            for stream in streams.values():
-                stream.report_left_out()
-                stream.report_filled_down()
-                stream.report_blank()
-                stream.report_blanked()
-                stream.report_unmapped({name for table in tables for name in table.fields})
-            self._note_split(workbook)
-            workbook.finish(hooks.sheets(), self.findings if self.output.findings_sheet else None)
-            if data is not None:
-                data.close()
-        artifact.streamed(list(streams.values()), workbook, rejects.rows if described else None)
-        self.times |= line.times
-        self.times["read"] = reading
-        return any(s.filled for s in streams.values())
-
-    def _table_streams(
-        self, line: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
-    ) -> dict[str, TableStream]:
-        """What runs the rows of each table through the passes, by the table's id."""
-        spelled = {
-            name: values
-            for name, check in line.checks.items()
-            if check.field.lookup and (values := self.lookups.column(check.field)) is not None
-        }
-        streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
-        for stream in streams.values():
-            stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
-        return streams
-
-    def _stream_inputs(
-        self,
-        line: Pipeline,
-        sources: list[SurveyedInput],
-        tables: list[MappedTable],
-        streams: Mapping[str, TableStream],
-        rejects: RejectsDescription,
-    ) -> None:
-        """Run all rows of all inputs through the passes, and close the books of each input.
-
-        Rows that wait for others with their key are all read before any of them is written.
-        """
-        fields = {c.field.name: c.field for c in line.columns if c.field is not None}
-        refs = _refs()
-        if line.held is not None:
-            for source in sources:
-                with source.streaming():
-                    self._pour(source, streams)
-            self._drain(line.held, streams)
-        for number, source in enumerate(sources):
-            with source.streaming():
-                if line.held is None:
-                    self._pour(source, streams)
-                self._compare_sums(source, tables, streams, fields)
-                rejects.add(number, source)
-                source.close_books(streams, refs)
-            for books in source.books.values():
-                books.report(self.findings)
-
-    def _drain(self, held: HeldChunks, streams: Mapping[str, TableStream]) -> None:
-        """Leave out rows of which another one with the same key stays; validate and write the others."""
-        by = self.options.rows.dedupe.by if self.options.rows.dedupe is not None else None
-        for table, chunk, gone, tied in held.drain():
-            if tied and by is not None:
-                streams[table].flag_tied(chunk, tied, by)
-            streams[table].finish(streams[table].without(chunk, gone))
-
-    def _compare_sums(
-        self,
-        source: SurveyedInput,
-        tables: list[MappedTable],
-        streams: Mapping[str, TableStream],
-        fields: Mapping[str, Field],
-    ) -> None:
-        """Compare the sums of an input's tables with their totals."""
-        for table in tables:
-            if table.source in source.tables:
-                for column_sum in streams[table.source.id].sums:
-                    column_sum.report(table, fields, self.findings)
 
     def _check_rows(self, artifact: Artifact, sources: list[SurveyedInput]) -> None:
         """Check how many rows there are; end the job if those left out are too scattered to be listed."""
@@ -762,74 +609,6 @@ class EngineJob:
             remedy = "split the input, or sort it before it is sent, so that rows to leave out are side by side"
             raise EngineStop(EndCode.INPUT_UNREADABLE, what, rule="rows", reason="too_large", remedy=remedy)
 
-    def _note_split(self, workbook: NormalizedBook) -> None:
-        """Report an output that takes several sheets."""
-        if workbook.main is not None and len(workbook.main.names) > 1:
-            shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
-            more = len(workbook.main.names) - _SHEETS
-            shown += f" and {more} more sheets" if more > 0 else ""
-            self.findings.add(
-                "output_split", "warning",
-                f"the output exceeds the row limit of a sheet and continues on further sheets: {shown}",
-                rule="write",
-            )  # fmt: skip
-
-    def _opened(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
-        """Open an output until `files` is closed; None if the order does not ask for it."""
-        file = open_output(self.order, name)
-        return None if file is None else files.enter_context(file)
-
-    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
-        """The files beside the workbook; None if nobody asks for typed columns."""
-        options = self.output.data
-        wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
-        opened: dict[OutputName, IO[bytes]] = {}
-        for name in wanted:
-            if (file := self._opened(name, files)) is not None:
-                opened[name] = file
-        if not (opened or self.output.blanks_errors):
-            return None
-        from runner.engine.writing.data_files import DataFiles  # noqa: PLC0415  # few jobs that start cold need it
-
-        return DataFiles(opened, columns, options)
-
-    def _pipeline(
-        self,
-        columns: list[OutColumn],
-        package: RulePackage,
-        hooks: Hooks,
-        *,
-        sheet: SheetWriter | None,
-        data: "DataFiles | None",
-        errors: RowErrors,
-    ) -> Pipeline:
-        """What all tables of the job share in passes 3 to 5."""
-        fields = {c.field.name: c.field for c in columns if c.field is not None}
-        rules, rows = self.options.rules, self.options.rows
-        computations = Computations([*fields.values()], self.lookups, self.findings)
-        places = {c.field.name: n for n, c in enumerate(columns) if c.field is not None}
-        return Pipeline(
-            columns=columns,
-            checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
-            row_rules=[RowCheck(r, r.then, fields) for r in rules if r.then is not None],
-            checks_by_expression=[ExpressionCheck(r, r.check, fields) for r in rules if r.check is not None],
-            unique_rows=[UniqueRows(r) for r in rules if r.unique],
-            computations=computations,
-            filter=None if rows.filter is None else expression_of(rows.filter, computations.types, "rows.filter"),
-            held=None if rows.dedupe is None else HeldChunks(rows.dedupe, places),
-            ordered=SortedRows([(places[name], down) for name, down in rows.sort]) if rows.sort else None,
-            package=package,
-            hooks=hooks,
-            findings=self.findings,
-            sheet=sheet,
-            data=data,
-            blanks_errors=self.output.blanks_errors,
-            strict=self.options.stops_on_rule_error,
-            errors=errors,
-            splits_off=self.options.splits_off,
-            spellings=self._spellings(fields.values()),
-        )
-
     def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
         """What the memories say about texts of fields that have allowed values."""
         for field in fields if self.learnt.values else ():
@@ -837,32 +616,6 @@ class EngineJob:
             if allowed and field.name not in self.spelled:
                 self.spelled[field.name] = self.learnt.spellings(field.name, allowed)
         return self.spelled
-
-    def _pour(self, source: SurveyedInput, streams: Mapping[str, TableStream]) -> None:
-        """Count every table's rows; stream those of the tables in use to the output."""
-        by_sheet: dict[int, list[SourceTable]] = {}
-        for table in (*source.tables, *source.skipped):
-            by_sheet.setdefault(table.sheet.index, []).append(table)
-        done = reported = 0
-        for tables in by_sheet.values():
-            for group in strands(tables):
-                for table, rows in chunks(group):
-                    table.hidden.add(rows.hidden)
-                    table.unmade.add(rows.unmade)
-                    table.data_rows.add([*dict.fromkeys(rows.numbers)] if rows.cells else rows.numbers)
-                    if table.id not in streams or not rows.numbers:
-                        continue
-                    streams[table.id].feed(rows)
-                    done += len(rows.numbers)
-                    if done - reported >= _PROGRESS_EVERY:
-                        reported = done
-                        self.channel.write(PassProgress("transform", done, table=table.id))
-        self.channel.write(PassProgress("write", done, done, source.file.name))
-
-
-def _refs() -> Iterator[str]:
-    """Short names for the tables of a job."""
-    return (f"t{n}" for n in count(1))
 
 
 def _log(*words: object) -> None:

@@ -1,0 +1,257 @@
+"""Passes 3 to 5 of a job: every row of every input is transformed, validated and written."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from time import perf_counter
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+from runner.engine.common.fields import Field
+from runner.engine.common.findings import Findings
+from runner.engine.contract import Order, OutputName, PassProgress
+from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
+from runner.engine.options import JobOptions, OutputOptions
+from runner.engine.protocol import EventWriter, open_output
+from runner.engine.rejects.set_aside import RejectsDescription, RowErrors
+from runner.engine.rules.hooks import Hooks
+from runner.engine.rules.load import RulePackage
+from runner.engine.surveying.survey import SurveyedInput
+from runner.engine.tables.lookups import Lookups
+from runner.engine.tables.sources import SourceTable, chunks, strands
+from runner.engine.transforming.computing import Computations, expression_of
+from runner.engine.transforming.holding import HeldChunks, SortedRows
+from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
+from runner.engine.transforming.stream import Pipeline, TableStream, write_sorted
+from runner.engine.values.checking import FieldChecks, RowCheck
+from runner.engine.writing import NormalizedBook, SheetWriter
+
+if TYPE_CHECKING:
+    from runner.engine.writing.data_files import DataFiles
+
+_PROGRESS_EVERY: Final = 65_536  # rows between two progress events
+_SHEETS: Final = 10  # sheets listed in a finding
+
+
+class StreamedRows(NamedTuple):
+    """What the passes did with the rows of a job."""
+
+    streams: list[TableStream]  # of the tables in use
+    workbook: NormalizedBook
+    rejected: int | None  # rows that rejects.xlsx will have; None: nobody asked for it
+    times: Mapping[str, float]  # seconds spent in each pass
+
+    @property
+    def any_value(self) -> bool:
+        """Whether any field got a value."""
+        return any(stream.filled for stream in self.streams)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPasses:
+    """What the passes need to know of a job."""
+
+    order: Order
+    options: JobOptions
+    lookups: Lookups
+    findings: Findings
+    channel: EventWriter
+    package: RulePackage
+    hooks: Hooks
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+
+    @property
+    def output(self) -> OutputOptions:
+        return self.options.output
+
+    def run(
+        self, columns: list[OutColumn], sources: list[SurveyedInput], tables: list[MappedTable], plans: list[TablePlan]
+    ) -> StreamedRows:
+        """Run all rows of all inputs through the passes, and complete the outputs; `plans`: one for each table."""
+        errors = RowErrors(
+            (c.field for c in columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
+        )
+        with ExitStack() as files:
+            file, described = self._opened(OutputName.WORKBOOK, files), self._opened(OutputName.REJECTED_ROWS, files)
+            rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
+            workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
+            data = self._data_files(columns, files)
+            line = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
+            streams = self._table_streams(line, tables, plans)
+            clock = perf_counter()
+            self._stream_inputs(line, sources, tables, streams, rejects)
+            rejects.close()
+            reading = perf_counter() - clock - sum(line.times.values())
+            if line.ordered is not None:
+                for spool in (spool for source in sources for spool in source.spools.values()):
+                    spool.release()  # sorting needs the room, and every row of the sheets was read
+                write_sorted(line, streams)
+            for stream in streams.values():
+                stream.report_left_out()
+                stream.report_filled_down()
+                stream.report_blank()
+                stream.report_blanked()
+                stream.report_unmapped({name for table in tables for name in table.fields})
+            self._note_split(workbook)
+            workbook.finish(self.hooks.sheets(), self.findings if self.output.findings_sheet else None)
+            if data is not None:
+                data.close()
+        times = line.times | {"read": reading}
+        return StreamedRows(list(streams.values()), workbook, rejects.rows if described else None, times)
+
+    def _table_streams(
+        self, line: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
+    ) -> dict[str, TableStream]:
+        """What runs the rows of each table through the passes, by the table's id."""
+        spelled = {
+            name: values
+            for name, check in line.checks.items()
+            if check.field.lookup and (values := self.lookups.column(check.field)) is not None
+        }
+        streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+        for stream in streams.values():
+            stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
+        return streams
+
+    def _stream_inputs(
+        self,
+        line: Pipeline,
+        sources: list[SurveyedInput],
+        tables: list[MappedTable],
+        streams: Mapping[str, TableStream],
+        rejects: RejectsDescription,
+    ) -> None:
+        """Run all rows of all inputs through the passes, and close the books of each input.
+
+        Rows that wait for others with their key are all read before any of them is written.
+        """
+        fields = {c.field.name: c.field for c in line.columns if c.field is not None}
+        refs = table_refs()
+        if line.held is not None:
+            for source in sources:
+                with source.streaming():
+                    pour(source, streams, self.channel)
+            self._drain(line.held, streams)
+        for number, source in enumerate(sources):
+            with source.streaming():
+                if line.held is None:
+                    pour(source, streams, self.channel)
+                self._compare_sums(source, tables, streams, fields)
+                rejects.add(number, source)
+                source.close_books(streams, refs)
+            for books in source.books.values():
+                books.report(self.findings)
+
+    def _drain(self, held: HeldChunks, streams: Mapping[str, TableStream]) -> None:
+        """Leave out rows of which another one with the same key stays; validate and write the others."""
+        by = self.options.rows.dedupe.by if self.options.rows.dedupe is not None else None
+        for table, chunk, gone, tied in held.drain():
+            if tied and by is not None:
+                streams[table].flag_tied(chunk, tied, by)
+            streams[table].finish(streams[table].without(chunk, gone))
+
+    def _compare_sums(
+        self,
+        source: SurveyedInput,
+        tables: list[MappedTable],
+        streams: Mapping[str, TableStream],
+        fields: Mapping[str, Field],
+    ) -> None:
+        """Compare the sums of an input's tables with their totals."""
+        for table in tables:
+            if table.source in source.tables:
+                for column_sum in streams[table.source.id].sums:
+                    column_sum.report(table, fields, self.findings)
+
+    def _note_split(self, workbook: NormalizedBook) -> None:
+        """Report an output that takes several sheets."""
+        if workbook.main is not None and len(workbook.main.names) > 1:
+            shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
+            more = len(workbook.main.names) - _SHEETS
+            shown += f" and {more} more sheets" if more > 0 else ""
+            self.findings.add(
+                "output_split", "warning",
+                f"the output exceeds the row limit of a sheet and continues on further sheets: {shown}",
+                rule="write",
+            )  # fmt: skip
+
+    def _opened(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
+        """Open an output until `files` is closed; None if the order does not ask for it."""
+        file = open_output(self.order, name)
+        return None if file is None else files.enter_context(file)
+
+    def _data_files(self, columns: list[OutColumn], files: ExitStack) -> "DataFiles | None":
+        """The files beside the workbook; None if nobody asks for typed columns."""
+        options = self.output.data
+        wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
+        opened: dict[OutputName, IO[bytes]] = {}
+        for name in wanted:
+            if (file := self._opened(name, files)) is not None:
+                opened[name] = file
+        if not (opened or self.output.blanks_errors):
+            return None
+        from runner.engine.writing.data_files import DataFiles  # noqa: PLC0415  # few jobs that start cold need it
+
+        return DataFiles(opened, columns, options)
+
+    def _pipeline(
+        self,
+        columns: list[OutColumn],
+        *,
+        sheet: SheetWriter | None,
+        data: "DataFiles | None",
+        errors: RowErrors,
+    ) -> Pipeline:
+        """What all tables of the job share in passes 3 to 5."""
+        fields = {c.field.name: c.field for c in columns if c.field is not None}
+        rules, rows = self.options.rules, self.options.rows
+        computations = Computations([*fields.values()], self.lookups, self.findings)
+        places = {c.field.name: n for n, c in enumerate(columns) if c.field is not None}
+        return Pipeline(
+            columns=columns,
+            checks={name: FieldChecks(f, self.lookups.allowed(f)) for name, f in fields.items()},
+            row_rules=[RowCheck(r, r.then, fields) for r in rules if r.then is not None],
+            checks_by_expression=[ExpressionCheck(r, r.check, fields) for r in rules if r.check is not None],
+            unique_rows=[UniqueRows(r) for r in rules if r.unique],
+            computations=computations,
+            filter=None if rows.filter is None else expression_of(rows.filter, computations.types, "rows.filter"),
+            held=None if rows.dedupe is None else HeldChunks(rows.dedupe, places),
+            ordered=SortedRows([(places[name], down) for name, down in rows.sort]) if rows.sort else None,
+            package=self.package,
+            hooks=self.hooks,
+            findings=self.findings,
+            sheet=sheet,
+            data=data,
+            blanks_errors=self.output.blanks_errors,
+            strict=self.options.stops_on_rule_error,
+            errors=errors,
+            splits_off=self.options.splits_off,
+            spellings=self.spellings,
+        )
+
+
+def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: EventWriter) -> None:
+    """Count every table's rows; stream those of the tables in use to the output."""
+    by_sheet: dict[int, list[SourceTable]] = {}
+    for table in (*source.tables, *source.skipped):
+        by_sheet.setdefault(table.sheet.index, []).append(table)
+    done = reported = 0
+    for tables in by_sheet.values():
+        for group in strands(tables):
+            for table, rows in chunks(group):
+                table.hidden.add(rows.hidden)
+                table.unmade.add(rows.unmade)
+                table.data_rows.add([*dict.fromkeys(rows.numbers)] if rows.cells else rows.numbers)
+                if table.id not in streams or not rows.numbers:
+                    continue
+                streams[table.id].feed(rows)
+                done += len(rows.numbers)
+                if done - reported >= _PROGRESS_EVERY:
+                    reported = done
+                    channel.write(PassProgress("transform", done, table=table.id))
+    channel.write(PassProgress("write", done, done, source.file.name))
+
+
+def table_refs() -> Iterator[str]:
+    """Short names for the tables of a job."""
+    return (f"t{n}" for n in count(1))
