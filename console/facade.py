@@ -11,12 +11,16 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, NotRequired, TypedDict, TypeVar
 
+from console import attention
+from console.attention import Matter
+from console.senders import SenderHistory, histories_of_jobs, sender_histories
 from core.budget import Budget, plain, weight_of
 from core.caches import BoundedCache
+from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
-from core.ports import JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
+from core.ports import DeadLetter, JobQuery, ObjectInfo, Page, Pause, QueueStats, Tally
 from infra.wiring import Stack
 from runner.engine.contract import printable
 
@@ -24,6 +28,10 @@ LOG_BYTES = 8 * 1024 * 1024
 DOCUMENT = Budget(bytes=16 * 1024 * 1024, values=600_000)  # what is shown; larger ones can be downloaded
 _DOCUMENT_BYTES = 128 * 1024 * 1024
 _RECENT = 300  # ended jobs that rates and causes are computed from
+_FAILURES = 100  # that what needs attention is made of
+_FAILURE_SECONDS = 7 * 86400.0  # older ones are history
+_WAITING = 100
+_WITHOUT_COUNTERS = 40  # tenants whose jobs are read because nothing was counted of them
 _LEAST_FRESH, _WORTH, _MOST_FRESH = 0.5, 20.0, 60.0  # an answer is kept for twenty times as long as it took
 _ANSWERS = 200
 _TENANTS = 300  # whose answers are kept, of each kind
@@ -107,6 +115,9 @@ class Facade:
         self._pauses = Fresh(stack.table.pauses, stack.clock.steady)
         self._recent: dict[str | None, Fresh[Recent]] = {}
         self._senders: dict[str | None, Fresh[list[SenderFacts]]] = {}
+        self._histories: dict[str | None, Fresh[list[SenderHistory]]] = {}
+        self._matters: dict[str | None, Fresh[list[Matter]]] = {}
+        self._ends = Fresh(lambda: stack.table.ends(stack.clock.now() - KEPT), stack.clock.steady)
         self._lock = threading.Lock()
         self._documents = BoundedCache[tuple[str, str], dict[str, object]](_DOCUMENT_BYTES)
 
@@ -256,6 +267,55 @@ class Facade:
     def recent(self, tenant: str | None = None) -> Recent:
         """Rates, times and causes from the newest jobs that ended."""
         return self._of_tenant(self._recent, tenant, self._summarize).get()
+
+    def ends(self) -> tuple[EndCounts, ...]:
+        """What all jobs that ended in the last days came to, by five minutes."""
+        return self._ends.get()
+
+    def sender_histories(self, tenant: str | None = None) -> list[SenderHistory]:
+        """Every sender as its counters show it, whatever the number of its jobs."""
+        return self._of_tenant(self._histories, tenant, self._list_histories).get()
+
+    def _list_histories(self, tenant: str | None) -> list[SenderHistory]:
+        table = self._stack.table
+        found = sender_histories(table.sender_ends(self._stack.clock.now() - KEPT_OF_SENDERS, tenant))
+        counted = {one.tenant for one in found}
+        tenants = [tenant] if tenant is not None else sorted(self.tally().tenants)
+        rest = [name for name in tenants if name not in counted][:_WITHOUT_COUNTERS]
+        for name in rest:
+            found += histories_of_jobs(table.page(JobQuery(tenant=name), limit=20).jobs)
+        return found
+
+    def attention(self, tenant: str | None = None) -> list[Matter]:
+        """What needs a person, the most urgent first, without what somebody took care of."""
+        return self._of_tenant(self._matters, tenant, self._list_matters).get()
+
+    def forget_matters(self) -> None:
+        """Something was taken care of: whoever asks next sees it."""
+        with self._lock:
+            self._matters.clear()
+
+    def _list_matters(self, tenant: str | None) -> list[Matter]:
+        table, now = self._stack.table, self._stack.clock.now()
+
+        def jobs(states: set[State], limit: int, since: float | None = None) -> tuple[Job, ...]:
+            return table.page(JobQuery(states=frozenset(states), tenant=tenant, created_from=since), limit=limit).jobs
+
+        waiting = jobs({State.AWAITING}, _WAITING)
+        found = attention.failures(jobs({State.FAILED, State.TIMED_OUT}, _FAILURES, now - _FAILURE_SECONDS))
+        found += attention.reviews(jobs({State.REVIEW}, _WAITING), now)
+        found += attention.incomplete(waiting, now)
+        found += attention.of_senders(self.sender_histories(tenant), now, waiting)
+        overdue = table.attention(now - attention.STUCK_SECONDS, limit=_WAITING)
+        queue: QueueStats | None = None
+        dead: tuple[DeadLetter, ...] = ()
+        with contextlib.suppress(StoreUnavailable):
+            queue = self._queue.get() if tenant is None else None
+            dead = self._stack.queue.dead(limit=_WAITING) if tenant is None and queue is not None and queue.dead else ()
+        found += attention.buried(dead)
+        stuck = [job for job in overdue if tenant in (None, job.tenant)]
+        found += attention.stuck(stuck, queue, now, paused=any(one.tenant is None for one in self._pauses.get()))
+        return attention.unresolved(found, table.resolutions())
 
     def senders(self, tenant: str | None = None) -> list[SenderFacts]:
         """Tenants and workflows of the newest jobs, each with its last drops and how they went."""

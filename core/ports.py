@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
+from core.ends import EndCounts
 from core.errors import ObjectRefused, RecordNewer, RowUnreadable
 from core.jobs import Job, ObjectRef, Outcome, State
 from core.verdicts import Fault, Verdict
@@ -265,6 +266,18 @@ class Tally:
     whole: bool = True  # else there are more: only the newest were counted, of those that have not ended and of all
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolution:
+    """Somebody took care of what needed attention, up to a time: whatever happens later needs it again."""
+
+    what: str  # names the matter, not one case of it
+    until: float  # when the newest case of it happened
+    tenant: str  # whose matter it is; empty: of nobody in particular
+    at: float
+    by: str
+    note: str
+
+
 class JobTable(Protocol):
     """The truth about jobs. Every write is conditional; a write that finds another rev changes nothing."""
 
@@ -340,11 +353,31 @@ class JobTable(Protocol):
         """Counts by tenant, or of one; at the same cost whatever the table holds."""
         ...
 
+    def ends(self, since: float) -> tuple[EndCounts, ...]:
+        """What all jobs that ended came to (core/ends.py), by stretches of `STEP` that begin at `since` or later.
+
+        Oldest first; stretches without any are left out. Counted by the writes that end jobs: each end once.
+        """
+        ...
+
+    def sender_ends(self, since: float, tenant: str | None = None) -> tuple[EndCounts, ...]:
+        """The same by sender and `DAY`, of one tenant or of all; in no particular order."""
+        ...
+
+    def resolve(self, resolution: Resolution) -> bool:
+        """Keep a resolution; it takes the place of an older one. False: there is one that goes as far or further."""
+        ...
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """Those of the last few weeks, newest first."""
+        ...
+
     def recount(self) -> int:
         """Correct the counters that the table keeps beside its rows for caps; returns how many were wrong.
 
         Only where a start was refused, and only counters unchanged since an earlier call: a single call corrects
-        nothing. A table that counts its rows has nothing to correct.
+        nothing. A table that counts its rows has nothing to correct. Also deletes counters of ends, and resolutions,
+        that are too old for anybody.
         """
         ...
 

@@ -167,6 +167,14 @@ class PauseBody(RequestModel):
     workflow: Word | None = None
 
 
+class ResolveBody(RequestModel):
+    """Which matter is taken care of, up to which case of it."""
+
+    what: str = Field(min_length=1, max_length=2000, examples=["failures/acme/members/rule_error"])
+    until: float = Field(ge=0, le=1e12, allow_inf_nan=False, description="`happened` of the matter, as it was listed")
+    note: str = Field(default="", max_length=500)
+
+
 class SessionBody(RequestModel):
     token: str = Field(min_length=1, max_length=200)
 
@@ -321,6 +329,40 @@ class PauseRecord(Shape):
 
 class PauseList(Shape):
     pauses: list[PauseRecord]
+
+
+class MatterRecord(Shape):
+    what: str = Field(description="names the matter; the same when it happens again")
+    kind: str
+    urgency: int = Field(description="0: now, 1: soon, 2: when there is time")
+    happened: float = Field(description="when its newest case did")
+    text: str
+    step: str = Field(description="what to do next")
+    link: str = Field(description="the page to do it on")
+    tenant: str
+    workflow: str
+    count: int
+
+
+class AttentionList(Shape):
+    matters: list[MatterRecord]
+
+
+class ResolutionRecord(Shape):
+    what: str
+    until: float
+    tenant: str
+    at: float
+    by: str
+    note: str
+
+
+class Resolved(Shape):
+    resolved: ResolutionRecord
+
+
+class ResolutionList(Shape):
+    resolutions: list[ResolutionRecord]
 
 
 class ReviewRecord(Shape):

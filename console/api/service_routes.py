@@ -4,7 +4,7 @@ import contextlib
 import json
 from codecs import BOM_UTF8
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -22,7 +22,7 @@ from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, Preconditi
 from core.jobs import Job, State
 from core.keys import job_folder
 from core.memories import MemoryInvalid
-from core.ports import JobQuery, ObjectInfo, Pause
+from core.ports import JobQuery, ObjectInfo, Pause, Resolution
 from infra import meters, own_code
 from infra.parsing import check_memory, read_decision
 from infra.prometheus_text import CONTENT_TYPE
@@ -33,7 +33,18 @@ SESSION_SECONDS = 12 * 3600
 
 
 def index(call: Call) -> Answer:
-    names = ("jobs", "overview", "review", "memory", "pauses", "metrics", "health", "ready", "openapi.json")
+    names = (
+        "jobs",
+        "overview",
+        "attention",
+        "review",
+        "memory",
+        "pauses",
+        "metrics",
+        "health",
+        "ready",
+        "openapi.json",
+    )
     del call
     return {"name": "ade-drop", "version": own_code.version(), "links": {name: f"/{name}" for name in names}}
 
@@ -73,6 +84,50 @@ async def events(call: Call) -> Answer:
 
 def senders(call: Call) -> Answer:
     return {"senders": call.context.facade.senders(_tenant(call, call.query.tenant))}
+
+
+def attention(call: Call) -> Answer:
+    """What needs a person, the most urgent first."""
+    matters = call.context.facade.attention(_tenant(call, call.query.tenant))
+    return {"matters": [asdict(one) for one in matters]}
+
+
+def resolve(call: Call) -> Answer:
+    """Take a matter off the list until it happens again."""
+    body: models.ResolveBody = call.body
+    mine = call.principal.tenant
+    known = {one.what: one for one in call.context.facade.attention(mine)}
+    matter = known.get(body.what)
+    if matter is None:
+        raise ProblemError(HTTPStatus.NOT_FOUND, "nothing of that name needs attention; somebody may have resolved it")
+    if mine is not None and matter.tenant != mine:
+        raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {mine}; it resolves what is of that tenant")
+    if body.until > matter.happened:
+        raise ProblemError(HTTPStatus.CONFLICT, f"the newest case of it happened at {matter.happened}, not later")
+    one = Resolution(
+        what=matter.what,
+        until=body.until,
+        tenant=matter.tenant,
+        at=call.context.stack.clock.now(),
+        by=call.principal.name,
+        note=body.note.strip(),
+    )
+    more = {"workflow": matter.workflow} if matter.workflow else {}
+    call.context.actions.note(
+        call.principal, "resolve", tenant=matter.tenant or None, what=one.what, until=one.until, note=one.note, **more
+    )
+    done = call.context.stack.table.resolve(one)
+    call.context.facade.forget_matters()
+    if not done:
+        raise ProblemError(HTTPStatus.CONFLICT, "somebody resolved this before you; reload the list")
+    return {"resolved": asdict(one)}
+
+
+def resolutions(call: Call) -> Answer:
+    """What people took care of lately, newest first."""
+    mine = _tenant(call, call.query.tenant)
+    found = [one for one in call.context.stack.table.resolutions() if mine in (None, one.tenant)]
+    return {"resolutions": [asdict(one) for one in found[: call.query.limit]]}
 
 
 def reviews(call: Call) -> Answer:
@@ -330,6 +385,31 @@ OPERATIONS = (
         memories,
         "What was learned of each tenant's workflows",
         models.MemoryList,
+        query=models.PageQuery,
+        also=(403,),
+    ),
+    _get(
+        "/attention",
+        attention,
+        "What needs a person, the most urgent first",
+        models.AttentionList,
+        query=_OF,
+        also=(403,),
+    ),
+    _post(
+        "/attention/resolve",
+        resolve,
+        "Take a matter off that list until it happens again",
+        Permission.ACT,
+        models.ResolveBody,
+        models.Resolved,
+        also=(403, 404, 409, 413, 415),
+    ),
+    _get(
+        "/attention/resolved",
+        resolutions,
+        "What people took care of lately",
+        models.ResolutionList,
         query=models.PageQuery,
         also=(403,),
     ),

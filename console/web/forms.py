@@ -199,7 +199,11 @@ async def forget(call: Call) -> Answer:
     if not call.principal.sees(body.tenant):
         raise ProblemError(HTTPStatus.FORBIDDEN, f"this token is of tenant {call.principal.tenant}; name that tenant")
     key, gone = await in_turn(call, _forget, call, body)
-    return _go("/senders") if by_form else JSONResponse({"key": key, "forgotten": gone})
+    return (
+        _go(link("/sender", tenant=body.tenant, workflow=body.workflow))
+        if by_form
+        else JSONResponse({"key": key, "forgotten": gone})
+    )
 
 
 def _forget(call: Call, body: models.ForgetBody) -> tuple[str, int]:

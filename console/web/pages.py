@@ -16,19 +16,17 @@ from console.api import models
 from console.api.access import Permission
 from console.api.operations import Call, query_values
 from console.api.problems import ProblemError
-from console.facade import DropFacts, JobMoment
-from console.job_facts import plural, span
-from console.web import charts
+from console.facade import JobMoment
+from console.job_facts import span
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
-from core.errors import AdeError, ManifestInvalid, ObjectChanged, ObjectMissing, ObjectTooLarge
+from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, ObjectRef, Outcome, State
 from core.keys import CONFIGS, job_folder
 from core.manifests import MAX_MANIFEST_BYTES
-from core.memories import MAX_MEMORY_BYTES
-from core.ports import JobQuery, ObjectInfo
+from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
-from infra.parsing import SHOWN, memory_summary, read_manifest
+from infra.parsing import read_manifest
 
 _PAGE = 50
 _VERSIONS = 20
@@ -46,26 +44,7 @@ _FILTERS = (
 )  # fmt: skip
 
 
-def overview(call: Call) -> Response:
-    tenant = _one_tenant(call)
-    facts = call.context.facade.overview(tenant)
-    chart = charts.throughput(facts.recent.ends, facts.at, State.SUCCEEDED)
-    seconds = sorted(facts.recent.seconds)
-    waiting = ("AWAITING", "SCHEDULED", "QUEUED")
-    return page(
-        call,
-        "home.html",
-        facts=facts,
-        tenant=tenant,
-        chart=chart,
-        waiting=sum(facts.states.get(name, 0) for name in waiting),
-        middle=seconds[len(seconds) // 2] if seconds else None,
-        slow=seconds[int(len(seconds) * 0.95)] if seconds else None,
-        states=[str(state) for state in State if facts.states.get(state)],
-    )
-
-
-def _one_tenant(call: Call) -> str | None:
+def one_tenant(call: Call) -> str | None:
     """The tenant that a page is about: the viewer's own, or the requested one."""
     asked = call.request.query_params.get("tenant") or None
     if asked is not None and not call.principal.sees(asked):
@@ -299,78 +278,10 @@ def _is_candidate(one: Any) -> bool:
     return isinstance(reasons, list) and all(isinstance(reason, dict) for reason in reasons)
 
 
-def senders(call: Call) -> Response:
-    tenant = _one_tenant(call)
-    listed = call.context.facade.senders(tenant)
-    memories = islice(call.context.facade.memories(tenant), _MEMORIES)
-    known = {(owner, workflow): info for info, owner, workflow in memories}
-    shown, learnt = [], _Learnt(call)
-    for one in listed[:_SENDERS]:
-        drops = one["drops"][:_CHART_DROPS][::-1]
-        values = [_wrong_share(drop) for drop in drops]
-        rated = [value for value in values if value is not None]
-        label = f"errors per row of the last {len(drops)} drops" + (f", now {rated[-1]:.0%}" if rated else "")
-        memory = known.pop((one["tenant"], one["workflow"]), None)
-        shown.append(
-            {
-                **one,
-                "chart": charts.shares(values, label),
-                "now": rated[-1] if rated else None,
-                "memory": None if memory is None else learnt.of(memory),
-            }
-        )
-    others = {owned: learnt.of(info) for owned, info in islice(known.items(), _OTHER_MEMORIES)}
-    more = len(listed) - len(shown)
-    return page(call, "senders.html", senders=shown, more=more, tenant=tenant, other_memories=others)
-
-
-def _wrong_share(drop: DropFacts) -> float | None:
-    rows, errors = drop["rows"], drop["errors"]
-    return min(1.0, errors / rows) if rows is not None and errors is not None and rows > 0 else None
-
-
-class _Learnt:
-    """What memories hold, as much as one page reads."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._left = _MEMORY_BYTES
-
-    def of(self, info: ObjectInfo) -> dict[str, object]:
-        shown = info.size <= min(MAX_MEMORY_BYTES, self._left)
-        self._left -= info.size if shown else 0
-        return _learnt(self._call, info, shown=shown)
-
-
-def _learnt(call: Call, info: ObjectInfo, *, shown: bool) -> dict[str, object]:
-    """What a memory holds, newest first: headers and spellings, and by sender their tables and readings."""
-    found, summary = None, f"{info.size} bytes, too many to show here,"
-    if shown:
-        with contextlib.suppress(ObjectMissing, ObjectChanged, ObjectTooLarge):
-            body = call.context.stack.store.read(info.key, version=info.version, limit=MAX_MEMORY_BYTES)
-            found = memory_summary(body)
-        summary = "nothing"
-    senders: dict[str, dict[str, list[Any]]] = {}
-    for shape in found.shapes if found else ():
-        senders.setdefault(shape.sender, {"shapes": [], "readings": []})["shapes"].append(shape)
-    for reading in found.readings if found else ():
-        senders.setdefault(reading.sender, {"shapes": [], "readings": []})["readings"].append(reading)
-    kinds = {"headers": "header", "values": "spelling", "shapes": "table", "readings": "reading"}
-    counts = found.counts if found else {}
-    return {
-        "key": info.key,
-        "headers": found.headers if found else [],
-        "values": found.values if found else [],
-        "senders": dict(sorted(senders.items())),
-        "more": sum(max(0, count - SHOWN) for count in counts.values()),
-        "summary": ", ".join(plural(counts[name], word) for name, word in kinds.items() if counts.get(name)) or summary,
-    }
-
-
 def drop(call: Call) -> Response:
     """A form for a drop; `from` names a job whose manifest it starts with."""
-    recent = call.context.facade.senders(call.principal.tenant)[:_SENDERS]
-    known = [(one["tenant"], one["workflow"], one["last"]["job_id"]) for one in recent]
+    recent = sorted(call.context.facade.sender_histories(call.principal.tenant), key=lambda one: -one.last_at)
+    known = [(one.tenant, one.workflow, one.last.last_job) for one in recent[:_SENDERS] if one.last is not None]
     asked = call.request.query_params.get("from", "")
     text, tenant, folder, problem = _STARTER, call.principal.tenant or "", "", ""
     if asked:

@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import forms, pages
+from console.web import forms, home_page, pages, sender_pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -38,11 +38,11 @@ _PARTS = 100
 _FOREVER = "public, max-age=31536000, immutable"
 
 PAGES: dict[str, Page] = {
-    "/": pages.overview,
+    "/": home_page.home,
     "/jobs": pages.jobs,
     "/jobs/{job_id}": pages.job,
     "/review": pages.review,
-    "/senders": pages.senders,
+    "/senders": sender_pages.senders,
 }
 
 
@@ -201,6 +201,8 @@ EXTRA = (
     _extra("POST", "/jobs/{job_id}/answer", forms.answer, Permission.DECIDE),
     _extra("POST", "/acts/jobs", forms.act_on_many, Permission.ACT),
     _extra("POST", "/acts/pause", forms.pause_or_resume, Permission.ACT),
+    _extra("POST", "/acts/resolve", home_page.resolve, Permission.ACT),
+    _extra("GET", "/sender", sender_pages.sender, Permission.READ),
     _extra("POST", "/drop", forms.drop, Permission.SUBMIT),
     _extra("GET", "/jobs/{job_id}/input", read_input, Permission.INPUT, query=InputQuery),
     _extra("POST", "/memory/forget", forms.forget, Permission.DECIDE, body=models.ForgetBody, form=models.ForgetBody),

@@ -19,12 +19,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+from core.ends import EndCounts
 from core.errors import RowUnreadable
 from core.jobs import Job, State, first, lease_owner
-from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused, Tally
+from core.ports import Caps, Clock, JobQuery, Page, Pause, Refused, Resolution, Tally
 from infra.addresses import Address
 from infra.aws import dynamodb_items as items
 from infra.aws.calls import Answered, Caller, client, timeouts
+from infra.aws.dynamodb_ends import EndCounters
 from infra.aws.dynamodb_items import Item, number, text
 from infra.aws.dynamodb_reads import Reads
 from infra.aws.dynamodb_slots import Slots
@@ -64,6 +66,7 @@ class DynamoJobTable:
         self._db, self._call = db, call
         self._reads = Reads(db, call, self._name, self._shards)
         self._slots = Slots(db, call, self._reads, self._name, self._shards)
+        self._ends = EndCounters(db, call, self._reads, self._name)
 
     def add(self, job: Job) -> tuple[Job, bool]:
         wanted = job
@@ -100,10 +103,10 @@ class DynamoJobTable:
         written, writer = replace(new, rev=old.rev + 1), _writer()
         delta = _delta(old, new)
         put = self._item(written, writer) | _still(old)
+        counters = self._slots.counted(old if delta < 0 else new, delta) + self._ends.counted(old, written)
         try:
-            if delta:
-                slots = self._slots.counted(old if delta < 0 else new, delta)
-                self._transact(f"write {old.job_id}", writer, {"Put": put}, *slots)
+            if counters:
+                self._transact(f"write {old.job_id}", writer, {"Put": put}, *counters)
             else:
                 self._call(f"write {old.job_id}", lambda: self._db.put_item(**put), expect=(_ONE_NO,))
         except Answered:
@@ -177,8 +180,22 @@ class DynamoJobTable:
     def tally(self, tenant: str | None = None) -> Tally:
         return self._reads.tally(tenant)
 
+    def ends(self, since: float) -> tuple[EndCounts, ...]:
+        return self._ends.ends(since)
+
+    def sender_ends(self, since: float, tenant: str | None = None) -> tuple[EndCounts, ...]:
+        return self._ends.sender_ends(since, self._clock.now(), tenant)
+
+    def resolve(self, resolution: Resolution) -> bool:
+        return self._ends.resolve(resolution)
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return self._ends.resolutions()
+
     def recount(self) -> int:
-        return self._slots.recount(self._clock.now())
+        now = self._clock.now()
+        self._ends.tidy(now)
+        return self._slots.recount(now)
 
     def pause(self, pause: Pause) -> None:
         item = items.pause_key(pause.tenant, pause.workflow)

@@ -14,6 +14,9 @@
 | generation      | G#<name>                 | -                 | how often something was changed               |
 | fence           | F#<tenant>               | -                 | the greatest fence of removed jobs; copies,   |
 |                 |  and the same with ##<n> |                   |  on which transactions do not meet            |
+| ends            | E#<slot>                 | <time>            | what ended in five minutes (core/ends.py)     |
+| ends of senders | S#<day>                  | <tenant>#<workfl> | the same of a day, by sender                  |
+| resolution      | R                        | <what>            | who took care of what, and up to when         |
 
 Index partitions carry a shard number taken from the job id, so that no partition takes every write.
 """
@@ -24,6 +27,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from core.chores import resting
+from core.ends import DAY, EndCounts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, load_job, record_version, stamp_text, version_of
 from core.ports import NewerRow
@@ -33,6 +37,8 @@ Item = dict[str, dict[str, Any]]
 BY_TIME, BY_TENANT, BY_STATE, BY_WAKE = "by_time", "by_tenant", "by_state", "by_wake"
 SHARDS = 8
 COUNTERS = 16
+END_SLOTS = 4
+RESOLUTIONS = "R"
 FENCES = 64  # copies of a tenant's fence
 NOT_CLEAN = (Outcome.ERRORS, Outcome.WARNINGS)
 _PLAIN_CHARACTERS = 200
@@ -91,6 +97,32 @@ def generation_key(name: str) -> Item:
 
 def fence_key(tenant: str, copy: int | None = None) -> Item:
     return {"pk": text(f"F#{tenant}" if copy is None else f"F#{tenant}##{copy}"), "sk": text("-")}
+
+
+def ends_partition(slot: int) -> str:
+    return f"E#{slot}"
+
+
+def ends_key(slot: int, at: float) -> Item:
+    return {"pk": text(ends_partition(slot)), "sk": text(moment(at))}
+
+
+def moment(at: float) -> str:
+    """Sorts as the time does."""
+    return f"{max(0.0, at):012.0f}"
+
+
+def sender_ends_partition(day: int) -> str:
+    return f"S#{day}"
+
+
+def sender_ends_key(counts: EndCounts) -> Item:
+    day = sender_ends_partition(int(counts.at // DAY))
+    return {"pk": text(day), "sk": text(f"{counts.tenant}#{counts.workflow}")}
+
+
+def resolution_key(what: str) -> Item:
+    return {"pk": text(RESOLUTIONS), "sk": text(what)}
 
 
 def created(job: Job) -> str:

@@ -170,6 +170,16 @@ class Reads:
         rows = self.items([job_key(job_id) for job_id in dict.fromkeys(found)])
         return [row for row in rows if row["state"]["S"] == State.RUNNING]
 
+    def after(self, partition: str, first: str, *, begins: str = "") -> list[Item]:
+        """The items of a partition from a sort key on, or those whose sort key begins so; of any size, in order."""
+        values = {":pk": text(partition), ":sk": text(begins or first)}
+        condition = "pk = :pk AND " + ("begins_with(sk, :sk)" if begins else "sk >= :sk")
+        return list(self._query(values, condition))
+
+    def before(self, partition: str, end: str) -> list[Item]:
+        """The items of a partition whose sort key is less."""
+        return list(self._query({":pk": text(partition), ":sk": text(end)}, "pk = :pk AND sk < :sk"))
+
     def doubts(self) -> list[Item]:
         return list(self._query({":pk": text("D")}, "pk = :pk", ConsistentRead=True))
 

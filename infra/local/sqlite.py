@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from core.ends import NUMBERS
 from core.errors import StoreUnavailable
 from core.verdicts import FAULTS
 from infra.local.disk import make_private_file, make_private_folder
@@ -77,6 +78,18 @@ CREATE TABLE IF NOT EXISTS fences (tenant TEXT PRIMARY KEY, fence INTEGER NOT NU
 CREATE TABLE IF NOT EXISTS marks (line TEXT PRIMARY KEY, planned_from BLOB NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS generations (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+
+-- What the jobs that ended came to, by stretches of time; see core/ends.py. Of all where the tenant is ''.
+CREATE TABLE IF NOT EXISTS ends (
+  tenant TEXT NOT NULL, workflow TEXT NOT NULL, at REAL NOT NULL,
+  {" INTEGER NOT NULL, ".join(NUMBERS)} INTEGER NOT NULL,
+  last_at REAL NOT NULL, last_job TEXT NOT NULL, PRIMARY KEY (tenant, workflow, at)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS resolutions (
+  what TEXT PRIMARY KEY, until REAL NOT NULL, tenant TEXT NOT NULL,
+  at REAL NOT NULL, by TEXT NOT NULL, note TEXT NOT NULL
+) WITHOUT ROWID;
 """
 
 # How many jobs there are by tenant, workflow and state, kept by the file itself: whoever writes a row, an older

@@ -9,9 +9,10 @@ from dataclasses import replace
 from sqlite3 import Connection, Row
 
 from core.chores import resting
+from core.ends import KEPT, KEPT_OF_SENDERS, NUMBERS, EndCounts, end_counts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
-from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Tally
+from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Resolution, Tally
 from core.verdicts import FAULTS
 from infra.local import bells
 from infra.local.sqlite import Database
@@ -220,7 +221,49 @@ class SqliteJobTable:
         return Tally(found)
 
     def recount(self) -> int:
+        now = self._clock.now()
+        with self._db.write() as db:
+            db.execute("DELETE FROM ends WHERE at < ? OR (tenant = '' AND at < ?)", (now - KEPT_OF_SENDERS, now - KEPT))
+            db.execute("DELETE FROM resolutions WHERE at < ?", (now - KEPT_OF_SENDERS,))
         return 0  # a start counts the rows themselves
+
+    def ends(self, since: float) -> tuple[EndCounts, ...]:
+        return self._ends("tenant = '' AND at >= ? ORDER BY at", since)
+
+    def sender_ends(self, since: float, tenant: str | None = None) -> tuple[EndCounts, ...]:
+        if tenant is not None:
+            return self._ends("tenant = ? AND at >= ?", tenant, since)
+        return self._ends("tenant <> '' AND at >= ?", since)
+
+    def _ends(self, where: str, *values: object) -> tuple[EndCounts, ...]:
+        names = ", ".join(NUMBERS)
+        rows = self._db.read().execute(
+            f"SELECT tenant, workflow, at, last_at, last_job, {names} FROM ends WHERE {where}",  # noqa: S608 - from constants
+            values,
+        )
+        return tuple(
+            EndCounts(
+                at=at, numbers=tuple(numbers), tenant=tenant, workflow=workflow, last_at=last_at, last_job=last_job
+            )
+            for tenant, workflow, at, last_at, last_job, *numbers in rows
+        )
+
+    def resolve(self, resolution: Resolution) -> bool:
+        one = resolution
+        with self._db.write() as db:
+            changed = db.execute(
+                "INSERT INTO resolutions (what, until, tenant, at, by, note) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (what) DO UPDATE SET until = excluded.until, tenant = excluded.tenant, at = excluded.at,"
+                " by = excluded.by, note = excluded.note WHERE excluded.until > resolutions.until",
+                (one.what, one.until, one.tenant, one.at, one.by, one.note),
+            ).rowcount
+        return changed == 1
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        rows = self._db.read().execute(
+            "SELECT what, until, tenant, at, by, note FROM resolutions ORDER BY at DESC, what"
+        )
+        return tuple(Resolution(**dict(row)) for row in rows)
 
     def pause(self, pause: Pause) -> None:
         with self._db.write() as db:
@@ -303,7 +346,12 @@ class SqliteJobTable:
             _REPLACE,
             (*self._written(written), old.job_id, old.rev, owner, owner),
         ).rowcount
-        return written if changed == 1 else None
+        if changed != 1:
+            return None
+        for counts in end_counts(old, written) or ():
+            of = (counts.tenant, counts.workflow, counts.at)
+            db.execute(_COUNT_END, (*of, *counts.numbers, counts.last_at, counts.last_job))
+        return written
 
     def _written(self, job: Job) -> tuple[str, float | None, bool, int, str]:
         return str(job.state), self._wake_at(job), resting(job), job.rev, dump_job(job)
@@ -322,6 +370,14 @@ def _field(path: str) -> str:
 
 _REPLACE = f"""UPDATE jobs SET state = ?, wake_at = ?, resting = ?, rev = ?, doc = ?
   WHERE job_id = ? AND rev = ? AND (? IS NULL OR {_field("lease.owner")} = ?)"""  # noqa: S608 - from constants
+
+
+_ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in NUMBERS)
+_COUNT_END = f"""INSERT INTO ends (tenant, workflow, at, {", ".join(NUMBERS)}, last_at, last_job)
+  VALUES ({", ".join("?" * (5 + len(NUMBERS)))})
+  ON CONFLICT (tenant, workflow, at) DO UPDATE SET {_ADDED},
+    last_job = CASE WHEN excluded.last_at >= last_at THEN excluded.last_job ELSE last_job END,
+    last_at = max(last_at, excluded.last_at)"""  # noqa: S608 - from constants
 
 
 def _readable(rows: Iterable[Row], newer: list[NewerRow] | None = None) -> Iterator[Job]:

@@ -34,7 +34,7 @@ from core.errors import CallRefused, SettingsError, StoreUnavailable
 from infra.postgres.refusals import Refusals
 from infra.retrying import CallPolicy
 
-SCHEMA_VERSION = 2  # this program's; it also works with the next one, whose migration keeps what it needs
+SCHEMA_VERSION = 3  # this program's; it also works with the next one, whose migration keeps what it needs
 SCHEMES = ("postgresql", "postgres")
 _OPTIONS = {"schema", "pooler", "pool"}
 _POOLERS = ("auto", "none", "session", "transaction")

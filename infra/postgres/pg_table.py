@@ -9,15 +9,16 @@ import itertools
 import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import psycopg
 
 from core.chores import resting
+from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts, end_counts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
-from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Tally
+from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Resolution, Tally
 from infra.postgres.connections import Connections, Link, OnConnections, Row, in_schema, storable
 from infra.postgres.listening import JOBS, QUEUE, PostgresBells
 from infra.postgres.pg_queue import PRIORITY_SECONDS
@@ -98,9 +99,12 @@ class PostgresJobTable(OnConnections):
     def replace(self, old: Job, new: Job) -> Job | None:
         written = replace(new, rev=old.rev + 1)
         row = self._columns(written, _writer()) | {"old_rev": old.rev, "old_owner": lease_owner(old)}
+        counts = end_counts(old, written)
+        statement = self._db.sql["replace_job" if counts is None else "end_job"]
+        row |= {} if counts is None else _counted(counts)
 
         def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
-            if db.execute(self._db.sql["replace_job"], row).rowcount == 1:
+            if db.execute(statement, row).rowcount == 1:
                 return True
             return retried and db.execute(self._db.sql["written_by"], row).fetchone() is not None
 
@@ -230,9 +234,41 @@ class PostgresJobTable(OnConnections):
 
     def recount(self) -> int:
         """A start counts the rows themselves, so none is wrong; removes what nobody needs, and opens missing lanes."""
-        self._db.change("tidy up", "tidy", now=self._now())
+        self._db.change("tidy up", "tidy", now=self._now(), kept=KEPT, kept_of_senders=KEPT_OF_SENDERS)
         self._db.run("tidy up", "reopen_lanes")
         return 0
+
+    def ends(self, since: float) -> tuple[EndCounts, ...]:
+        rows = self._db.run("count ends", "ends", since=since)
+        return tuple(
+            EndCounts(at=at, numbers=tuple(numbers), last_at=last_at, last_job=last_job)
+            for at, *numbers, last_at, last_job in rows
+        )
+
+    def sender_ends(self, since: float, tenant: str | None = None) -> tuple[EndCounts, ...]:
+        rows = self._db.run("count ends", "sender_ends", since=since, tenant=tenant)
+        return tuple(
+            EndCounts(
+                at=at, numbers=tuple(numbers), tenant=owner, workflow=workflow, last_at=last_at, last_job=last_job
+            )
+            for owner, workflow, at, *numbers, last_at, last_job in rows
+        )
+
+    def resolve(self, resolution: Resolution) -> bool:
+        row = storable(asdict(resolution))
+
+        def act(db: Link, retried: bool) -> bool:  # noqa: FBT001 - as every act
+            if db.execute(self._db.sql["resolve"], row).rowcount == 1:
+                return True
+            return retried and db.execute(self._db.sql["resolved_by"], row).fetchone() is not None
+
+        return self._db("resolve", act)
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return tuple(
+            Resolution(what=what, until=until, tenant=tenant, at=at, by=by, note=note)
+            for what, until, tenant, at, by, note in self._db.run("read resolutions", "resolutions")
+        )
 
     def pause(self, pause: Pause) -> None:
         row = {"tenant": pause.tenant or "", "workflow": pause.workflow or "", "since": pause.since, "by": pause.by}
@@ -319,6 +355,17 @@ class PostgresJobTable(OnConnections):
 
 def _writer() -> int:
     return secrets.randbits(63)
+
+
+def _counted(counts: tuple[EndCounts, EndCounts]) -> dict[str, object]:
+    """What an end counts, as the statement takes it: of all first, then of the sender."""
+    return {
+        "tenants": [one.tenant for one in counts],
+        "workflows": [one.workflow for one in counts],
+        "ats": [one.at for one in counts],
+        "numbers": list(counts[0].numbers),
+        "last_at": counts[0].last_at,
+    }
 
 
 def _names(states: Iterable[State]) -> list[str]:

@@ -20,7 +20,19 @@ from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.rigs import P, Rig
 
-_TABLES = ["jobs", "tallies", "pauses", "leases", "fences", "generations", "messages", "lanes", "dead_letters"]
+_TABLES = [
+    "jobs",
+    "tallies",
+    "pauses",
+    "leases",
+    "fences",
+    "generations",
+    "messages",
+    "lanes",
+    "dead_letters",
+    "ends",
+    "resolutions",
+]
 
 
 def url_of(server_url: str, schema: str, **options: str) -> str:

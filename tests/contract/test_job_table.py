@@ -2,12 +2,14 @@
 
 import threading
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
 from core.chores import Timings, defer
+from core.ends import DAY, KEPT, KEPT_OF_SENDERS, STEP
 from core.jobs import Job, JobError, Lease, Outcome, State, again, beat, move, start
-from core.ports import Caps, JobQuery, JobTable, Pause, Refused, Tally
+from core.ports import Caps, JobQuery, JobTable, Pause, Refused, Resolution, Tally
 from core.verdicts import Fault, Verdict
 from tests.contract import contenders
 from tests.contract.jobs import NOW, a_job, with_reason
@@ -711,3 +713,95 @@ def test_wait_is_not_outlived_by_a_change_in_this_process(table: JobTable):
     table.wait(20)
     changed.join()
     assert table.get("acme-members-a") is not None
+
+
+def published(table: JobTable, name: str, at: float = NOW, **more) -> tuple[Job, Job]:
+    """A job before and after the write that ends it."""
+    job = added(table, name, state=State.PUBLISHING, **more)
+    ended = table.replace(job, move(job, State.SUCCEEDED, now=at, ended_at=at))
+    assert ended is not None
+    return job, ended
+
+
+class TestEnds:
+    """Counters that pages draw rates from: each end once, by time and by sender."""
+
+    SUMMARY: ClassVar = {"rows_out": 8, "rows_with_errors": 2, "left_out": {"rejected": 2}, "drift": 3}
+
+    def test_ends_are_counted_for_all_and_by_sender(self, table: JobTable):
+        published(table, "a", summary=self.SUMMARY)
+        _, last = published(table, "b", NOW + 5, summary=self.SUMMARY)
+        published(table, "c", tenant="north", workflow="w#1")
+        (of_all,) = table.ends(NOW - STEP)
+        assert (of_all.at, of_all["files"], of_all["rows"], of_all["wrong"]) == (NOW - NOW % STEP, 3, 20, 4)
+        found = {(one.tenant, one.workflow): one for one in table.sender_ends(NOW - DAY)}
+        assert set(found) == {("acme", "members"), ("north", "w#1")}
+        acme = found["acme", "members"]
+        assert (acme.at, acme["files"], acme["drifted"], acme.error_rate) == (NOW - NOW % DAY, 2, 2, 0.2)
+        assert (acme.last_job, acme.last_at) == (last.job_id, NOW + 5)
+
+    def test_an_end_that_lost_the_race_counts_nothing(self, table: JobTable):
+        job, ended = published(table, "a")
+        assert table.replace(job, move(job, State.SUCCEEDED, now=NOW, ended_at=NOW)) is None
+        assert table.replace(ended, with_reason(ended, "read again")) is not None
+        assert [one["files"] for one in table.ends(0.0)] == [1]
+
+    def test_failures_count_and_other_ends_do_not(self, table: JobTable):
+        error = JobError(verdict=Verdict.RULE_ERROR, message="it broke")
+        bad = started(table, added(table, "bad"))
+        table.replace(bad, move(bad, State.FAILED, now=NOW, error=error, ended_at=NOW, lease=None))
+        gone = added(table, "gone")
+        table.replace(gone, move(gone, State.CANCELLED, now=NOW, ended_at=NOW))
+        again_ = added(table, "again", replay="r1", state=State.PUBLISHING)
+        table.replace(again_, move(again_, State.SUCCEEDED, now=NOW, ended_at=NOW))
+        assert [(one["files"], one["failed"]) for one in table.ends(0.0)] == [(1, 1)]
+
+    def test_stretches_are_apart_in_order_and_since_a_time(self, table: JobTable):
+        for n in (2, 0, 1):
+            published(table, f"j{n}", NOW + n * DAY)
+        assert [one.at for one in table.ends(NOW + STEP)] == [at - at % STEP for at in (NOW + DAY, NOW + 2 * DAY)]
+
+    def test_one_tenant_sees_its_own(self, table_rig: Rig[JobTable]):
+        table = table_rig.port
+        table_rig.clock.at = NOW + 60
+        for tenant in ("acme", "acme2", "acm"):
+            published(table, "a", tenant=tenant)
+        assert [one.tenant for one in table.sender_ends(0.0, "acme")] == ["acme"]
+        assert len(table.sender_ends(0.0)) == 3
+
+    def test_old_counters_go(self, table_rig: Rig[JobTable]):
+        table, now = table_rig.port, NOW
+        for n, age in enumerate((0.0, KEPT + DAY, KEPT_OF_SENDERS + 2 * DAY)):
+            published(table, f"j{n}", now - age)
+        table_rig.clock.at = now
+        table.recount()
+        assert len(table.ends(0.0)) == 1
+        assert len(table.sender_ends(0.0)) == 2
+
+
+class TestResolutions:
+    ONE = Resolution(what="failures/acme/ü#1", until=NOW, tenant="acme", at=NOW + 9, by="ann", note="told them\n\u2028")
+
+    def test_a_resolution_comes_back_as_it_was(self, table: JobTable):
+        assert table.resolutions() == ()
+        assert table.resolve(self.ONE)
+        assert table.resolutions() == (self.ONE,)
+
+    def test_the_first_to_resolve_a_matter_counts(self, table: JobTable):
+        table.resolve(self.ONE)
+        assert not table.resolve(replace(self.ONE, by="ben", at=NOW + 20))
+        assert not table.resolve(replace(self.ONE, by="ben", at=NOW + 20, until=NOW - 1))
+        assert table.resolutions() == (self.ONE,)
+
+    def test_what_happened_again_is_resolved_again(self, table: JobTable):
+        later = replace(self.ONE, until=NOW + 30, at=NOW + 40, by="ben")
+        other = replace(self.ONE, what="dead", tenant="")
+        for one in (self.ONE, other, later):
+            assert table.resolve(one)
+        assert table.resolutions() == (later, other)
+
+    def test_old_ones_go(self, table_rig: Rig[JobTable]):
+        table_rig.port.resolve(self.ONE)
+        table_rig.clock.at = NOW + KEPT_OF_SENDERS + 60
+        table_rig.port.recount()
+        assert table_rig.port.resolutions() == ()

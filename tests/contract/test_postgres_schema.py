@@ -84,7 +84,9 @@ class TestMigrations:
         database = parse_database(url)
         with monkeypatch.context() as patched:
             patched.setattr(schema_module, "migrations", lambda: {1: migrations()[1]})
-            patched.setattr(schema_module, "_read", lambda name: "" if name == "jobs_view.sql" else _read(name))
+            patched.setattr(
+                schema_module, "_read", lambda name: "" if name in ("jobs_view.sql", "roles.sql") else _read(name)
+            )
             init_database(database, apply=True)
         job = a_job("a", state=State.SUCCEEDED, summary={"findings": {"error": 0, "warning": 2}})
         with psycopg.connect(servers.postgres().endpoint, autocommit=True) as db:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from core import jobs as rules
 from core.chores import resting
+from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts, end_counts
 from core.errors import (
     ObjectChanged,
     ObjectMissing,
@@ -42,6 +43,7 @@ from core.ports import (
     Pause,
     QueueStats,
     Refused,
+    Resolution,
     Tally,
     readable,
 )
@@ -203,6 +205,8 @@ class Rows:
         self.pauses: dict[tuple[str, str], Pause] = {}
         self.leases: dict[str, tuple[str, float]] = {}
         self.generations: dict[str, int] = {}
+        self.ends: dict[tuple[str, str, float], EndCounts] = {}
+        self.resolutions: dict[str, Resolution] = {}
         self.on_write: Callable[[Job | None, Job | None], None] = lambda _old, _new: None
 
     def write(self, old: Job | None, new: Job | None) -> None:
@@ -247,6 +251,9 @@ class SimTable:
                 return None
             new = replace(new, rev=old.rev + 1)
             self._r.write(there, new)
+            for one in end_counts(old, new) or ():
+                key = (one.tenant, one.workflow, one.at)
+                self._r.ends[key] = self._r.ends[key] + one if key in self._r.ends else one
             return new
 
     def admit(self, old: Job, new: Job, caps: Caps) -> Job | Refused | None:
@@ -299,7 +306,31 @@ class SimTable:
         with self._r.lock:
             return sum(job.state in states and job.created_at < before for job in self._r.jobs.values())
 
+    def ends(self, since: float) -> tuple[EndCounts, ...]:
+        return tuple(one for _, one in sorted(self._r.ends.items()) if not one.tenant and one.at >= since)
+
+    def sender_ends(self, since: float, tenant: str | None = None) -> tuple[EndCounts, ...]:
+        kept = [one for one in self._r.ends.values() if one.tenant and one.at >= since]
+        return tuple(one for one in kept if tenant in (None, one.tenant))
+
+    def resolve(self, resolution: Resolution) -> bool:
+        there = self._r.resolutions.get(resolution.what)
+        if there is not None and there.until >= resolution.until:
+            return False
+        self._r.resolutions[resolution.what] = resolution
+        return True
+
+    def resolutions(self) -> tuple[Resolution, ...]:
+        return tuple(sorted(self._r.resolutions.values(), key=lambda one: (-one.at, one.what)))
+
     def recount(self) -> int:
+        now = self._clock.now()
+        for key, one in list(self._r.ends.items()):
+            if one.at < now - (KEPT_OF_SENDERS if one.tenant else KEPT):
+                del self._r.ends[key]
+        for what, made in list(self._r.resolutions.items()):
+            if made.at < now - KEPT_OF_SENDERS:
+                del self._r.resolutions[what]
         return 0  # a start counts the rows themselves
 
     def tally(self, tenant: str | None = None) -> Tally:

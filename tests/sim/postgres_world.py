@@ -33,7 +33,19 @@ from tests.sim.wires import Network, WiredQueue, WiredTable
 from tests.sim.world import Outcome, World, simulate
 
 T = TypeVar("T")
-_TABLES = ["jobs", "tallies", "pauses", "leases", "fences", "generations", "messages", "lanes", "dead_letters"]
+_TABLES = [
+    "jobs",
+    "tallies",
+    "pauses",
+    "leases",
+    "fences",
+    "generations",
+    "messages",
+    "lanes",
+    "dead_letters",
+    "ends",
+    "resolutions",
+]
 # A generation only has to grow, and does so twice where the answer to the first try was lost. Who repeats the removal of
 # a row or the lifting of a pause is told that it is gone, whoever did it.
 _NOT_COMPARED = {"generation", "advance", "remove", "resume", "recount", "close"}

@@ -125,7 +125,7 @@ async function post(button) {
   if (!done) return;
   say(`${button.textContent.trim()}: done`);
   if (button.dataset.then) location.assign(button.dataset.then);
-  else if (document.body.dataset.page === "senders") location.reload();
+  else if (document.body.dataset.page === "sender") location.reload();
   else {
     await refresh();
     if (document.body.dataset.page === "job") follow();
@@ -482,7 +482,7 @@ document.addEventListener("change", (event) => {
   restoreSelection();
 });
 const starts = {
-  overview: watch,
+  home: watch,
   jobs: watch,
   job: () => whileSeen(follow, () => source && source.close()),
   drop: dropPage,

@@ -24,6 +24,49 @@ UPDATE ade.jobs SET state = %(state)s, wake_at = %(wake_at)s, resting = %(restin
   AND CASE WHEN %(old_owner)s::text IS NULL THEN true
     ELSE doc::jsonb #>> '{lease,owner}' = %(old_owner)s END
 
+-- end_job --
+-- The write of replace_job, and what the end counts: in the order of the arrays everybody counts all first, so that no
+-- two wait for each other.
+WITH ended AS (
+  UPDATE ade.jobs SET state = %(state)s, wake_at = %(wake_at)s, resting = %(resting)s, rev = %(rev)s,
+    writer = %(writer)s, doc = %(doc)s WHERE job_id = %(job_id)s AND rev = %(old_rev)s
+    AND CASE WHEN %(old_owner)s::text IS NULL THEN true
+      ELSE doc::jsonb #>> '{lease,owner}' = %(old_owner)s END
+  RETURNING job_id
+), counted AS (
+  INSERT INTO ade.ends AS e (tenant, workflow, at, slot, files, failed, rows, wrong, drifted, delay0, delay1, delay2, delay3, delay4, delay5, delay6, last_at, last_job)
+  SELECT c.tenant, c.workflow, c.at, CASE c.tenant WHEN '' THEN mod(pg_backend_pid(), 8) ELSE 0 END,
+    (%(numbers)s::bigint[])[1], (%(numbers)s::bigint[])[2], (%(numbers)s::bigint[])[3], (%(numbers)s::bigint[])[4], (%(numbers)s::bigint[])[5], (%(numbers)s::bigint[])[6], (%(numbers)s::bigint[])[7], (%(numbers)s::bigint[])[8], (%(numbers)s::bigint[])[9], (%(numbers)s::bigint[])[10], (%(numbers)s::bigint[])[11], (%(numbers)s::bigint[])[12],
+    %(last_at)s, ended.job_id
+  FROM ended, unnest(%(tenants)s::text[], %(workflows)s::text[], %(ats)s::float8[]) AS c (tenant, workflow, at)
+  ON CONFLICT (tenant, workflow, at, slot) DO UPDATE SET
+    files = e.files + excluded.files, failed = e.failed + excluded.failed, rows = e.rows + excluded.rows, wrong = e.wrong + excluded.wrong, drifted = e.drifted + excluded.drifted, delay0 = e.delay0 + excluded.delay0, delay1 = e.delay1 + excluded.delay1, delay2 = e.delay2 + excluded.delay2, delay3 = e.delay3 + excluded.delay3, delay4 = e.delay4 + excluded.delay4, delay5 = e.delay5 + excluded.delay5, delay6 = e.delay6 + excluded.delay6,
+    last_job = CASE WHEN excluded.last_at >= e.last_at THEN excluded.last_job ELSE e.last_job END,
+    last_at = greatest(e.last_at, excluded.last_at)
+)
+SELECT job_id FROM ended
+
+-- ends --
+SELECT at, sum(files)::bigint, sum(failed)::bigint, sum(rows)::bigint, sum(wrong)::bigint, sum(drifted)::bigint, sum(delay0)::bigint, sum(delay1)::bigint, sum(delay2)::bigint, sum(delay3)::bigint, sum(delay4)::bigint, sum(delay5)::bigint, sum(delay6)::bigint, max(last_at), (array_agg(last_job ORDER BY last_at DESC))[1]
+FROM ade.ends WHERE tenant = '' AND at >= %(since)s GROUP BY at ORDER BY at
+
+-- sender_ends --
+SELECT tenant, workflow, at, files, failed, rows, wrong, drifted, delay0, delay1, delay2, delay3, delay4, delay5, delay6, last_at, last_job FROM ade.ends
+WHERE tenant <> '' AND at >= %(since)s AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+
+-- resolve --
+INSERT INTO ade.resolutions AS r (what, until, tenant, at, by, note)
+VALUES (%(what)s, %(until)s, %(tenant)s, %(at)s, %(by)s, %(note)s)
+ON CONFLICT (what) DO UPDATE SET until = excluded.until, tenant = excluded.tenant, at = excluded.at, by = excluded.by,
+  note = excluded.note
+WHERE excluded.until > r.until
+
+-- resolved_by --
+SELECT 1 FROM ade.resolutions WHERE what = %(what)s AND until = %(until)s AND at = %(at)s AND by = %(by)s
+
+-- resolutions --
+SELECT what, until, tenant, at, by, note FROM ade.resolutions ORDER BY at DESC, what
+
 -- written_by --
 SELECT 1 FROM ade.jobs WHERE job_id = %(job_id)s AND writer = %(writer)s
 
@@ -77,10 +120,15 @@ SELECT tenant, state, sum(n)::bigint FROM ade.tallies GROUP BY tenant, state HAV
 SELECT count(*) FROM ade.jobs WHERE state = ANY (%(states)s) AND created_at < %(before)s
 
 -- tidy --
--- Slots that came to nothing, and leases of owners that died long ago, a batch at a time.
+-- Slots that came to nothing, old counters and resolutions, and leases of owners that died long ago, a batch at a time.
 WITH nothing AS (
   DELETE FROM ade.tallies t WHERE (t.tenant, t.state, t.slot) IN
     (SELECT tenant, state, slot FROM ade.tallies WHERE n = 0 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+), old_ends AS (
+  DELETE FROM ade.ends WHERE (tenant = '' AND at < ade.moment(%(now)s) - %(kept)s)
+    OR (tenant <> '' AND at < ade.moment(%(now)s) - %(kept_of_senders)s)
+), old_resolutions AS (
+  DELETE FROM ade.resolutions WHERE at < ade.moment(%(now)s) - %(kept_of_senders)s
 )
 DELETE FROM ade.leases l WHERE l.name IN
   (SELECT name FROM ade.leases WHERE expires < ade.moment(%(now)s) - 86400 LIMIT 1000 FOR UPDATE SKIP LOCKED)

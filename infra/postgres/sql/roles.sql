@@ -18,7 +18,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA ade TO ade_runner, ade_handler, ade_reader;
 GRANT EXECUTE ON FUNCTION ade.moment, ade.record TO ade_runner, ade_handler, ade_reader;
 
 GRANT INSERT, UPDATE, DELETE ON ade.jobs, ade.messages, ade.lanes, ade.dead_letters, ade.pauses, ade.leases, ade.fences,
-  ade.generations TO ade_runner;
+  ade.generations, ade.ends, ade.resolutions TO ade_runner;
 GRANT DELETE, UPDATE (n) ON ade.tallies TO ade_runner; -- to clear slots that came to nothing
 GRANT USAGE ON SEQUENCE ade.turns TO ade_runner;
 GRANT EXECUTE ON FUNCTION ade.add_job, ade.admit_job, ade.remove_job, ade.open_lanes, ade.send_messages,

@@ -1,0 +1,131 @@
+"""Senders as their counters show them: how their drops went by day, whether that gets worse, when the next is due.
+
+A sender here is a tenant's workflow. Pure functions over `core/ends.py`; the facade reads the counters.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+from core.ends import DAY, EndCounts, end_counts
+from core.jobs import Job, State
+
+HIGH_RATE = 0.10  # of rows with errors: from here on somebody should know, rising or not
+_RISING_RATE, _RISING_TIMES = 0.02, 2.0
+_RHYTHM_DAYS = 4  # with drops, before a rhythm is believed
+_LEAST_LATE = DAY  # a rhythm is by the day: who is a few hours late is not late
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SenderHistory:
+    """What is known of a sender without reading its jobs."""
+
+    tenant: str
+    workflow: str
+    days: tuple[EndCounts, ...]  # those with ends, oldest first; empty: nothing has ended yet
+
+    @property
+    def last(self) -> EndCounts | None:
+        return self.days[-1] if self.days else None
+
+    @property
+    def last_at(self) -> float:
+        return self.days[-1].last_at if self.days else 0.0
+
+    @property
+    def rate(self) -> float | None:
+        """The share of rows with errors on the last day that had rows."""
+        return next((one.error_rate for one in reversed(self.days) if one.error_rate is not None), None)
+
+    @property
+    def rate_before(self) -> float | None:
+        """The same of all days before that one."""
+        with_rows = [one for one in self.days if one["rows"]][:-1]
+        rows = sum(one["rows"] for one in with_rows)
+        return min(1.0, sum(one["wrong"] for one in with_rows) / rows) if rows else None
+
+    @property
+    def is_rising(self) -> bool:
+        """Whether the last day is much worse than those before."""
+        now, before = self.rate, self.rate_before
+        if now is None or before is None:
+            return False
+        return now >= _RISING_RATE and now >= _RISING_TIMES * before
+
+    @property
+    def is_bad(self) -> bool:
+        return self.is_rising or (self.rate or 0.0) >= HIGH_RATE
+
+    @property
+    def has_drifted(self) -> bool:
+        return self.last is not None and self.last["drifted"] > 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a drop of the last day failed."""
+        return self.last is not None and self.last["failed"] > 0
+
+    @property
+    def _gaps(self) -> list[float]:
+        return [later.at - earlier.at for earlier, later in pairwise(self.days)]
+
+    @property
+    def rhythm(self) -> float | None:
+        """Seconds between days with drops, as a rule; None: too few to tell."""
+        return median(self._gaps) if len(self.days) >= _RHYTHM_DAYS else None
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next drop is due by the sender's own rhythm."""
+        return None if self.rhythm is None else self.last_at + self.rhythm
+
+    def is_late(self, now: float) -> bool:
+        """Whether it is silent for longer than it ever was, weekends included, and then some."""
+        if self.rhythm is None:
+            return False
+        return now > self.last_at + max(self._gaps) + max(_LEAST_LATE, self.rhythm / 2)
+
+    def sum(self, name: str) -> int:
+        return sum(one[name] for one in self.days)
+
+    def worry(self, now: float) -> tuple[float, ...]:
+        """Sorts senders: the greater, the worse."""
+        return (
+            float(self.has_failed) + float(self.is_late(now)) + 2 * float(self.is_bad),
+            self.rate or 0.0,
+            float(self.has_drifted),
+            self.last_at,
+        )
+
+
+def sender_histories(counts: Iterable[EndCounts]) -> list[SenderHistory]:
+    """Counters of days by sender."""
+    found: dict[tuple[str, str], list[EndCounts]] = {}
+    for one in counts:
+        found.setdefault((one.tenant, one.workflow), []).append(one)
+    return [
+        SenderHistory(tenant=tenant, workflow=workflow, days=tuple(sorted(days, key=lambda day: day.at)))
+        for (tenant, workflow), days in found.items()
+    ]
+
+
+def histories_of_jobs(jobs: Iterable[Job]) -> list[SenderHistory]:
+    """The same from jobs, for senders that have no counters: of an earlier version, or still on their way."""
+    days: dict[tuple[str, str], dict[float, EndCounts]] = {}
+    for job in jobs:
+        of = days.setdefault((job.tenant, job.workflow), {})
+        one = counts_of(job)
+        if one is not None:
+            of[one.at] = of[one.at] + one if one.at in of else one
+    return [
+        SenderHistory(tenant=tenant, workflow=workflow, days=tuple(one for _, one in sorted(found.items())))
+        for (tenant, workflow), found in days.items()
+    ]
+
+
+def counts_of(job: Job) -> EndCounts | None:
+    """What the end of a job counts for its sender; None: it has not ended, or ended without work on a file."""
+    before = replace(job, state=State.PUBLISHING if job.state is State.SUCCEEDED else State.RUNNING)
+    counts = end_counts(before, job)
+    return None if counts is None else counts[1]
