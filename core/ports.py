@@ -174,6 +174,9 @@ class Refused:
     scope: str  # "tenant", "workflow" or "pause"
 
 
+QUARANTINE = "!quarantine"  # in place of a workflow's name, which has no such sign
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pause:
     """What may not start: everything (both None), a tenant, or one workflow of a tenant."""
@@ -182,6 +185,11 @@ class Pause:
     workflow: str | None
     since: float
     by: str
+
+    @property
+    def is_quarantine(self) -> bool:
+        """Whether it says that nothing of its tenant is accepted, beside the pause of the tenant itself."""
+        return self.workflow == QUARANTINE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -432,6 +440,27 @@ class AddsWithMessage(SharesDatabase, Protocol):
 
     def without_message(self, cursor: str | None) -> tuple[tuple[Job, ...], str | None]:
         """Of the next QUEUED jobs those that were sent and have no message; where to go on, None: at the end."""
+        ...
+
+
+@runtime_checkable
+class ErasesTenants(Protocol):
+    """A table or a queue in a database, where what is left of a tenant can be found."""
+
+    def erase_tenant(self, tenant: str) -> int:
+        """Delete what is left of a tenant but its name, its pauses and its last fence; returns how many rows went.
+
+        The caller has removed the jobs that can be read. A second call finds nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class Purges(Protocol):
+    """A store that can delete more than it lists: hidden and unfinished files, former versions."""
+
+    def purge(self, prefix: str) -> int:
+        """Delete every version of everything whose key starts with `prefix`; returns how many there were."""
         ...
 
 

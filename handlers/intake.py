@@ -62,6 +62,7 @@ from handlers.workflows import (
     manifests_at,
     standing_places,
 )
+from infra.quarantine import in_quarantine, quarantine_mark
 from infra.queueing import Lanes
 from infra.statuses import Statuses, status_key
 from infra.telemetry import Telemetry
@@ -166,8 +167,10 @@ class Intake:
             report.objects += 1
             folders.setdefault(folder_of(key), []).append(key)
         scans = [
-            (Scan(LiveView(self._store), report, followups, self._generations(folder)), keys)
+            (Scan(LiveView(self._store), report, followups, generations), keys)
             for folder, keys in folders.items()
+            for generations in (self._generations(folder),)
+            if not self._waits(folder, generations)
         ]
         try:
             self._folders.each(lambda scan: self._scan_keys(*scan), scans)
@@ -181,7 +184,15 @@ class Intake:
     def _generations(self, folder: str) -> Generations:
         """What a scan of a folder asks for."""
         parts = folder.split("/")
-        return Generations(self._table, [parts[1], SHARED_TENANT, *report_marks(folder)] if len(parts) > 2 else [])
+        names = [parts[1], SHARED_TENANT, quarantine_mark(parts[1]), *report_marks(folder)]
+        return Generations(self._table, names if len(parts) > 2 else [])
+
+    def _waits(self, folder: str, generations: Generations) -> bool:
+        """Whether the files of a folder wait because their tenant is in quarantine."""
+        parts = folder.split("/")
+        if len(parts) <= 2 or not generations.of(quarantine_mark(parts[1])):
+            return False
+        return in_quarantine(self._table, parts[1])
 
     @contextlib.contextmanager
     def _measured(self, report: Report) -> Iterator[None]:
@@ -276,6 +287,7 @@ class Intake:
         `see` is called with each key.
         """
         place(f"{INBOX}{tenant}/x")
+        generations = Generations(self._table, [quarantine_mark(tenant), *all_report_marks(tenant)])
         unreadable: dict[str, str] = {}
         files = list(shared)
         for prefix in (INBOX, CONFIGS):
@@ -284,7 +296,8 @@ class Intake:
                 files.append(info)
                 see(info.key)
                 yield
-        generations = Generations(self._table, all_report_marks(tenant))
+        if self._waits(f"{INBOX}{tenant}/", generations):
+            return
         followups = FollowUps(self.telemetry.now())
         scan = Scan(ListedView(files, unreadable), report, followups, generations, marks=self._marks)
         try:

@@ -49,6 +49,13 @@ class LoadedTables(Protocol):
         """Take a job's rows out of every table, put back what they replaced; returns how many went. No such job: 0."""
         ...
 
+    def erase(self, tenant: str) -> int:
+        """Delete all rows of a tenant, also those that later results put aside, and its entries; how many went.
+
+        What its own results had replaced of other tenants is put back.
+        """
+        ...
+
 
 class Loads:
     """The loads of a process. Safe to share between threads."""
@@ -76,6 +83,11 @@ class Loads:
             count += self._tables(rule, job.tenant).unload(job.job_id)
             self._note(job, rule, {"status": "unloaded", "rows": count})
         return count
+
+    def erase(self, tenant: str) -> dict[str, int]:
+        """Delete all loaded rows of a tenant; how many went, by connection."""
+        serving = {name: one for name, one in self._connections().items() if one.serves(tenant)}
+        return {name: open_tables(one.url, one.schema_of(tenant)).erase(tenant) for name, one in serving.items()}
 
     def note_failure(self, job: Job, rule: LoadRule, why: str) -> None:
         """Write beside a result that its load is not tried any more."""

@@ -55,8 +55,8 @@ class Drain:
 
 
 def _awaited(job: Job, now: float, timings: Timings) -> bool:
-    if resting(job):
-        return False
+    if resting(job) or (job.ended and not job.unpublished):
+        return False  # what has ended may wait for a janitor, which delivers notices and loads results
     if job.state is State.PUBLISHING or job.unpublished or (job.deferred_until or 0.0) > now:
         return True
     return job.state is not State.SCHEDULED and (wake_at(job, timings) or now) <= now + _SOON_SECONDS

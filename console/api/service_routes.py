@@ -26,6 +26,7 @@ from core.ports import JobQuery, ObjectInfo, Pause, Resolution
 from infra import meters, own_code
 from infra.parsing import check_memory, read_decision
 from infra.prometheus_text import CONTENT_TYPE
+from infra.quarantine import in_quarantine
 from infra.reviews import DecisionBody, put_decision
 
 _ANSWER_BYTES = 4 * 1024 * 1024  # of the documents in one answer
@@ -230,6 +231,10 @@ def pause(call: Call) -> Answer:
 
 def resume(call: Call) -> Answer:
     tenant, workflow = _scope(call)
+    if tenant is not None and in_quarantine(call.context.stack.table, tenant):
+        raise ProblemError(
+            HTTPStatus.CONFLICT, f"tenant {tenant} is in quarantine; `ade quarantine {tenant} --end` ends it"
+        )
     call.context.actions.note(call.principal, "resume", tenant=tenant, workflow=workflow)
     call.context.stack.table.resume(tenant, workflow)
     return _pauses(call)

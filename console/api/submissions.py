@@ -23,6 +23,7 @@ from handlers.intake import Intake
 from handlers.planning import report_dict
 from handlers.workflows import LiveView
 from infra.parsing import read_manifest
+from infra.quarantine import in_quarantine
 from infra.wiring import Stack
 
 REQUESTS = f"{ACCESS}requests/"
@@ -189,6 +190,10 @@ class Submissions:
 
     def _check_room(self, tenant: str, keys: list[str], manifest: Workflow | None = None) -> None:
         """Refuse what the backlog has no room for: counted before anything is stored or recorded."""
+        if in_quarantine(self._stack.table, tenant):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, f"nothing is accepted of tenant {tenant}: it is in quarantine; ask the operator"
+            )
         most = self._stack.settings.queue_size
         self.check_backlog(tenant, max(1, self.intake.expected(keys, most, manifest=manifest)))
 

@@ -1,6 +1,8 @@
 """What several commands share: the scope of a pause, following jobs until they end, and one action on several jobs."""
 
 import argparse
+import getpass
+import sys
 import time
 from collections.abc import Callable, Iterable
 
@@ -9,7 +11,7 @@ from console.cli.output import Printer
 from console.job_facts import job_shape
 from core.errors import AdeError, UsageError
 from core.jobs import Job, State
-from core.ports import JobTable
+from core.ports import QUARANTINE, JobTable
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,25 @@ def read_scope(words: list[str]) -> tuple[str | None, str | None]:
 def scope_words(tenant: str | None, workflow: str | None) -> str:
     if tenant is None:
         return "everything"
+    if workflow == QUARANTINE:
+        return f"tenant {tenant}, in quarantine"
     return f"tenant {tenant}" if workflow is None else f"workflow {workflow} of tenant {tenant}"
+
+
+def person() -> str:
+    """Who gives this command, for logs."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def confirmed(question: str, answer: str) -> bool:
+    """Ask on the terminal; False if nobody is there, or says anything but `answer`."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} Type {answer!r} to go on: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == answer
 
 
 _POLL_SECONDS = 1.0

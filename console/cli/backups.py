@@ -77,7 +77,7 @@ def make_backup(settings: Settings, place: Path) -> BackupReport:
         report = _copy_all(settings, data, partial, place)
         sync_all(partial)
         partial.rename(place)
-        (place / _LOCK).unlink()  # only now: whoever finds the folder without it would begin it anew
+        (place / _LOCK).unlink()  # only now: whoever finds the folder without it would begin again
         sync_all(place.parent)
     return report
 
@@ -90,7 +90,7 @@ def restore(settings: Settings, source: Path) -> BackupReport:
     make_private_folder(data)
     _check_idle(data)
     _check_empty(data)
-    with _own_folder(data / RESTORING, keep=True) as parts:
+    with _own_folder(data / RESTORING, resuming=True) as parts:
         ready, digest = parts / _READY, str(about["list"])
         if not ready.exists():
             _clear(parts)
@@ -116,10 +116,10 @@ def _check_embedded(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _own_folder(folder: Path, *, keep: bool = False) -> Iterator[Path]:
-    """A folder for us alone while it is filled; what a killed process left is removed, with `keep` it is there still.
+def _own_folder(folder: Path, *, resuming: bool = False) -> Iterator[Path]:
+    """A folder for us alone while it is filled; what a killed process left is removed, or kept with `resuming`.
 
-    It is gone at the end unless an error left it with `keep`: then the next call goes on with it.
+    It is gone at the end unless an error left it with `resuming`: then the next call goes on with it.
     """
     make_private_folder(folder)
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -128,12 +128,12 @@ def _own_folder(folder: Path, *, keep: bool = False) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another process works on {folder}; wait for it") from None
-        if not keep:
+        if not resuming:
             _clear(folder)
         try:
             yield folder
         except BaseException:
-            if not keep:
+            if not resuming:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         shutil.rmtree(folder, ignore_errors=True)

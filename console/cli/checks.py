@@ -16,7 +16,7 @@ from posixpath import basename
 
 from console.cli import wire
 from console.cli.acts import scope_words
-from console.job_facts import plural, span
+from console.job_facts import plural, span, when
 from core.errors import AdeError, RecordNewer, SettingsError
 from core.jobs import State
 from core.keys import INBOX, is_ignored
@@ -347,6 +347,17 @@ def check_queue(stack: Stack) -> Iterator[Check]:
         yield Check("queue", WARNING, f"{name} is paused by {pause.by}", f"ade resume {words}")
     moving = f"{stats.ready} ready, {stats.in_flight} in flight, {stats.delayed} delayed"
     yield Check("queue", OK, f"{moving}; {plural(len(working), 'runner')} here")
+
+
+def check_quarantine(stack: Stack) -> Iterator[Check]:
+    for pause in stack.table.pauses():
+        if pause.is_quarantine:
+            yield Check(
+                "quarantine",
+                WARNING,
+                f"nothing of tenant {pause.tenant} is accepted or run, since {when(pause.since)}, by {pause.by}",
+                f"`ade quarantine {pause.tenant} --end`, if that is over",
+            )
 
 
 def check_dead(stack: Stack) -> Iterator[Check]:

@@ -104,6 +104,14 @@ class KnownFiles:
                 (os.fsencode(key), *known.facts, known.version, metadata),
             )
 
+    def purge(self, prefix: str) -> None:
+        """Forget all keys below a prefix that ends in '/', and leave nothing of them in the file."""
+        first = os.fsencode(prefix)
+        self._db.execute("PRAGMA secure_delete = ON")
+        self._db.execute("DELETE FROM files WHERE key >= ? AND key < ?", (first, first[:-1] + b"0"))
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def forget(self, keys: Collection[str]) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._db.executemany("DELETE FROM files WHERE key = ?", [(os.fsencode(key),) for key in keys])
@@ -154,6 +162,16 @@ class RestoredTimes:
                 "SELECT inode, size, written_ns, changed_ns, modified FROM times WHERE key = ?", (os.fsencode(key),)
             ).fetchone()
         return float(row[4]) if row is not None and FileFacts(*row[:4]) == facts else None
+
+    def purge(self, prefix: str) -> None:
+        """As `KnownFiles.purge`."""
+        if not self._path.exists():
+            return
+        first = os.fsencode(prefix)
+        with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as db:
+            db.execute("PRAGMA secure_delete = ON")
+            db.execute("DELETE FROM times WHERE key >= ? AND key < ?", (first, first[:-1] + b"0"))
+            db.execute("VACUUM")
 
     def write(self, times: Iterable[tuple[str, FileFacts, float]]) -> None:
         """Make the file; there is none yet."""

@@ -19,6 +19,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shutil
 import signal
 import stat
 import threading
@@ -256,6 +257,26 @@ class FolderStore:
             self._prune(prefix.rstrip("/"))
         return len(keys)
 
+    def purge(self, prefix: str) -> int:
+        """Hidden, unfinished and refused files and links go too; no link is followed."""
+        if not prefix.endswith("/"):
+            return self.delete_prefix(prefix)
+        folder = prefix.rstrip("/")
+        try:
+            with opened(self._top(prefix), folder, FOLDER) as fd:
+                gone = sum(len(files) + len(links) for files, links in _counted(fd))
+            with opened(self._top(prefix), dirname(folder), FOLDER) as above:
+                shutil.rmtree(basename(folder), dir_fd=above)
+                sync_folder(above)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
+            gone = 0
+        self._on_disk = {known for known in self._on_disk if not f"{known}/".startswith(prefix)}
+        self._known.purge(prefix)
+        self._restored.purge(prefix)
+        return gone
+
     def complete(self, key: str) -> bool:
         """Whether the object exists and is no longer being written; True for one that cannot be read.
 
@@ -485,6 +506,12 @@ class FolderStore:
             self._on_disk.discard(folder)
             folder = dirname(folder)
         return folder
+
+
+def _counted(folder: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The files of each folder below one, and the links to folders."""
+    for _, folders, files, fd in os.fwalk(dir_fd=folder, follow_symlinks=False):
+        yield files, [name for name in folders if stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)]
 
 
 def sync_folder(folder: int) -> None:

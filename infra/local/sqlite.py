@@ -16,6 +16,7 @@ from core.verdicts import FAULTS
 from infra.local.disk import make_private_file, make_private_folder
 
 SCHEMA_VERSION = 1
+_CHECKPOINTS = 5
 # Of results with errors or warnings, worked out by the file itself, whichever program writes the row. Most results are
 # clean: those have no entries in the indexes.
 OUTCOME = """CASE WHEN state = 'SUCCEEDED' AND json_valid(doc) THEN
@@ -226,12 +227,32 @@ class Database:
                 raise
             raise StoreUnavailable(f"table {self.path} cannot be written: {error}") from error
 
+    def rebuild(self) -> None:
+        """Write the file again without its free pages, and empty the log beside it; raises StoreUnavailable if busy."""
+        db = self.read()
+        rebuild(db, str(self.path))
+
     def close(self) -> None:
         for _, db in self._all:
             with contextlib.suppress(sqlite3.Error):
                 db.close()
         self._all.clear()
         self._local = threading.local()
+
+
+def rebuild(db: sqlite3.Connection, name: str) -> None:
+    """Write a database again without its free pages, and empty its log; other processes may use it all the while."""
+    try:
+        db.execute("VACUUM")
+        busy = True
+        for _ in range(_CHECKPOINTS):
+            busy = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            if not busy:
+                break
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailable(f"{name} could not be rebuilt: {error}; run the same command again") from error
+    if busy:
+        raise StoreUnavailable(f"{name} is read all the time, so its log was not emptied; run the same command again")
 
 
 def copy_database(source: Path, target: Path) -> None:

@@ -27,6 +27,7 @@ from core.loads import (
     built_upon,
     check_columns,
 )
+from infra.local.sqlite import rebuild
 
 _BUSY_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 1000
@@ -75,6 +76,29 @@ class SqliteLoads:
             found = database.execute("SELECT name FROM ade_loads WHERE job_id = ?", (job_id,)).fetchall()
             mine = [name for (name,) in found if name.startswith(f"{self._schema}.")]
             return sum(_remove_job(database, job_id, name) for name in mine)
+
+    def erase(self, tenant: str) -> int:
+        if not self._file.exists():
+            return 0
+        gone = 0
+        with self._transaction() as database:
+            database.execute("PRAGMA secure_delete = ON")
+            mine = database.execute(
+                "SELECT job_id, name FROM ade_loads WHERE substr(line, 1, length(?) + 1) = ? || '/' AND"
+                " substr(name, 1, length(?) + 1) = ? || '.' ORDER BY loaded_at DESC, rowid DESC",
+                (tenant, tenant, self._schema, self._schema),
+            ).fetchall()
+            for job_id, name in mine:
+                own = f"json_extract(row, '$.{JOB_COLUMN}') = ?"
+                gone += database.execute(f"DELETE FROM ade_replaced WHERE name = ? AND {own}", (name, job_id)).rowcount
+                gone += _remove_job(database, job_id, name)
+            tables = {name for _, name in mine}
+            for name in tables:
+                if database.execute(f"SELECT 1 FROM {_quoted(name)} LIMIT 1").fetchone() is None:
+                    database.execute(f"DROP TABLE {_quoted(name)}")  # its columns have the names of a sender's
+        with closing(sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+            rebuild(database, self._file.name)
+        return gone
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

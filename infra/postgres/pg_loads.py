@@ -80,6 +80,22 @@ class PostgresLoads:
                 self._lock(cursor, name)
             return sum(self._remove_job(cursor, job_id, name) for name in names)
 
+    def erase(self, tenant: str) -> int:
+        gone = 0
+        with self._transaction() as cursor:
+            if _fetch(cursor, sql.SQL("SELECT to_regclass({})").format(f'"{self._schema}".ade_loads'))[0] is None:
+                return 0
+            of_tenant = sql.SQL("SELECT job_id, name FROM {} WHERE starts_with(line, %s) ORDER BY loaded_at DESC")
+            cursor.execute(of_tenant.format(self._ledger), [f"{tenant}/"])
+            mine = [(str(job_id), str(name)) for job_id, name in cursor.fetchall()]
+            for name in sorted({name for _, name in mine}):
+                self._lock(cursor, name)
+            for job_id, name in mine:
+                put_aside = sql.SQL("DELETE FROM {} WHERE name = %s AND row ->> {} = %s")
+                cursor.execute(put_aside.format(self._replaced, JOB_COLUMN), [name, job_id])
+                gone += cursor.rowcount + self._remove_job(cursor, job_id, name)
+        return gone
+
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[Any]]:
         """One transaction; what a server says never leaves here, because it quotes values."""

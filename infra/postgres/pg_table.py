@@ -290,6 +290,10 @@ class PostgresJobTable(OnConnections):
             for tenant, workflow, since, by in self._db.run("read pauses", "pauses")
         )
 
+    def erase_tenant(self, tenant: str) -> int:
+        """The pages of deleted rows are overwritten when vacuum has been there and others need them."""
+        return int(self._db.run("erase a tenant", "erase_tenant", tenant=tenant)[0][0])
+
     def hold(self, name: str, owner: str, seconds: float) -> bool:
         return self._db.change(f"hold {name}", "hold", name=name, owner=owner, seconds=seconds, now=self._now()) == 1
 

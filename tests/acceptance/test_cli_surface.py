@@ -25,7 +25,10 @@ PAGES = (
     ROOT / "README.md",
     DOCS / "start" / "first-drop.md",
     DOCS / "start" / "from-samples.md",
-    *(DOCS / "guides" / f"{name}.md" for name in ("sender", "downstream", "operator", "console", "testing", "backups")),
+    *(
+        DOCS / "guides" / f"{name}.md"
+        for name in ("sender", "downstream", "operator", "console", "testing", "backups", "tenants")
+    ),
     *(DOCS / "reference" / f"{name}.md" for name in ("commands", "settings")),
     DOCS / "explanation" / "mapping.md",
 )

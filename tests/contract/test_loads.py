@@ -106,6 +106,18 @@ def test_unloading_where_nothing_was_ever_loaded(tables):
 UPSERT = {"mode": "upsert", "columns": ("id",)}
 
 
+def test_erasing_a_tenant_takes_its_rows_wherever_they_are_and_puts_others_back(rig, tables, tmp_path):
+    """Also where tenants share a schema: rows that it replaced come back, and those that others put aside do not."""
+    tables.load(*batch("a1", ONE, tmp_path, line="acme/x|w", **UPSERT))
+    tables.load(*batch("n1", TWO, tmp_path, line="acme-2/x|w", stamp=2.0, **UPSERT))  # puts acme's b aside
+    tables.load(*batch("a2", "id,n\r\nc,9\r\n", tmp_path, line="acme/y|w", **UPSERT))  # puts the neighbour's c aside
+    assert tables.erase("acme") >= 3
+    assert rig.rows("members", "_ade_job", "id", "n") == [("n1", "b", 3), ("n1", "c", 4)]
+    assert tables.erase("acme") == 0
+    assert tables.unload("n1") == 2
+    assert rig.rows("members", "id", "n") == []
+
+
 def test_an_upsert_replaces_rows_by_key_and_undoing_it_puts_them_back(rig, tables, tmp_path):
     tables.load(*batch("j0", ONE, tmp_path, line="x", **UPSERT))
     tables.load(*batch("j1", TWO, tmp_path, line="y", **UPSERT))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed
-from core.ports import ObjectStore
+from core.ports import ObjectStore, Purges
 from tests.contract import contenders
 from tests.contract.rigs import Rig
 
@@ -46,6 +46,23 @@ def test_put_says_what_head_tells(store: ObjectStore):
 def test_read_gives_the_content(store: ObjectStore):
     store.put(KEY, b"one")
     assert store.read(KEY, limit=3) == b"one"
+
+
+def test_a_purge_leaves_no_version_of_what_is_below_a_prefix(store: ObjectStore):
+    if not isinstance(store, Purges):
+        pytest.skip("this store cannot delete more than it lists")
+    neighbour = "inbox/acme-2/members.xlsx"
+    former = store.put(KEY, b"one").version
+    for key in (KEY, "inbox/acme/deep/er/x.csv", neighbour):
+        store.put(key, b"two")
+    store.delete("inbox/acme/deep/er/x.csv")
+    assert store.purge("inbox/acme/") >= 1
+    assert store.purge("inbox/acme/") == 0
+    assert list(store.keys("inbox/")) == [neighbour]
+    with pytest.raises((ObjectMissing, ObjectChanged)):
+        store.read(KEY, version=former, limit=LIMIT)
+    store.put(KEY, b"again")
+    assert store.read(KEY, limit=LIMIT) == b"again"
 
 
 def test_an_empty_object_is_an_object(store: ObjectStore):

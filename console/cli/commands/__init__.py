@@ -31,6 +31,8 @@ COMMANDS = {
     "remove": "delete a job: its row, its outputs and its input",
     "pause": "stop starting jobs: all, of a tenant or of a workflow",
     "resume": "end a pause",
+    "quarantine": "accept nothing of a tenant and run nothing of it, until you end that",
+    "erase": "delete everything of a tenant, and prove it",
     "queue": "show the queue and its dead letters, or import messages",
     "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
     "serve": "the console and the job API alone, over any bucket, table and queue",

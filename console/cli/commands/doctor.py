@@ -82,6 +82,7 @@ def _of_stack(settings: Settings, newest: list[float], *, deep: bool) -> Iterato
             checks.check_table,
             checks.check_queue,
             checks.check_dead,
+            checks.check_quarantine,
             checks.check_engine,
             checks.check_stuck,
             checks.check_rows,

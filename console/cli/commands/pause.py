@@ -1,10 +1,9 @@
 """`ade pause`: stop starting jobs: all, of a tenant or of a workflow. Running jobs go on."""
 
 import argparse
-import getpass
 
 from console.cli import wire
-from console.cli.acts import add_scope, read_scope, scope_words
+from console.cli.acts import add_scope, person, read_scope, scope_words
 from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.job_facts import pause_shape, when
@@ -19,7 +18,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     with wire.opened() as stack:
         if args.scope:
             tenant, workflow = read_scope(args.scope)
-            stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=stack.clock.now(), by=_user()))
+            stack.table.pause(Pause(tenant=tenant, workflow=workflow, since=stack.clock.now(), by=person()))
             out.note(f"paused: {scope_words(tenant, workflow)}; running jobs go on")
         pauses = stack.table.pauses()
     if out.as_json:
@@ -30,10 +29,3 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     else:
         out.note("nothing is paused")
     return Exit.OK
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

@@ -8,6 +8,7 @@ from console.cli.guard import Exit
 from console.cli.output import Printer
 from console.job_facts import pause_shape
 from core.errors import UsageError
+from infra.quarantine import in_quarantine
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +20,8 @@ def run(args: argparse.Namespace, out: Printer) -> int:
         raise UsageError("name what to resume: `all`, `tenant T` or `workflow T W`; `ade pause` lists what is paused")
     tenant, workflow = read_scope(args.scope)
     with wire.opened() as stack:
+        if tenant is not None and in_quarantine(stack.table, tenant):
+            raise UsageError(f"tenant {tenant} is in quarantine; `ade quarantine {tenant} --end` ends it")
         was_paused = stack.table.resume(tenant, workflow)
         stack.queue.wake()
         left = stack.table.pauses()

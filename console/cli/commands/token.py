@@ -1,11 +1,11 @@
 """`ade token new | list | revoke`: who may use the API, and for what."""
 
 import argparse
-import getpass
 
 from console.api.access import LOCAL, Access, Grant, Scope
 from console.api.actions import ActionLog
 from console.cli import wire
+from console.cli.acts import person
 from console.cli.commands.drop import tenant_name
 from console.cli.guard import Exit
 from console.cli.output import Printer
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 
 def _new(stack: Stack, access: Access, args: argparse.Namespace, out: Printer) -> int:
     grant, token = access.new(
-        args.name, Scope(args.scope), tenant=args.tenant, user=args.user, days=args.days, by=_person()
+        args.name, Scope(args.scope), tenant=args.tenant, user=args.user, days=args.days, by=person()
     )
     _note(stack, "token_made", grant)
     if out.as_json:
@@ -65,17 +65,10 @@ def _new(stack: Stack, access: Access, args: argparse.Namespace, out: Printer) -
 
 
 def _note(stack: Stack, act: str, grant: Grant) -> None:
-    who = type(LOCAL)("command", _person(), Scope.OPERATOR)
+    who = type(LOCAL)("command", person(), Scope.OPERATOR)
     log = wire.make_log(stack.settings, level="error")
     ActionLog(stack.store, stack.clock, log).note(who, act, tenant=grant.tenant, grant=grant.id, scope=str(grant.scope))
 
 
 def _shape(grant: Grant) -> dict[str, object]:
     return grant.model_dump(mode="json", exclude={"hash"})
-
-
-def _person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

@@ -155,6 +155,14 @@ ON CONFLICT (tenant, workflow) DO NOTHING
 -- remove_pause --
 DELETE FROM ade.pauses WHERE tenant = %(tenant)s AND workflow = %(workflow)s
 
+-- erase_tenant --
+-- What is left of a tenant after its jobs were removed one by one: rows that cannot be read, messages, counts.
+WITH jobs AS (DELETE FROM ade.jobs WHERE tenant = %(tenant)s RETURNING 1),
+  messages AS (DELETE FROM ade.messages WHERE tenant = %(tenant)s RETURNING 1),
+  dead AS (DELETE FROM ade.dead_letters WHERE tenant = %(tenant)s RETURNING 1),
+  lane AS (DELETE FROM ade.lanes WHERE tenant = %(tenant)s)
+SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM messages) + (SELECT count(*) FROM dead)
+
 -- pauses --
 SELECT tenant, workflow, since, by FROM ade.pauses ORDER BY since, tenant, workflow
 

@@ -22,6 +22,8 @@ LISTED = {
     "core/loads.py:LoadRule.parse": OURS + "the address of a notice",
     "core/loads.py:parse_connections": "the operator's own file",
     "console/cli/backups.py:_about": "the operator's own file",
+    "console/erasure.py:_mentions": OURS + "an entry of the action log, or an answer; at most 16 MiB is read",
+    "console/erasure.py:_shorten_report": OURS + "the report of a replay; at most 16 MiB is read",
     "infra/local/sqlite_loads.py:_remove_job": OURS + "a row that was put aside",
     "core/memories.py:_built": "entries that were validated",
     "core/overlays.py:_merged": "a field or the reading of a manifest and of an overlay, both validated",

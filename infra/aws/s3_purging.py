@@ -1,0 +1,40 @@
+"""Deletes what a listing does not show: former versions, delete markers, parts of uploads that were never completed."""
+
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from core.errors import StoreUnavailable
+from infra.aws.calls import Caller
+
+_AT_ONCE = 1000
+_ROUNDS = 10_000  # of a thousand versions each
+
+
+def purge_versions(s3: Any, call: Caller, bucket: str, prefix: str) -> int:
+    """Delete every version of every key below `prefix`; returns how many there were. Safe to repeat."""
+    gone, ask = 0, {"Bucket": bucket, "Prefix": prefix}
+    for _ in range(_ROUNDS):
+        page = call(f"list versions {prefix}", lambda: s3.list_object_versions(**ask, MaxKeys=_AT_ONCE))
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        if not found:
+            break
+        _delete(s3, call, bucket, [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found])
+        gone += len(found)
+    else:
+        raise StoreUnavailable(f"{prefix} has ever more versions; stop whoever writes there, and repeat")
+    uploads = call(f"list uploads {prefix}", lambda: s3.list_multipart_uploads(**ask)).get("Uploads", ())
+    for one in uploads:
+        upload = {"Bucket": bucket, "Key": one["Key"], "UploadId": one["UploadId"]}
+        call(f"abort {one['Key']}", partial(s3.abort_multipart_upload, **upload))
+    return gone
+
+
+def _delete(s3: Any, call: Caller, bucket: str, objects: list[dict[str, str]]) -> None:
+    def act() -> None:
+        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        if answer.get("Errors"):
+            raise ClientError({"Error": answer["Errors"][0]}, "DeleteObjects")
+
+    call(f"delete {len(objects)} versions", act)
