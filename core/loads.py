@@ -189,3 +189,12 @@ def check_columns(batch: LoadBatch, longest: int) -> None:
 def built_upon(job_id: str, later: str) -> str:
     """Why the rows of a job cannot be removed: what they replaced would come back beside what replaced them."""
     return f"job {later} replaced rows of job {job_id}; unload {later} first"
+
+
+def check_keys(batch: LoadBatch, blanks: Mapping[str, int]) -> None:
+    """Refuse rows without a key, which would replace each other. `blanks`: rows by the key's column that is blank."""
+    for name, count in blanks.items():
+        if count:
+            rows = "1 row has" if count == 1 else f"{count} rows have"
+            remedy = 'make it required with "on_error": "split", or leave such rows out with rows.filter'
+            raise LoadRefused(f"{rows} no {name}, which is a key of table {batch.rule.table}; {remedy}")

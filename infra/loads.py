@@ -7,7 +7,7 @@ has, cannot; there the file, which was verified cell by cell, is read row by row
 import json
 import tempfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -31,6 +31,8 @@ from core.settings import Settings
 ROWS_FILE, SCHEMA_FILE, LOAD_FILE = "normalized.csv", "schema.json", "load.json"
 _BUDGET: Final = Budget(bytes=4 * 1024 * 1024, values=200_000)  # of schema.json: a few values a column
 _MAX_ROWS_BYTES: Final = 64 * 1024**3
+BLOCK_BYTES: Final = 1024 * 1024
+_REPLACEMENT: Final = "\ufffd".encode()
 
 
 class LoadedTables(Protocol):
@@ -69,11 +71,11 @@ class Loads:
     def load(self, job: Job, rule: LoadRule) -> int:
         """Load a result, and write what became of it beside it. Raises LoadRefused or LoadFailed."""
         try:
-            count = self._load(job, rule)
+            count, replaced = self._load(job, rule)
         except LoadRefused as refused:
             self._note(job, rule, {"status": "refused", "error": str(refused)})
             raise
-        self._note(job, rule, {"status": "loaded", "rows": count})
+        self._note(job, rule, {"status": "loaded", "rows": count, "replaced": replaced})
         return count
 
     def unload(self, job: Job) -> int:
@@ -93,7 +95,8 @@ class Loads:
         """Write beside a result that its load is not tried any more."""
         self._note(job, rule, {"status": "failed", "error": why})
 
-    def _load(self, job: Job, rule: LoadRule) -> int:
+    def _load(self, job: Job, rule: LoadRule) -> tuple[int, int]:
+        """How many rows are in the table then, and how many characters of them were replaced."""
         files = {file.name: file for file in job.files}
         if not {ROWS_FILE, SCHEMA_FILE} <= set(files):
             raise LoadRefused('the result has no normalized.csv; add "csv" to output.formats')
@@ -116,7 +119,8 @@ class Loads:
                 job_id=job.job_id, line=job.line, stamp=job.stamp, rule=rule, columns=columns_of(schema),
                 digest=fetched.sha256, delimiter=_delimiter(schema),
             )  # fmt: skip
-            return tables.load(batch, rows)
+            replaced = without_nuls(rows)
+            return tables.load(batch, rows), replaced
 
     def _tables(self, rule: LoadRule, tenant: str) -> LoadedTables:
         connection = self._connections().get(rule.connection)
@@ -130,6 +134,22 @@ class Loads:
         body = {"load": 1, "job_id": job.job_id, "connection": rule.connection, "table": rule.table, "mode": rule.mode,
                 **outcome, "at": stamp_text(self._clock.now())}  # fmt: skip
         self._store.put(job_folder(job) + LOAD_FILE, json.dumps(body, indent=2).encode())
+
+
+def without_nuls(rows: Path) -> int:
+    """Replace every NUL in a file by U+FFFD; returns how many. PostgreSQL has no text with a NUL.
+
+    Most files have none, and are only read.
+    """
+    with rows.open("rb") as file:
+        count = sum(block.count(b"\0") for block in iter(partial(file.read, BLOCK_BYTES), b""))
+    if count:
+        clean = rows.with_name(f"{rows.name}.clean")
+        with rows.open("rb") as file, clean.open("wb") as target:
+            for block in iter(partial(file.read, BLOCK_BYTES), b""):
+                target.write(block.replace(b"\0", _REPLACEMENT))
+        clean.replace(rows)
+    return count
 
 
 def load_rules(job: Job) -> list[LoadRule]:

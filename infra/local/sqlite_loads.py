@@ -26,6 +26,7 @@ from core.loads import (
     LoadRefused,
     built_upon,
     check_columns,
+    check_keys,
 )
 from infra.local.sqlite import rebuild
 
@@ -199,6 +200,9 @@ def _make_room(database: sqlite3.Connection, batch: LoadBatch, name: str) -> Non
     if batch.rule.mode == "append" or not by:
         return
     if batch.rule.mode == "upsert":
+        blanks = ", ".join(f"count(*) FILTER (WHERE {_quoted(name)} IS NULL)" for name in by)
+        counted = database.execute(f"SELECT {blanks} FROM ade_staged").fetchone()
+        check_keys(batch, dict(zip(by, counted, strict=True)))
         query = f"SELECT count(*) FROM (SELECT 1 FROM ade_staged GROUP BY {_listed(by)} HAVING count(*) > 1)"
         (twice,) = database.execute(query).fetchone()
         if twice:

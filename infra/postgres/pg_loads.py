@@ -23,6 +23,7 @@ from core.loads import (
     LoadRefused,
     built_upon,
     check_columns,
+    check_keys,
     sql_type,
     widened,
 )
@@ -185,6 +186,9 @@ class PostgresLoads:
             return
         listed = sql.SQL(", ").join(by)
         if batch.rule.mode == "upsert":
+            blanks = sql.SQL(", ").join(sql.SQL("count(*) FILTER (WHERE {} IS NULL)").format(name) for name in by)
+            counted = _fetch(cursor, sql.SQL("SELECT {} FROM {}").format(blanks, _STAGED))
+            check_keys(batch, dict(zip(batch.rule.columns, counted, strict=True)))
             twice = _fetch(
                 cursor, sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} GROUP BY {} HAVING count(*) > 1) AS t")
                 .format(_STAGED, listed),

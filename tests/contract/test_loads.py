@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from core.loads import LoadBatch, LoadConnection, LoadFailed, LoadRefused, LoadRule, columns_of, widened
-from infra.loads import open_tables
+from infra.loads import BLOCK_BYTES, open_tables, without_nuls
 from infra.own_code import ROOT
 from tests.contract import servers
 
@@ -139,10 +139,34 @@ def test_a_job_whose_rows_a_later_one_replaced_is_undone_after_that_one(rig, tab
         assert rig.rows("members", "id", "n") == left
 
 
-def test_a_blank_key_equals_a_blank_key(rig, tables, tmp_path):
-    tables.load(*batch("j0", "id,n\r\n,1\r\n", tmp_path, line="x", **UPSERT))
-    tables.load(*batch("j1", "id,n\r\n,2\r\n", tmp_path, line="y", **UPSERT))
+@pytest.mark.parametrize(("key", "named"), [(("id",), "id"), (("n", "id"), "id"), (("id", "n"), "id")])
+def test_a_blank_is_no_key(rig, tables, tmp_path, key, named):
+    tables.load(*batch("j0", ONE, tmp_path, line="x", mode="upsert", columns=key))
+    with pytest.raises(LoadRefused, match=f"2 rows have no {named}, "):
+        tables.load(*batch("j1", "id,n\r\n,1\r\na,7\r\n,2\r\n", tmp_path, line="y", mode="upsert", columns=key))
+    assert rig.rows("members", "id", "n") == [("a", 1), ("b", 2)]
+
+
+def test_a_blank_partition_is_a_partition(rig, tables, tmp_path):
+    replace = {"mode": "replace", "columns": ("id",)}
+    tables.load(*batch("j0", "id,n\r\n,1\r\n", tmp_path, line="x", **replace))
+    tables.load(*batch("j1", "id,n\r\n,2\r\n", tmp_path, line="y", **replace))
     assert rig.rows("members", "id", "n") == [(None, 2)]
+
+
+def test_characters_that_a_database_has_no_place_for_are_replaced_and_counted(rig, tables, tmp_path):
+    made, file = batch("j1", 'id,n\r\na\0b,1\r\n"\0\0",2\r\n', tmp_path)
+    assert without_nuls(file) == 3
+    tables.load(made, file)
+    assert rig.rows("members", "n", "id") == [(1, "a\ufffdb"), (2, "\ufffd\ufffd")]
+
+
+def test_a_nul_at_the_edge_of_a_block_is_replaced_too(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"x" * (BLOCK_BYTES - 1) + b"\0\0" + b"y")
+    assert without_nuls(file) == 2
+    assert file.read_bytes() == b"x" * (BLOCK_BYTES - 1) + "\ufffd\ufffdy".encode()
+    assert without_nuls(file) == 0
 
 
 def test_a_key_that_comes_twice_is_refused_and_changes_nothing(rig, tables, tmp_path):

@@ -71,6 +71,13 @@ def test_a_database_that_is_away_takes_it_later_without_another_run(world, runne
     assert (len(rows(world)), job.attempts_total, job.notices) == (1, 1, ())
 
 
+def test_a_load_says_how_many_characters_it_replaced(world, runner):
+    world.intake.changed(world.drop(body=b"id,name\n1,a\0b\n2,c\n", **LOADED))
+    finish(world, runner)
+    (job,) = world.jobs()
+    assert (noted(world, job)["status"], noted(world, job)["rows"], noted(world, job)["replaced"]) == ("loaded", 2, 1)
+
+
 def test_a_connection_that_the_operator_does_not_offer_is_refused_and_says_so(world, runner):
     load = {"table": "members", "connection": "warehouse"}
     world.intake.changed(world.drop(output={"formats": ["csv"], "load": load}))
