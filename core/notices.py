@@ -20,6 +20,8 @@ from core.jobs import Job, Notice, State, stamp_text
 from core.keys import output_folder
 
 SIGNATURE, TIMESTAMP, NOTICE_ID = "Ade-Signature", "Ade-Timestamp", "Ade-Notice-Id"
+CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
+EVENT_TYPE = "dev.ade-drop.notice"
 MOST_TRIES = 18  # about a day
 _FIRST_WAIT, _LONGEST_WAIT = 10.0, 3 * 3600.0
 _COUNTS = ("rows_in", "rows_out", "rows_with_errors", "tables", "questions")
@@ -52,11 +54,31 @@ def postponed(job: Job, notice_id: str, *, now: float, jitter: float) -> Job | N
 
 
 def body(job: Job, notice: Notice) -> bytes:
-    """What a receiver gets: names, states and counts; never a cell's value, nor a message that might quote one."""
+    """A notice as a CloudEvent 1.0, in the structured mode of its JSON format."""
+    event = {
+        "specversion": "1.0",
+        "id": notice.id,
+        "source": f"ade-drop/{_escaped(job.tenant)}/{_escaped(job.workflow)}",
+        "type": f"{EVENT_TYPE}.{notice.kind}",
+        "time": stamp_text(notice.at),
+        **({"subject": job.subject} if job.subject else {}),
+        "datacontenttype": "application/json",
+        "data": facts(job, notice),
+    }
+    return json.dumps(event, ensure_ascii=False).encode()
+
+
+def _escaped(name: str) -> str:
+    """A name as a part of a URI."""
+    return re.sub(rb"[^A-Za-z0-9._~-]", lambda found: b"%%%02X" % found[0][0], name.encode(errors="replace")).decode()
+
+
+def facts(job: Job, notice: Notice) -> dict[str, object]:
+    """What a receiver learns: names, states and counts; never a cell's value, nor a message that might quote one."""
     folder = output_folder(job.tenant, job.subject, job.workflow, job.job_id)
     ended = notice.kind in ("succeeded", "errors", "failed")
     error = job.error if notice.kind == "failed" else None
-    body: dict[str, object] = {
+    return {
         "notice": 1,
         "id": notice.id,
         "kind": notice.kind,
@@ -73,7 +95,6 @@ def body(job: Job, notice: Notice) -> bytes:
         "expected": job.params.get("expected") if notice.kind == "missing" else None,
         "counts": {name: n for name in _COUNTS if isinstance(n := job.summary.get(name), int)},
     }
-    return json.dumps(body, ensure_ascii=False).encode()
 
 
 def key_of(secret: str, host: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.notices import (
+    CONTENT_TYPE,
     NOTICE_ID,
     SIGNATURE,
     TIMESTAMP,
@@ -94,7 +95,7 @@ class Deliveries:
             return address
         timestamp = str(int(self._now()))
         headers = {
-            "Content-Type": "application/json",
+            "Content-Type": CONTENT_TYPE,
             "User-Agent": _SOURCE,
             NOTICE_ID: notice_id,
             TIMESTAMP: timestamp,

@@ -47,7 +47,7 @@ class Hook:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def kinds(self):
-        return [json.loads(body)["kind"] for _, _, body in self.got]
+        return [json.loads(body)["data"]["kind"] for _, _, body in self.got]
 
     def close(self):
         self.server.shutdown()
@@ -78,7 +78,11 @@ def test_a_success_is_reported_once_signed_and_after_its_result(world, hook):
     (job,) = world.jobs()
     assert (job.state, job.notices) == (State.SUCCEEDED, ())
     ((path, headers, body),) = hook.got
-    told = json.loads(body)
+    event = json.loads(body)
+    told = event["data"]
+    assert headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
+    assert (event["specversion"], event["id"], event["type"]) == ("1.0", told["id"], "dev.ade-drop.notice.succeeded")
+    assert (event["source"], event["subject"]) == ("ade-drop/acme/members", "d/a.csv")
     assert (path, told["kind"], told["job_id"]) == ("/hook", "succeeded", job.job_id)
     assert world.store.head(told["result"]) is not None
     key = hmac.new(SECRET.encode(), b"127.0.0.1", hashlib.sha256).hexdigest()
@@ -91,7 +95,7 @@ def test_a_failure_is_reported_with_whose_fault_it_was(world, hook):
     world.sandbox.verdict = Verdict.RULE_ERROR
     drop(world, hook)
     world.work_off(world.runner())
-    told = json.loads(hook.got[0][2])
+    told = json.loads(hook.got[0][2])["data"]
     assert (told["kind"], told["verdict"], told["fault"]) == ("failed", "rule_error", "config")
 
 
@@ -102,7 +106,7 @@ def test_a_review_is_reported_once_its_questions_are_published(world, hook):
     world.handle_one(runner)
     runner.janitor.chores()
     assert hook.kinds() == ["review"]
-    assert world.store.head(json.loads(hook.got[0][2])["review"]) is not None
+    assert world.store.head(json.loads(hook.got[0][2])["data"]["review"]) is not None
     assert world.jobs()[0].state is State.REVIEW
 
 
@@ -374,7 +378,7 @@ class TestExpectedDrops:
         assert hook.kinds() == ["missing"]
         (row,) = self.missing(world)
         assert row.state is State.AWAITING
-        assert json.loads(hook.got[0][2])["expected"] == row.params["expected"]
+        assert json.loads(hook.got[0][2])["data"]["expected"] == row.params["expected"]
 
     def test_the_next_day_it_is_reported_again_and_the_old_row_goes(self, world, hook):
         self.expects(world, hook)

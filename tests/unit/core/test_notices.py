@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import re
 from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -119,12 +120,21 @@ def test_a_notice_that_is_gone_changes_nothing():
 def test_the_body_names_and_counts_and_quotes_nothing():
     error = JobError(verdict=Verdict.RULE_ERROR, message="cell B2 is 'secret'", where={"cell": "B2"})
     row = move(job(), State.FAILED, now=1.0, error=error, summary={"rows_in": 3, "rows_out": 2, "cell": "secret"})
-    told = json.loads(body(row, row.notices[0]))
+    event = json.loads(body(row, row.notices[0]))
+    told = event["data"]
+    # Attributes of a CloudEvent are of small letters and digits, and these are the required ones.
+    assert all(re.fullmatch(r"[a-z0-9]{1,20}", name) for name in event)
+    assert {"specversion", "id", "source", "type"} <= event.keys()
     assert "secret" not in json.dumps(told)
     assert (told["verdict"], told["fault"]) == ("rule_error", "config")
     assert told["counts"] == {"rows_in": 3, "rows_out": 2}
     assert told["result"] == "outputs/acme/d/a.csv/m/acme-m-1/result.json"
     assert told["id"] == row.notices[0].id
+
+
+def test_the_source_of_an_event_is_a_uri_whatever_the_names_are():
+    row = move(job(tenant="Ä b/c"), State.FAILED, now=1.0)
+    assert json.loads(body(row, row.notices[0]))["source"] == "ade-drop/%C3%84%20b%2Fc/m"
 
 
 def test_the_signature_is_what_the_docs_say():
@@ -271,6 +281,6 @@ def test_a_result_with_errors_is_reported_once_to_each_receiver(errors, expected
     summary = {"rows_in": 9, "rows_with_errors": 2, "findings": {"error": errors, "warning": 0, "info": 0}}
     done = move(job(State.PUBLISHING, notify=rules, summary=summary), State.SUCCEEDED, now=1.0)
     assert {notice.to: notice.kind for notice in done.notices} == expected
-    sent = json.loads(body(done, done.notices[-1]))
+    sent = json.loads(body(done, done.notices[-1]))["data"]
     assert sent["outcome"] == ("errors" if errors else "clean")
     assert sent["result"].endswith("/result.json")
