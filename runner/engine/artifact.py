@@ -455,8 +455,22 @@ def _dumped(document: Json, sheets: list[Json]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as indented JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+    """A value as indented JSON: what json.dumps writes with indent=1, whose encoder for that is three times as slow."""
+    return _indented(value, "\n")
+
+
+def _indented(value: object, margin: str) -> str:
+    if isinstance(value, dict) and value:
+        inner = margin + " "
+        pairs = [f"{_SCALAR(str(key))}: {_indented(item, inner)}" for key, item in value.items()]
+        return "{" + inner + ("," + inner).join(pairs) + margin + "}"
+    if isinstance(value, (list, tuple)) and value:
+        inner = margin + " "
+        return "[" + inner + ("," + inner).join([_indented(item, inner) for item in value]) + margin + "]"
+    return _SCALAR(value)
+
+
+_SCALAR: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _lines(values: Any) -> str:

@@ -146,12 +146,35 @@ class Build:
         return [*args, "--proc", "/proc", "--chdir", "/", "--"]
 
 
+# Cells of the usual kinds, clean and dirty, so that most of what a job runs has run before.
+_CELLS = """Members,,,,,,,,
+,,,,,,,,
+ID,Code,Name,E-mail,Start,Pay,Hours,Plan,Active
+1,a1 ,Ann Lee,ann@example.com,2026-01-05,"1,200.50",7.5,gold,yes
+2,B2,Bob,bob@example.com,02/16/2026,$980.00,8,Silver,no
+3,C3, Cleo,not given,2026-03-07,(15.25),,Gold,Y
+4,D4,Dan,dan@example.com,03/28/2026,1100,6,silver,N
+5,x,Eve,eve@example.com,2026-04-30,990.10,7,tin,yes
+6,F6,,fay@example.com,2026-05-01,1010,7.25,Gold,no
+"""
+
+
 def rehearsal() -> WarmUp:
     """A small built-in job to warm up the engine, and the verification of its outputs."""
     manifest = {
         "manifest": 1,
         "name": "rehearsal",
-        "fields": [{"name": "id", "type": "integer"}, {"name": "name"}, {"name": "start", "type": "date"}],
+        "fields": [
+            {"name": "id", "type": "integer", "required": True, "unique": True},
+            {"name": "code", "pattern": "[A-Z][0-9]+", "clean": ["strip", "upper"]},
+            {"name": "name"},
+            {"name": "email", "type": "email"},
+            {"name": "start", "type": "date", "required": True},
+            {"name": "pay", "type": "money", "min": 0},
+            {"name": "hours", "type": "decimal"},
+            {"name": "plan", "type": "enum", "allowed": ["Gold", "Silver"]},
+            {"name": "active", "type": "boolean"},
+        ],
     }
     source = InputFile(role=PRIMARY, name="rehearsal.csv", path=Path("in", "0"), sha256="0" * 64)
     job = Order(
@@ -164,11 +187,12 @@ def rehearsal() -> WarmUp:
         job=job.job, params={}, config_digest="", known=(source.facts,), title="rehearsal", sandbox=job.sandbox
     )
     return WarmUp(
-        text="id,name,start\n1,Ann,2026-01-05\n2,Bob,2026-02-06\n3,Cleo,2026-03-07\n",
+        text=_CELLS,
         source=source.encode(),
         order=job.encode(),
         verify=verify.encode(),
         outputs=[OutputName.WORKBOOK, OutputName.ARTIFACT],
+        workbook=OutputName.WORKBOOK,
         pages=[OutputName.REPORT],
     )
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from runner.engine.reading import Layout
 from runner.engine.structure import features
 from runner.engine.structure.facts import CellKind, Mark, Row
-from runner.engine.structure.forest import Node, total
+from runner.engine.structure.forest import Forest
 from runner.engine.structure.tables import NAMES, Label
 
 FLOOR = 1e-6
@@ -24,7 +24,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    classes: tuple[tuple[Node, ...], ...]  # the trees of each label
+    classes: tuple[Forest, ...]  # of each label
     start: tuple[float, ...]  # log of how often each label opens a sheet
     moves: tuple[tuple[tuple[float, ...], ...], ...]  # log odds of label to label: without and with a gap
 
@@ -33,7 +33,7 @@ class Model:
 
     def chances(self, vector: Sequence[float]) -> list[float]:
         """The probability of each label for a row."""
-        scores = [total(trees, vector) for trees in self.classes]
+        scores = [forest.total(vector) for forest in self.classes]
         top = max(scores)
         raised = [exp(score - top) for score in scores]
         whole = sum(raised)
@@ -48,7 +48,7 @@ def load() -> Model:
     if raw["labels"] != [label.name.lower() for label in Label] or raw["features"] != features.names():
         raise RuntimeError("weights.json was trained for other labels or features: run tools/train_structure.py")
     return Model(
-        classes=tuple(tuple(trees) for trees in raw["classes"]),
+        classes=tuple(map(Forest, raw["classes"])),
         start=tuple(raw["start"]),
         moves=tuple(tuple(tuple(line) for line in table) for table in raw["moves"]),
     )

@@ -50,9 +50,9 @@ def load() -> SearchModel:
     if [raw[part]["features"] for part in ("row_cuts", "column_cuts", "rectangles")] != names:
         raise RuntimeError("search.json was trained for other features: run tools/train_search.py")
     return SearchModel(
-        Forest(tuple(raw["row_cuts"]["trees"])),
-        Forest(tuple(raw["column_cuts"]["trees"])),
-        Forest(tuple(raw["rectangles"]["trees"])),
+        Forest(raw["row_cuts"]["trees"]),
+        Forest(raw["column_cuts"]["trees"]),
+        Forest(raw["rectangles"]["trees"]),
         raw["slope"],
         raw["offset"],
     )

@@ -59,6 +59,7 @@ class WarmUp(TypedDict):
     order: dict[str, object]  # without the places of files
     verify: dict[str, object]
     outputs: list[str]
+    workbook: str  # the output that is read again as an input
     pages: list[str]  # that the verification writes
 
 
@@ -208,19 +209,25 @@ def prepare(plan: Plan, control: socket.socket) -> Zygote:
 
 
 def rehearse(engine: Any, job: WarmUp) -> None:
-    """Run the engine once on a few cells of our own and verify what came out: patterns get compiled and caches filled
-    before the first fork."""
-    fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in ("input", *job["outputs"], *job["pages"])}
+    """Run the engine on a few cells of our own, then on the workbook that it wrote, and verify what came out.
+
+    Patterns get compiled, caches filled and code specialized before the first fork, not in every box.
+    """
+    written = ("first", "second")
+    names = ["input", *job["pages"], *(f"{turn} {name}" for turn in written for name in job["outputs"])]
+    fds = {name: os.memfd_create(name, os.MFD_CLOEXEC) for name in names}
     engine.load_everything()
-    source = {**job["source"], "path": _path(fds["input"])}
-    written = [{"name": name, "path": _path(fds[name])} for name in job["outputs"]]
+    texts = {**job["source"], "path": _path(fds["input"])}
+    book = {**job["source"], "name": job["workbook"], "path": _path(fds[f"first {job['workbook']}"])}
     try:
         os.write(fds["input"], job["text"].encode())
         with open(os.devnull, "w", encoding="utf-8") as channel:  # noqa: PTH123 - pathlib is not worth its import here
-            outputs = {name: fds[name] for name in job["outputs"]}
-            engine.run({**job["order"], "inputs": [source], "outputs": outputs}, channel)
+            for turn, source in zip(written, (texts, book), strict=True):
+                outputs = {name: fds[f"{turn} {name}"] for name in job["outputs"]}
+                engine.run({**job["order"], "inputs": [source], "outputs": outputs}, channel)
+            checked = [{"name": name, "path": _path(fds[f"second {name}"])} for name in job["outputs"]]
             pages = {name: fds[name] for name in job["pages"]}
-            engine.run({**job["verify"], "inputs": written, "outputs": pages}, channel)
+            engine.run({**job["verify"], "inputs": checked, "outputs": pages}, channel)
     finally:
         for fd in fds.values():
             os.close(fd)
