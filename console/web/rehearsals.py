@@ -26,7 +26,7 @@ from console.facade import DOCUMENT
 from core.budget import plain
 from core.drops import MAX_PACKAGE_FILES, make_workflow, plan
 from core.errors import SandboxUnavailable
-from core.jobs import Job, ObjectRef, State
+from core.jobs import InputRef, Job, ObjectRef, State
 from core.keys import SHARED, decision_place
 from core.manifests import Manifest
 from core.memories import own_key
@@ -161,6 +161,18 @@ def rehearse_decision(context: ApiContext, job: Job, decision: Mapping[str, Any]
     (scratch / "decision.json").write_bytes(body)
     with _LINE.turn(who):
         return _run(context, ready, _Overlay(context.stack.store, {key: scratch / "decision.json"}), scratch)
+
+
+def rehearse_input(context: ApiContext, job: Job, instead: tuple[InputRef, Path], scratch: Path, who: str) -> Rehearsal:
+    """What a job would do with another file in place of its inputs."""
+    one, file = instead
+    lookups = tuple(other for other in job.inputs if other.role != "primary")
+    ready = replace(
+        job, job_id=f"preview-{token_hex(8)}", state=State.QUEUED, inputs=(one, *lookups), decision=None, reason="",
+        lease=None, mends=None, corrections=(), waiting_for=(), due_at=None,
+    )  # fmt: skip
+    with _LINE.turn(who):
+        return _run(context, ready, _Overlay(context.stack.store, {one.ref.key: file}), scratch)
 
 
 def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:

@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import forms, home_page, pages, sender_pages
+from console.web import fixes, forms, home_page, pages, sender_pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -204,6 +204,10 @@ EXTRA = (
     _extra("POST", "/acts/resolve", home_page.resolve, Permission.ACT),
     _extra("GET", "/sender", sender_pages.sender, Permission.READ),
     _extra("POST", "/drop", forms.drop, Permission.SUBMIT),
+    _extra("GET", "/jobs/{job_id}/fix", fixes.fixing, Permission.SUBMIT),
+    _extra("GET", "/jobs/{job_id}/fix/rows", fixes.rows, Permission.SUBMIT),
+    _extra("POST", "/jobs/{job_id}/fix/check", fixes.check, Permission.SUBMIT, body=fixes.FixBody),
+    _extra("POST", "/jobs/{job_id}/fix", fixes.submit, Permission.SUBMIT, body=fixes.FixBody),
     _extra("GET", "/jobs/{job_id}/input", read_input, Permission.INPUT, query=InputQuery),
     _extra("POST", "/memory/forget", forms.forget, Permission.DECIDE, body=models.ForgetBody, form=models.ForgetBody),
 )

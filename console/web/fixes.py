@@ -1,0 +1,172 @@
+"""Fix in the browser: a job's rejected rows as a grid, checked while they are edited, dropped as corrected rejects.
+
+What is submitted is rejects.xlsx with the edited cells changed, in the folder of the first file: the same drop as that
+of somebody who corrects the workbook (docs/guides/rejects.md).
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from console.api import models
+from console.api.operations import Answer, Call
+from console.api.problems import ProblemError
+from console.desk.fixing import LARGEST, LONGEST_TEXT, Edit, as_csv, edited_rows, rejected_rows, with_edits
+from console.web.rehearsals import rehearse_input
+from console.web.rendering import page
+from core.errors import ObjectMissing, ObjectTooLarge
+from core.jobs import InputRef, Job, ObjectRef
+from core.keys import job_folder
+from infra.apart import TooCostly, apart
+from runner.engine.common import a1
+
+REJECTS = "rejects.xlsx"
+_MOST_EDITS = 10_000  # of one submission
+_NAME_DIGITS = 8  # of the digest in a corrected file's name
+
+
+class FixBody(models.RequestModel):
+    """Cells of rejects.xlsx as somebody changed them: sheet from 0, row and column from 1, and the text."""
+
+    edits: list[
+        tuple[
+            Annotated[int, Field(ge=0, le=99)],
+            Annotated[int, Field(ge=1, le=1_048_576)],
+            Annotated[int, Field(ge=1, le=16_384)],
+            Annotated[str, Field(max_length=LONGEST_TEXT)],
+        ]
+    ] = Field(min_length=1, max_length=_MOST_EDITS)
+
+
+def fixing(call: Call) -> Response:
+    """The page with the grid."""
+    job = _fixable(call)
+    return page(call, "fix.html", job=job, at=f"/jobs/{job.job_id}")
+
+
+def rows(call: Call) -> Answer:
+    """What the grid shows."""
+    job = _fixable(call)
+    call.context.actions.note(call.principal, "read_rejects", tenant=job.tenant, job=job.job_id)
+    with _fetched(call, job) as path:
+        shown: dict[str, Any] = _apart(rejected_rows, str(path))
+    return shown
+
+
+def check(call: Call) -> Answer:
+    """What the workflow's rules say of the edited rows. The whole file is checked once they are submitted."""
+    job, body = _fixable(call), call.body
+    with _fetched(call, job) as path:
+        small, places = _apart(edited_rows, str(path), _edits(body))
+        file = path.with_name("rows.xlsx")
+        file.write_bytes(small)
+        done = rehearse_input(call.context, job, (_input(job, small, file.name), file), path.parent, _asker(call))
+    found = {(sheet, row): at for sheet, row, at in places}
+    edited = {(sheet, row) for sheet, row, _, _ in body.edits}
+    return {"checked": done.artifact is not None, "wrong": _wrong(done.artifact or {}, found, edited)}
+
+
+def submit(call: Call) -> Answer:
+    """Drop the corrected workbook beside the first file."""
+    job, body = _fixable(call), call.body
+    with _fetched(call, job) as path:
+        corrected = _apart(with_edits, str(path), _edits(body))
+        digest = hashlib.sha256(corrected).hexdigest()[:_NAME_DIGITS]
+        first = PurePosixPath(_primary(job).ref.key)
+        stem = first.with_name(f"{first.stem[:100]}-corrected-{digest}")
+        key, content = _selected(call, str(stem), corrected, path.with_name("corrected.xlsx"))
+    call.context.submissions.check_backlog(job.tenant)
+    call.context.actions.note(call.principal, "fix", tenant=job.tenant, job=job.job_id, cells=len(body.edits), key=key)
+    call.context.stack.store.put(key, content)
+    return call.context.submissions.record(job.tenant, [key], trace=call.span.trace).shape()
+
+
+def _fixable(call: Call) -> Job:
+    job = call.context.seen(call.job_id, call.principal)
+    if REJECTS not in {file.name for file in job.files}:
+        raise ObjectMissing(
+            f"job {job.job_id} has no {REJECTS}: no row has an error, or the manifest lacks output.rejects"
+        )
+    return job
+
+
+@contextlib.contextmanager
+def _fetched(call: Call, job: Job) -> Iterator[Path]:
+    """The job's rejects.xlsx as it was published, in a folder that goes afterwards."""
+    with call.context.spool.scratch() as scratch:
+        path = scratch / REJECTS
+        try:
+            fetched = call.context.stack.store.fetch(job_folder(job) + REJECTS, path, limit=LARGEST)
+        except ObjectTooLarge:
+            raise ProblemError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"{REJECTS} is larger than {LARGEST // 2**20} MB; download it and correct it in a spreadsheet program",
+            ) from None
+        if fetched.sha256 != next(file.sha256 for file in job.files if file.name == REJECTS):
+            raise ProblemError(HTTPStatus.CONFLICT, f"{REJECTS} has changed since; load the page again")
+        yield path
+
+
+def _apart(act: Any, *arguments: Any) -> Any:
+    try:
+        return apart(act, *arguments)
+    except TooCostly as error:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{REJECTS} cannot be edited here: {error}; download it instead"
+        ) from None
+    except RuntimeError as error:
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{REJECTS} has no such cell: {error}") from None
+
+
+def _edits(body: FixBody) -> list[Edit]:
+    return [Edit(*edit) for edit in body.edits]
+
+
+def _primary(job: Job) -> InputRef:
+    return next(one for one in job.inputs if one.role == "primary")
+
+
+def _input(job: Job, content: bytes, name: str) -> InputRef:
+    digest = hashlib.sha256(content).hexdigest()
+    key = str(PurePosixPath(_primary(job).ref.key).with_name(name))
+    ref = ObjectRef(key=key, version=digest, digest=digest, size=len(content))
+    return replace(_primary(job), name=name, ref=ref)
+
+
+def _selected(call: Call, stem: str, workbook: bytes, scratch: Path) -> tuple[str, bytes]:
+    """The corrected file under a name that a workflow selects: as a workbook, or else as CSV."""
+    submissions = call.context.submissions
+    try:
+        submissions.standing([f"{stem}.xlsx"])
+    except ProblemError:
+        submissions.standing([f"{stem}.csv"])
+        scratch.write_bytes(workbook)
+        return f"{stem}.csv", _apart(as_csv, str(scratch))
+    return f"{stem}.xlsx", workbook
+
+
+def _wrong(
+    artifact: dict[str, Any], places: dict[tuple[int, int], int], edited: set[tuple[int, int]]
+) -> list[dict[str, object]]:
+    """Errors of edited rows, at their places in rejects.xlsx."""
+    sheets = {sheet["name"]: number for number, sheet in enumerate(artifact.get("sheets", ()))}
+    found: list[dict[str, object]] = []
+    for finding in artifact.get("validation", {}).get("findings", ()):
+        at = (sheets.get(finding.get("sheet"), -1), finding.get("row") or 0)
+        row = places.get(at)
+        if row is None or finding["severity"] != "error" or (at[0], row) not in edited:
+            continue
+        letters = str(finding.get("cell") or "").rstrip("0123456789")
+        found.append({"sheet": at[0], "row": row, "column": a1.column_number(letters), "message": finding["message"]})
+    return found
+
+
+def _asker(call: Call) -> str:
+    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
