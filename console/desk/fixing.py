@@ -44,7 +44,10 @@ class Edit(NamedTuple):
 
 
 def rejected_rows(path: str) -> dict[str, Any]:
-    """What the grid shows: sheets with headers, rows, marks and lists of allowed values."""
+    """What the grid shows: sheets with headers, rows, and lists of allowed values.
+
+    A row: its number in rejects.xlsx, its cells, what is wrong by column, its number in the sender's file.
+    """
     sheets, total, shown = [], 0, 0
     with zipfile.ZipFile(path) as archive, open_book(path, name="rejects.xlsx") as book:
         for number, sheet in enumerate(book.sheets):
@@ -52,14 +55,14 @@ def rejected_rows(path: str) -> dict[str, Any]:
             header: list[str] = []
             rows = []
             for row, values in sheet.rows():
-                *cells, to_do, key = (_shown(value) for value in values)
+                *cells, _, key = (_shown(value) for value in values)
                 if not key.startswith(_IS_DATA):
                     header = cells if key.startswith("ade: key ") else header
                     continue
                 total += 1
                 if shown < MOST_ROWS:
                     shown += 1
-                    rows.append([row, cells, marks.get(row, {}), to_do])
+                    rows.append([row, cells, marks.get(row, {}), int(key.rpartition("/")[2])])
             sheets.append({"name": sheet.name, "header": header, "rows": rows, "choices": _choices(archive, number)})
     return {"sheets": sheets, "rows": total, "shown": shown}
 
@@ -80,7 +83,7 @@ def edited_rows(path: str, edits: Iterable[Edit]) -> tuple[bytes, list[list[int]
 
     def cut(sheet: int, text: str) -> str:
         edited = by_sheet.get(sheet, {})
-        kept: list[str] = []
+        lines: list[str] = []
         around = _AROUND
         for found in _ROW.finditer(_edited(text, edited)):
             row, is_data = int(found[1]), _IS_DATA in found[3]
@@ -88,11 +91,11 @@ def edited_rows(path: str, edits: Iterable[Edit]) -> tuple[bytes, list[list[int]
                 if not around or not edited:
                     continue
                 around -= 1
-            kept.append(_moved(found, len(kept) + 1))
+            lines.append(_moved(found, len(lines) + 1))
             if is_data:
-                places.append([sheet, len(kept), row])
+                places.append([sheet, len(lines), row])
         head = text[: text.index("<sheetData>")]
-        return f"{head}<sheetData>{''.join(kept)}</sheetData></worksheet>"
+        return f"{head}<sheetData>{''.join(lines)}</sheetData></worksheet>"
 
     return _rewritten(path, cut), places
 

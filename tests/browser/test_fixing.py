@@ -79,7 +79,7 @@ def test_a_correction_in_the_browser_is_byte_for_byte_that_of_the_workbook(visit
     grid = page.locator("table.fix-grid")
     expect(grid.locator("td.wrong")).to_have_count(3)
     page.get_by_role("button", name="Next wrong cell").click()
-    expect(page.locator("#fix-message")).to_contain_text("Start, row 2")
+    expect(page.locator("#fix-message")).to_contain_text("Start, row 3")
     page.keyboard.type("2026-01-12")
     page.keyboard.press("Enter")
     expect(grid.locator("td.right")).to_have_count(1, timeout=60_000)  # checked by the rules, in a box

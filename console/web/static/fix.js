@@ -9,6 +9,7 @@ const CHECKED_ROWS = 200; // of the latest changes, in one check
 const grid = { sheets: [], at: 0, edits: new Map(), wrong: new Map(), undo: [], cell: [0, 0], from: [0, 0], input: null, timer: 0, sent: false };
 const sheet = () => grid.sheets[grid.at];
 const place = (row, column, at = grid.at) => `${at}/${grid.sheets[at].rows[row][0]}/${column + 1}`;
+const rowName = (row) => sheet().rows[row][3]; // as in the sender's file
 const original = (row, column) => sheet().rows[row][1][column] || "";
 const shown = (row, column) => grid.edits.get(place(row, column)) ?? original(row, column);
 
@@ -60,7 +61,7 @@ function drawnRow(row) {
   made.setAttribute("aria-rowindex", row + 2);
   const head = document.createElement("th");
   head.scope = "row";
-  head.textContent = sheet().rows[row][0];
+  head.textContent = rowName(row);
   made.append(head);
   sheet().header.forEach((_, column) => {
     const cell = made.insertCell();
@@ -82,7 +83,7 @@ function showState() {
   const cells = grid.edits.size;
   const [row, column] = grid.cell;
   const message = sheet().rows.length ? messageOf(row, column) : "";
-  $("#fix-message").textContent = message ? `${sheet().header[column] || "Column"}, row ${sheet().rows[row][0]}: ${message}` : "\u00a0";
+  $("#fix-message").textContent = message ? `${sheet().header[column] || "Column"}, row ${rowName(row)}: ${message}` : "\u00a0";
   $("#fix-submit").disabled = !cells;
   $("#fix-submit").textContent = cells ? `Submit ${cells} ${cells === 1 ? "change" : "changes"}` : "Submit";
   $("#fix-undo").disabled = !grid.undo.length;
@@ -134,7 +135,7 @@ function edit(text) {
   const input = document.createElement("input");
   input.value = text ?? shown(row, column);
   input.maxLength = 32767;
-  input.setAttribute("aria-label", `${sheet().header[column]}, row ${sheet().rows[row][0]}`);
+  input.setAttribute("aria-label", `${sheet().header[column]}, row ${rowName(row)}`);
   const choices = sheet().choices[column];
   if (choices) {
     const list = document.createElement("datalist");
@@ -246,7 +247,7 @@ async function submit() {
 function show(at) {
   grid.at = at;
   const head = document.createElement("tr");
-  for (const name of ["", ...sheet().header]) {
+  for (const name of ["Row", ...sheet().header]) {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = name;
