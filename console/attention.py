@@ -216,7 +216,7 @@ def stuck(jobs: Sequence[Job], queue: QueueStats | None, now: float, *, paused: 
 
 
 def buried(letters: Sequence[DeadLetter]) -> list[Matter]:
-    """Dead letters: jobs that used up their attempts for a fault of ours."""
+    """Dead letters: jobs that used up their attempts for a fault of ade-drop."""
     if not letters:
         return []
     newest = max(letters, key=lambda letter: letter.at)

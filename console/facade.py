@@ -16,7 +16,7 @@ from console.attention import Matter
 from console.senders import SenderHistory, histories_of_jobs, sender_histories
 from core.budget import Budget, plain, weight_of
 from core.caches import BoundedCache
-from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts
+from core.ends import COUNTER_SECONDS, SENDER_SECONDS, EndCounts
 from core.errors import AdeError, ObjectMissing, ObjectTooLarge, StoreUnavailable
 from core.jobs import ENDED, Job, State
 from core.keys import CONFIGS, INBOX, job_folder
@@ -117,7 +117,7 @@ class Facade:
         self._senders: dict[str | None, Fresh[list[SenderFacts]]] = {}
         self._histories: dict[str | None, Fresh[list[SenderHistory]]] = {}
         self._matters: dict[str | None, Fresh[list[Matter]]] = {}
-        self._ends = Fresh(lambda: stack.table.ends(stack.clock.now() - KEPT), stack.clock.steady)
+        self._ends = Fresh(lambda: stack.table.ends(stack.clock.now() - COUNTER_SECONDS), stack.clock.steady)
         self._lock = threading.Lock()
         self._documents = BoundedCache[tuple[str, str], dict[str, object]](_DOCUMENT_BYTES)
 
@@ -278,7 +278,7 @@ class Facade:
 
     def _list_histories(self, tenant: str | None) -> list[SenderHistory]:
         table = self._stack.table
-        found = sender_histories(table.sender_ends(self._stack.clock.now() - KEPT_OF_SENDERS, tenant))
+        found = sender_histories(table.sender_ends(self._stack.clock.now() - SENDER_SECONDS, tenant))
         counted = {one.tenant for one in found}
         tenants = [tenant] if tenant is not None else sorted(self.tally().tenants)
         rest = [name for name in tenants if name not in counted][:_WITHOUT_COUNTERS]

@@ -12,8 +12,8 @@ from core.jobs import Job, State
 
 STEP: Final = 300.0  # seconds of one counter of all jobs
 DAY: Final = 86400.0  # of one counter of a sender: a tenant's workflow
-KEPT: Final = 8 * DAY
-KEPT_OF_SENDERS: Final = 28 * DAY
+COUNTER_SECONDS: Final = 8 * DAY  # that counters of all jobs stay
+SENDER_SECONDS: Final = 28 * DAY  # that counters of a sender stay
 DELAYS: Final = (1.0, 3.0, 10.0, 30.0, 120.0, 600.0)  # seconds that a delay is counted by; the last counter is of more
 NUMBERS: Final = ("files", "failed", "rows", "wrong", "drifted", *(f"delay{n}" for n in range(len(DELAYS) + 1)))
 _COUNTED = frozenset({State.SUCCEEDED, State.FAILED, State.TIMED_OUT})

@@ -80,7 +80,7 @@ def _busiest(tenants: dict[str, dict[str, int]]) -> list[tuple[str, list[tuple[t
 async def resolve(call: Call) -> Answer:
     """The form beside a matter."""
     form = await form_fields(call.request)
-    given = {name: value for name, value in form.items() if name in ("what", "until", "note")}
-    body = checked(models.ResolveBody, given, "form field")
+    fields = {name: value for name, value in form.items() if name in ("what", "until", "note")}
+    body = checked(models.ResolveBody, fields, "form field")
     await in_turn(call, service_routes.resolve, replace(call, body=body))
     return RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)

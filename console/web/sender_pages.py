@@ -65,9 +65,9 @@ class _Asked:
         )
 
     def as_query(self, **changes: object) -> dict[str, object]:
-        given = {"text": self.text, "sort": self.sort, "show": self.show, "start": self.start, **changes}
+        wanted = {"text": self.text, "sort": self.sort, "show": self.show, "start": self.start, **changes}
         usual = {"sort": "worst", "show": "all", "start": 0}
-        return {name: value for name, value in given.items() if value != usual.get(name)}
+        return {name: value for name, value in wanted.items() if value != usual.get(name)}
 
 
 def senders(call: Call) -> Response:

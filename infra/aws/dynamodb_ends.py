@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from core.ends import DAY, KEPT, KEPT_OF_SENDERS, NUMBERS, EndCounts, end_counts
+from core.ends import COUNTER_SECONDS, DAY, NUMBERS, SENDER_SECONDS, EndCounts, end_counts
 from core.jobs import Job
 from core.ports import Resolution
 from infra.aws import dynamodb_items as items
@@ -63,7 +63,7 @@ class EndCounters:
         return tuple(found[at] for at in sorted(found))
 
     def sender_ends(self, since: float, now: float, tenant: str | None) -> tuple[EndCounts, ...]:
-        first, last = int(max(since, now - KEPT_OF_SENDERS) // DAY), int(now // DAY) + 1
+        first, last = int(max(since, now - SENDER_SECONDS) // DAY), int(now // DAY) + 1
         found = []
         for day in range(first, last + 1):
             start = "" if tenant is None else f"{tenant}#"
@@ -109,12 +109,12 @@ class EndCounters:
         self._tidied = time.monotonic()
         old: list[Item] = []
         for slot in range(items.END_SLOTS):
-            old += self._reads.before(items.ends_partition(slot), items.moment(now - KEPT))
-        oldest = int((now - KEPT_OF_SENDERS) // DAY)
+            old += self._reads.before(items.ends_partition(slot), items.moment(now - COUNTER_SECONDS))
+        oldest = int((now - SENDER_SECONDS) // DAY)
         for day in range(oldest - _BEYOND_DAYS, oldest):
             old += self._reads.after(items.sender_ends_partition(day), " ")
         old += [
-            item for item in self._reads.after(items.RESOLUTIONS, " ") if float(item["at"]["N"]) < now - KEPT_OF_SENDERS
+            item for item in self._reads.after(items.RESOLUTIONS, " ") if float(item["at"]["N"]) < now - SENDER_SECONDS
         ]
         self._delete({"pk": item["pk"], "sk": item["sk"]} for item in old)
 

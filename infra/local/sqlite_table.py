@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlite3 import Connection, Row
 
 from core.chores import resting
-from core.ends import KEPT, KEPT_OF_SENDERS, NUMBERS, EndCounts, end_counts
+from core.ends import COUNTER_SECONDS, NUMBERS, SENDER_SECONDS, EndCounts, end_counts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, LineMark, NewerRow, Page, Pause, Refused, Resolution, Tally
@@ -223,8 +223,11 @@ class SqliteJobTable:
     def recount(self) -> int:
         now = self._clock.now()
         with self._db.write() as db:
-            db.execute("DELETE FROM ends WHERE at < ? OR (tenant = '' AND at < ?)", (now - KEPT_OF_SENDERS, now - KEPT))
-            db.execute("DELETE FROM resolutions WHERE at < ?", (now - KEPT_OF_SENDERS,))
+            db.execute(
+                "DELETE FROM ends WHERE at < ? OR (tenant = '' AND at < ?)",
+                (now - SENDER_SECONDS, now - COUNTER_SECONDS),
+            )
+            db.execute("DELETE FROM resolutions WHERE at < ?", (now - SENDER_SECONDS,))
         return 0  # a start counts the rows themselves
 
     def ends(self, since: float) -> tuple[EndCounts, ...]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from core.chores import resting
-from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts, end_counts
+from core.ends import COUNTER_SECONDS, SENDER_SECONDS, EndCounts, end_counts
 from core.errors import RecordNewer, RowUnreadable
 from core.jobs import Job, Outcome, State, dump_job, first, lease_owner, load_job
 from core.ports import Caps, Clock, JobQuery, Message, NewerRow, Page, Pause, Refused, Resolution, Tally
@@ -234,7 +234,7 @@ class PostgresJobTable(OnConnections):
 
     def recount(self) -> int:
         """A start counts the rows themselves, so none is wrong; removes what nobody needs, and opens missing lanes."""
-        self._db.change("tidy up", "tidy", now=self._now(), kept=KEPT, kept_of_senders=KEPT_OF_SENDERS)
+        self._db.change("tidy up", "tidy", now=self._now(), kept=COUNTER_SECONDS, kept_of_senders=SENDER_SECONDS)
         self._db.run("tidy up", "reopen_lanes")
         return 0
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from core.chores import Timings, defer
-from core.ends import DAY, KEPT, KEPT_OF_SENDERS, STEP
+from core.ends import COUNTER_SECONDS, DAY, SENDER_SECONDS, STEP
 from core.jobs import Job, JobError, Lease, Outcome, State, again, beat, move, start
 from core.ports import Caps, JobQuery, JobTable, Pause, Refused, Resolution, Tally
 from core.verdicts import Fault, Verdict
@@ -771,7 +771,7 @@ class TestEnds:
 
     def test_old_counters_go(self, table_rig: Rig[JobTable]):
         table, now = table_rig.port, NOW
-        for n, age in enumerate((0.0, KEPT + DAY, KEPT_OF_SENDERS + 2 * DAY)):
+        for n, age in enumerate((0.0, COUNTER_SECONDS + DAY, SENDER_SECONDS + 2 * DAY)):
             published(table, f"j{n}", now - age)
         table_rig.clock.at = now
         table.recount()
@@ -802,6 +802,6 @@ class TestResolutions:
 
     def test_old_ones_go(self, table_rig: Rig[JobTable]):
         table_rig.port.resolve(self.ONE)
-        table_rig.clock.at = NOW + KEPT_OF_SENDERS + 60
+        table_rig.clock.at = NOW + SENDER_SECONDS + 60
         table_rig.port.recount()
         assert table_rig.port.resolutions() == ()

@@ -47,8 +47,8 @@ def _print(report: ErasureReport, out: Printer) -> None:
         out.emit(shown)
         return
     out.table(("ERASED", "COUNT"), [(name, f"{count:,}") for name, count in report.erased.items()])
-    looked = ", ".join(f"{count:,} {name}" for name, count in report.searched.items())
-    out.line(f"searched {looked}: " + (f"{len(report.found)} places left" if report.found else "nothing is left"))
+    amounts = ", ".join(f"{count:,} {name}" for name, count in report.searched.items())
+    out.line(f"searched {amounts}: " + (f"{len(report.found)} places left" if report.found else "nothing is left"))
     for place_left in report.found[:20]:
         out.note(f"left: {place_left}")
     out.note(f"tenant {report.tenant} stays in quarantine; `ade quarantine {report.tenant} --end` lets it in again")

@@ -113,7 +113,7 @@ class Weigher:
         self._columns = {
             c.position: ColumnEvidence(target, c, recall, memory) for c, memory in zip(columns, likely, strict=True)
         }
-        self._neighbours = self._neighbours_say()
+        self._neighbours = self._neighbour_scores()
         self._known: dict[tuple[int, int], Evidence] = {}
 
     def totals(self) -> dict[int, dict[int, float]]:
@@ -180,7 +180,7 @@ class Weigher:
     def _points(self, at: int, n: int) -> float:
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
-    def _neighbours_say(self) -> dict[int, dict[int, float]]:
+    def _neighbour_scores(self) -> dict[int, dict[int, float]]:
         """What each column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
         concepts = self._target.concepts
         sure = {at: _NOTHING.union(*(concepts[n] for n in column.sure())) for at, column in self._columns.items()}

@@ -58,19 +58,19 @@ def words(text: str) -> frozenset[str]:
     spelled = [_singular(w) for w in understood(text).words]
     if len(spelled) > 1:
         spelled = ["number" if w == "n" else w for w in spelled]
-    telling: list[str] = []
+    content_words: list[str] = []
     at = 0
     while at < len(spelled):
         for size in (3, 2, 1):
             pair = _PAIRS.get(tuple(spelled[at : at + size]))
             if pair is not None and at + size <= len(spelled):
-                telling += pair
+                content_words += pair
                 at += size
                 break
         else:
-            telling.append(spelled[at])
+            content_words.append(spelled[at])
             at += 1
-    return frozenset(w for w in telling if w not in _FILLERS)
+    return frozenset(w for w in content_words if w not in _FILLERS)
 
 
 @lru_cache(maxsize=8192)

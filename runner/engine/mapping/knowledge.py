@@ -308,9 +308,9 @@ def _spelled_out(header: str) -> str:
 
 
 def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The longest saying that starts here, and what it means."""
+    """The longest phrase that starts here, and what it means."""
     runs = _knowledge().sayings.get(parts[at], ())
-    return next((saying for saying in runs if parts[at : at + len(saying[0])] == saying[0]), None)
+    return next((phrase for phrase in runs if parts[at : at + len(phrase[0])] == phrase[0]), None)
 
 
 @lru_cache(maxsize=8192)
