@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core import jobs as rules
 from core.chores import resting
-from core.ends import KEPT, KEPT_OF_SENDERS, EndCounts, end_counts
+from core.ends import COUNTER_SECONDS, SENDER_SECONDS, EndCounts, end_counts
 from core.errors import (
     ObjectChanged,
     ObjectMissing,
@@ -326,10 +326,10 @@ class SimTable:
     def recount(self) -> int:
         now = self._clock.now()
         for key, one in list(self._r.ends.items()):
-            if one.at < now - (KEPT_OF_SENDERS if one.tenant else KEPT):
+            if one.at < now - (SENDER_SECONDS if one.tenant else COUNTER_SECONDS):
                 del self._r.ends[key]
         for what, made in list(self._r.resolutions.items()):
-            if made.at < now - KEPT_OF_SENDERS:
+            if made.at < now - SENDER_SECONDS:
                 del self._r.resolutions[what]
         return 0  # a start counts the rows themselves
 
