@@ -161,7 +161,7 @@ class Review:
 class NotifyRule:
     """Who wants to know what, as the manifest says."""
 
-    to: str  # a URL, or the ARN of a topic or an event bus
+    to: str  # a URL, the ARN of a topic or an event bus, or mailto: and an address
     on: tuple[str, ...]  # kinds of notices
 
 

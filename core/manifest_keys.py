@@ -207,7 +207,7 @@ _KEYS: Final[Mapping[str, Words]] = {
         "bom": "True: a byte-order mark first, by which Excel recognizes UTF-8.",
     },
     "Notify": {
-        "to": "A URL, or the ARN of a topic or bus.",
+        "to": "A URL, the ARN of a topic or bus, or mailto: and an e-mail address; the operator has to allow it.",
         "on": "Which ends are reported.",
     },
     "Expect": {

@@ -402,7 +402,7 @@ class ReviewTerms(Strict):
 class Notify(Strict):
     """A receiver of notices; the operator has to allow it."""
 
-    to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):)[!-~]+$")]
+    to: Annotated[str, Field(max_length=500, pattern=r"^(https?://|arn:[a-z-]+:(sns|events):|mailto:)[!-~]+$")]
     on: Annotated[
         tuple[Literal["succeeded", "errors", "failed", "review", "missing"], ...], Field(min_length=1, max_length=5)
     ] = ("succeeded", "failed", "review", "missing")

@@ -53,6 +53,14 @@ def postponed(job: Job, notice_id: str, *, now: float, jitter: float) -> Job | N
     return replace(job, notices=tuple(later if notice.id == notice_id else notice for notice in job.notices))
 
 
+def held_until(job: Job, notice_id: str, until: float) -> Job | None:
+    """The job whose notice goes later, with others; that is no failure."""
+    if all(notice.id != notice_id for notice in job.notices):
+        return None
+    later = tuple(replace(one, next_at=until) if one.id == notice_id else one for one in job.notices)
+    return replace(job, notices=later)
+
+
 def body(job: Job, notice: Notice) -> bytes:
     """A notice as a CloudEvent 1.0, in the structured mode of its JSON format."""
     event = {

@@ -195,6 +195,7 @@ class Settings:
     )
     drain_seconds: float = _setting(30.0, _seconds(0), "how long jobs may go on after a process is asked to stop")
     notify_allow: str = _setting("", _text, "receivers of notices that manifests may name, with commas; unset: none")
+    mail_file: Path | None = _setting(None, _path, "JSON file of the SMTP server and the addresses that get notices")
     notify_secret: str = _setting("", _token, "what the keys that sign notices are made of", secret=True)
     telemetry: bool = _setting(False, _flag, "whether traces and metrics are exported by OpenTelemetry, as OTEL_* say")
     metrics_listen: str = _setting("", _listen, "address where a process without a console shows its metrics")

@@ -13,6 +13,7 @@ from infra.deliveries import Deliveries
 from infra.loads import Loads
 from infra.local.presence import Presence, Pulse, alive_file, new_owner
 from infra.logs import Log
+from infra.mails import Mails
 from infra.queueing import Lanes
 from infra.wiring import Stack
 from runner.attempt import Attempts, Boxes
@@ -127,7 +128,8 @@ def assemble(
     )
     deliveries = Deliveries(settings.notify_allow, settings.notify_secret, now=stack.clock.now)
     loads = Loads(settings, stack.store, stack.clock)
-    notifier = Notifier(stack.table, stack.clock, deliveries, loads, log, telemetry=stack.telemetry, draw=draw)
+    mails = Mails(settings.mail_file, now=stack.clock.now)
+    notifier = Notifier(stack.table, stack.clock, deliveries, loads, mails, log, telemetry=stack.telemetry, draw=draw)
     janitor = Janitor(
         store=stack.store,
         table=stack.table,

@@ -13,11 +13,13 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from core.jobs import Job, Notice
 from core.loads import PREFIX, LoadFailed, LoadRefused, LoadRule
-from core.notices import MOST_TRIES, Refusal, body, delivered, postponed
+from core.mails import PREFIX as MAILTO
+from core.notices import MOST_TRIES, Refusal, body, delivered, held_until, postponed
 from core.ports import Clock, JobTable
 from infra.deliveries import Deliveries, NotDelivered
 from infra.loads import Loads
 from infra.logs import Log
+from infra.mails import MailHeld, Mails
 from infra.queueing import mutate
 from infra.telemetry import Telemetry, job_fields
 
@@ -31,6 +33,7 @@ class Notifier:
     clock: Clock
     deliveries: Deliveries
     loads: Loads
+    mails: Mails
     log: Log
     _: KW_ONLY
     telemetry: Telemetry = field(default_factory=Telemetry)
@@ -79,6 +82,10 @@ class Notifier:
         about = {**job_fields(job), "notice": notice.id, "kind": notice.kind, "tries": notice.tries + 1}
         try:
             refusal = self._deliver(job, notice)
+        except MailHeld as held:
+            until = held.until
+            self._change(job, lambda row: held_until(row, notice.id, until))
+            return
         except NotDelivered as error:
             last = notice.tries + 1 >= MOST_TRIES
             if last and notice.to.startswith(PREFIX):
@@ -98,6 +105,8 @@ class Notifier:
 
     def _deliver(self, job: Job, notice: Notice) -> Refusal | None:
         """Send a notice, or load the result; raises NotDelivered if it has to be tried again."""
+        if notice.to.startswith(MAILTO):
+            return self.mails.send(job, notice)
         if not notice.to.startswith(PREFIX):
             return self.deliveries.send(notice.to, notice.id, notice.kind, body(job, notice))
         try:
