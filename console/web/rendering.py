@@ -16,7 +16,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from console.api.access import LOCAL, Permission, Principal
+from console.api.access import LOCAL, Permission, Principal, Scope
 from console.api.operations import Call
 from console.job_facts import note, plural, size, span
 from core.jobs import ENDED, RETRIABLE, Job, State
@@ -41,6 +41,7 @@ _MENU = (
     ("/senders", "Senders", "s", Permission.READ),
     ("/drop", "Drop", "d", Permission.SUBMIT),
 )
+_SENDERS_MENU = (("/", "Your files", "h", Permission.READ), ("/drop", "Drop", "d", Permission.SUBMIT))
 
 
 @cache
@@ -185,7 +186,7 @@ def _shown(
     path = request.url.path
     menu = [
         {"path": at, "name": name, "key": key, "here": path == at or (at != "/" and path.startswith(f"{at}/"))}
-        for at, name, key, right in _MENU
+        for at, name, key, right in (_SENDERS_MENU if principal and principal.scope is Scope.SENDER else _MENU)
         if principal is not None and principal.may(right)
     ]
     who = {

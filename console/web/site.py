@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import fixes, forms, home_page, pages, sender_pages
+from console.web import fixes, forms, home_page, own_page, pages, sender_pages
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -38,11 +38,11 @@ _PARTS = 100
 _FOREVER = "public, max-age=31536000, immutable"
 
 PAGES: dict[str, Page] = {
-    "/": home_page.home,
-    "/jobs": pages.jobs,
+    "/": own_page.own_or(home_page.home),
+    "/jobs": own_page.for_staff(pages.jobs),
     "/jobs/{job_id}": pages.job,
-    "/review": pages.review,
-    "/senders": sender_pages.senders,
+    "/review": own_page.for_staff(pages.review),
+    "/senders": own_page.for_staff(sender_pages.senders),
 }
 
 
@@ -193,6 +193,7 @@ EXTRA = (
     _extra("GET", "/login", show_login, None, open=True),
     _extra("POST", "/login", log_in, None, open=True),
     _extra("POST", "/logout", log_out, None, open=True),
+    _extra("GET", "/template/{workflow}", own_page.template, Permission.SUBMIT),
     _extra("GET", "/drop", pages.drop, Permission.SUBMIT),
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),
     _extra("POST", "/drop/preview", preview_drop, Permission.SUBMIT),
