@@ -30,6 +30,8 @@ _MANIFEST: Final[Words] = {
     "max_error_rate": "A share from 0 to 1; the job fails if more of its rows have errors.",
     "max_rejected_rows": "The job fails if more rows than this have errors.",
     "drift": "What happens if a drop's columns differ from those of the sender's last one.",
+    "language": "The language of report.html.",
+    "report": "What report.html shows.",
     "redact_headers": "True: no header text in the artifact and the report.",
     "params": "Parameters for Python rules.",
     "sweep": "Lists of parameters; one job is made per combination.",
@@ -118,6 +120,9 @@ _KEYS: Final[Mapping[str, Words]] = {
     "ReviewTerms": {
         "expires": "How long a job waits for a decision: a number and s, m, h or d.",
         "on_expiry": "Then it fails, or runs with the likeliest answers (accept).",
+    },
+    "ReportOptions": {
+        "values": "shown: report.html shows the value of each cell that a finding is about, cut to 80 characters.",
     },
     "Reading": {
         "captions": "Where captions above blocks of rows and above tables go.",

@@ -436,6 +436,15 @@ class Limits(Strict):
     file_mb: Annotated[int, Field(ge=1)] | None = None
 
 
+Language = Literal["en", "de", "fr", "es"]  # runner/engine/pages/messages.py has the sentences
+
+
+class ReportOptions(Strict):
+    """What report.html shows."""
+
+    values: Literal["hidden", "shown"] = "hidden"  # of the cells that findings are about
+
+
 class Manifest(Strict):
     """One workflow. Only `manifest`, `name` and one of `fields` or `config` are required."""
 
@@ -452,6 +461,8 @@ class Manifest(Strict):
     review: ReviewTerms = ReviewTerms()
     reading: Reading = Reading()
     output: Output = Output()
+    language: Language = "en"  # of report.html
+    report: ReportOptions = ReportOptions()
     notify: Annotated[tuple[Notify, ...], Field(max_length=MAX_NOTIFY)] = ()
     expect: Expect | None = None
     on_rule_error: Literal["finding", "fail"] = "finding"

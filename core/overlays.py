@@ -15,7 +15,7 @@ from core.budget import Budget, mistakes, read
 from core.errors import ManifestInvalid, Problem
 from core.fields import FIELD_NAME, FieldSpec, Strict
 from core.keys import CONFIGS, INBOX, check_key, place
-from core.manifests import MAX_FIELDS, Limits, Manifest, Reading
+from core.manifests import MAX_FIELDS, Language, Limits, Manifest, Reading
 from core.wording import nearest
 
 MAX_OVERLAY_BYTES: Final = 256 * 1024
@@ -48,6 +48,7 @@ class Overlay(Strict):
     )
     reading: Reading = Reading()
     limits: Limits = Limits()
+    language: Language | None = None  # of this sender's reports
 
     def changes(self) -> Iterator[str]:
         """What it changes, as paths of the manifest."""
@@ -55,6 +56,7 @@ class Overlay(Strict):
             yield from (f"fields.{name}.{key}" for key in FieldOverlay.model_fields if key in field.model_fields_set)
         yield from (f"reading.{key}" for key in Reading.model_fields if key in self.reading.model_fields_set)
         yield from (f"limits.{key}" for key in Limits.model_fields if key in self.limits.model_fields_set)
+        yield from ("language",) if self.language is not None else ()
 
 
 class Applied(NamedTuple):
@@ -104,7 +106,8 @@ def apply(manifest: Manifest, overlay: Overlay) -> Applied:
     limits = _lowered(manifest.limits, overlay.limits, problems)
     if problems:
         raise ManifestInvalid(problems)
-    update = {"fields": tuple(fields.values()), "reading": reading, "limits": limits}
+    language = overlay.language or manifest.language
+    update = {"fields": tuple(fields.values()), "reading": reading, "limits": limits, "language": language}
     return Applied(manifest.model_copy(update=update), tuple(overlay.changes()))
 
 

@@ -43,11 +43,13 @@ from runner.engine.contract import (
     Json,
     Order,
     OutputName,
+    ReportTerms,
     VerifyOrder,
     Where,
     check_published,
 )
 from runner.engine.options import VerifiedOptions
+from runner.failures import write_report
 from runner.origins import Origins, corrected_files, correction_of, stage_origin
 from runner.patience import CallLeft, PatientCalls
 from runner.sandbox.install.layers import LayerRefused, Layers
@@ -81,6 +83,7 @@ _LIMITS = frozenset({Verdict.CPU, Verdict.MEMORY, Verdict.WALL_CLOCK})
 _BLOCK = 1024 * 1024
 _LAST_SECONDS = 5.0  # after a kill, for the upload of what is finished
 _MOST_FILES = 10_000
+_FOR_VERIFIER = (OutputName.REJECTED_ROWS, OutputName.SHOWN_VALUES)  # what others are made from; never published
 _ROOM_PER_BYTE, _ROOM = 4, 64 * 1024 * 1024
 _PROBE_INPUT = b"id\n1\n"
 _PROBE_MANIFEST = parse_manifest(b'{"manifest": 1, "name": "probe", "fields": [{"name": "id"}]}')
@@ -201,52 +204,12 @@ class Attempts:
         on_event: OnEvent,
     ) -> AttemptEnd:
         try:
-            with self._timed("stage", phases):
-                folder.mkdir(parents=True)
-                file_mb = self._settings.worker_fsize_mb
-                staged = self._leavable(
-                    "deliver the inputs",
-                    lambda: self._stage(job, folder, file_mb),
-                    folder,
-                    killed,
-                )
-            if (stopped := killed()) is not None:
-                return AttemptEnd(verdict=stopped)
-            report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
-            with self._timed("upload", phases):
-                published, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
-                check_published(published, succeeded=report.verdict is Verdict.OK)
-                profile = report.outputs.get(OutputName.PROFILE) if plain else None
-                files, in_hand = self._leavable(
-                    "take the outputs",
-                    lambda: self._upload(job, published, profile, bundled=plain and self._bundles),
-                    folder,
-                    killed,
-                    _LAST_SECONDS,
-                )
-            return AttemptEnd(
-                verdict=report.verdict,
-                message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
-                detail=report.message,
-                where=report.where,
-                files=files,
-                in_hand=replace(in_hand, previous=staged.previous) if plain and in_hand is not None else None,
-                summary=summarize(report),
-                sandbox=isolation_facts(self._boxes.sandbox),
-                suspicion=report.suspicion,
-                by_host=report.by_host,
-                mends=mends,
-                decision_before=job.decision,
-                decision_before_at=job.decided_at,
-                pins=staged.pins,
-                terms=staged.manifest.review,
-                start_seconds=report.start_seconds,
-                passes=report.passes,
-            )
+            try:
+                return self._staged_and_boxed(job, folder, phases, killed=killed, on_event=on_event)
+            except StagingFailed as error:
+                return self._unstaged(job, folder, error, killed)
         except CallLeft as left:
             return AttemptEnd(verdict=left.verdict)
-        except StagingFailed as error:
-            return self._ended(error.verdict, str(error))
         except SandboxUnavailable as error:
             return self._ended(Verdict.BOX_FAILED, str(error))
         except ContractBroken as error:
@@ -258,6 +221,75 @@ class Attempts:
         except (StoreUnavailable, OSError) as error:
             ended = self._ended(Verdict.STORE_FAILED, f"{type(error).__name__}: {error}")
             return replace(ended, full=lacks_room(error))
+
+    def _staged_and_boxed(
+        self,
+        job: Job,
+        folder: Path,
+        phases: list[Phase],
+        *,
+        killed: Killed,
+        on_event: OnEvent,
+    ) -> AttemptEnd:
+        """Stage the inputs, run the box and upload what is to be published."""
+        with self._timed("stage", phases):
+            folder.mkdir(parents=True)
+            file_mb = self._settings.worker_fsize_mb
+            staged = self._leavable(
+                "deliver the inputs",
+                lambda: self._stage(job, folder, file_mb),
+                folder,
+                killed,
+            )
+        if (stopped := killed()) is not None:
+            return AttemptEnd(verdict=stopped)
+        try:
+            report, mends = self._boxed(job, staged, folder, phases, killed=killed, on_event=on_event)
+        except StagingFailed as error:
+            error.language = staged.manifest.language
+            raise
+        report = with_report(report, job, folder, language=staged.manifest.language)
+        with self._timed("upload", phases):
+            published, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
+            check_published(published, succeeded=report.verdict is Verdict.OK)
+            profile = report.outputs.get(OutputName.PROFILE) if plain else None
+            files, in_hand = self._leavable(
+                "take the outputs",
+                lambda: self._upload(job, published, profile, bundled=plain and self._bundles),
+                folder,
+                killed,
+                _LAST_SECONDS,
+            )
+        return AttemptEnd(
+            verdict=report.verdict,
+            message=report.message if FAULTS[report.verdict] is not Fault.OURS else without_places(report.message),
+            detail=report.message,
+            where=report.where,
+            files=files,
+            in_hand=replace(in_hand, previous=staged.previous) if plain and in_hand is not None else None,
+            summary=summarize(report),
+            sandbox=isolation_facts(self._boxes.sandbox),
+            suspicion=report.suspicion,
+            by_host=report.by_host,
+            mends=mends,
+            decision_before=job.decision,
+            decision_before_at=job.decided_at,
+            pins=staged.pins,
+            terms=staged.manifest.review,
+            start_seconds=report.start_seconds,
+            passes=report.passes,
+        )
+
+    def _unstaged(self, job: Job, folder: Path, error: StagingFailed, killed: Killed) -> AttemptEnd:
+        """How a job ends that could not be staged: with a report, if its sender or author can do something about it."""
+        ended = self._ended(error.verdict, str(error))
+        paths = write_report(job, ended.verdict, ended.message, error.where, language=error.language, to=folder)
+        if not paths:
+            return ended
+        files, _ = self._leavable(
+            "take the report", lambda: self._upload(job, paths, None, bundled=False), folder, killed, _LAST_SECONDS
+        )
+        return replace(ended, files=files, where=error.where)
 
     def _leavable(self, what: str, act: Callable[[], T], folder: Path, killed: Killed, last: float = 0.0) -> T:
         """Make calls to the store, for as long as a box may take, and for `last` seconds after the job was killed."""
@@ -425,16 +457,22 @@ def _used(folder: Path, job: Job) -> int:
 
 
 def deliverables(report: BoxReport) -> dict[str, Path]:
-    """The files to publish: all after success, the audit if it explains the failure, otherwise only the log."""
+    """The files to publish: all after success, the audit if it explains the failure, otherwise report and log."""
     is_published = report.verdict is Verdict.OK or report.verdict in EXPLAINED
-    paths = (
-        {name: path for name, path in sorted(report.outputs.items()) if name != OutputName.PROFILE}
-        if is_published
-        else {}
-    )
+    paths = {
+        name: path
+        for name, path in sorted(report.outputs.items())
+        if name != OutputName.PROFILE and (is_published or name == OutputName.REPORT)
+    }
     if report.log is not None and report.log.exists():
         paths[OutputName.LOG] = report.log
     return paths
+
+
+def with_report(report: BoxReport, job: Job, folder: Path, *, language: str) -> BoxReport:
+    """The report of a box with a page for people, if it ended without an artifact that one could be made from."""
+    page = write_report(job, report.verdict, report.message, report.where, language=language, to=folder)
+    return replace(report, outputs=page) if page else report
 
 
 def without_places(message: str) -> str:
@@ -514,7 +552,7 @@ def verified(
         claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim, _declared(job))
         written = (page, OutputName.PROFILE, OutputName.REJECTS)
         made = {name: seen.outputs[name] for name in written if name in seen.outputs}
-        checked.pop(OutputName.REJECTED_ROWS, None)
+        checked = {name: path for name, path in checked.items() if name not in _FOR_VERIFIER}
         return replace(spent, claim=claim, outputs=checked | made, passes=passes(seen.claim))
     verdict, message = _refusal(seen)
     suspicion = seen.suspicion
@@ -564,7 +602,7 @@ def _expected(verdict: Verdict) -> tuple[tuple[OutputName, ...], OutputName]:
     """The outputs of a job that ended so, and the page that is made of them."""
     if verdict is Verdict.NEEDS_REVIEW:
         return (OutputName.REVIEW,), OutputName.REVIEW_PAGE
-    audit = (OutputName.ARTIFACT, OutputName.REJECTED_ROWS)
+    audit = (OutputName.ARTIFACT, *_FOR_VERIFIER)
     return (audit if verdict in EXPLAINED else (*audit, *DATA_FILES)), OutputName.REPORT
 
 
@@ -647,6 +685,11 @@ def verification_order(job: Order) -> VerifyOrder:
         why=options.why,
         data=options.data,
         removes=options.removes,
+        report=ReportTerms(
+            language=options.language,
+            shows_values=options.shows_values,
+            drop_to=(job.answer_to or "").rpartition("/")[0],
+        ),
     )
 
 

@@ -44,6 +44,7 @@ from runner.engine.contract import (
     Order,
     OutputName,
     StagedFile,
+    Where,
     data_files,
 )
 from runner.engine.memory.confirmed import ConfirmedHeaders
@@ -69,15 +70,19 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
     """The files that a box may write."""
     named = (*data_files(manifest.output.formats), *ENGINE_FILES)
-    return (*named, OutputName.REJECTED_ROWS) if manifest.output.rejects else named
+    named = (*named, OutputName.REJECTED_ROWS) if manifest.output.rejects else named
+    return (*named, OutputName.SHOWN_VALUES) if manifest.report.values == "shown" else named
 
 
 class StagingFailed(Exception):
     """The job cannot be staged; the verdict says whose fault it is."""
 
-    def __init__(self, verdict: Verdict, message: str) -> None:
+    def __init__(self, verdict: Verdict, message: str, *, reason: str = "", language: str = "en") -> None:
+        """`language`: of its report; the manifest's, if that was read."""
         super().__init__(message)
         self.verdict = verdict
+        self.where: Where = {"reason": reason} if reason else {}
+        self.language = language
 
 
 class StagedPins(NamedTuple):
@@ -132,6 +137,11 @@ def fetch_pinned(store: StagedSource, ref: ObjectRef, to: Path, *, limit: int) -
     return fetched
 
 
+def _too_large(error: ObjectTooLarge, language: str = "en") -> StagingFailed:
+    what = f"{error}; split it or raise ADE_WORKER_FSIZE_MB"
+    return StagingFailed(Verdict.INPUT_UNREADABLE, what, reason="too_large", language=language)
+
+
 def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -> Fetched:
     """Fetch one input; raises StagingFailed if it is gone or too large."""
     try:
@@ -139,7 +149,7 @@ def stage_file(store: StagedSource, ref: ObjectRef, to: Path, *, file_mb: int) -
     except (ObjectMissing, ObjectChanged) as error:
         raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
     except ObjectTooLarge as error:
-        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
+        raise _too_large(error) from error
 
 
 def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: KnownTexts | None = None) -> Staged:
@@ -151,10 +161,12 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     if job.manifest is None:
         raise StagingFailed(Verdict.BOX_FAILED, f"job {job.job_id} has no manifest in its row; drop it again")
     store = _WithVersions(store, {part.ref.key: part.key for part in stored_parts(job)})
+    language = "en"
     try:
         body = _manifest_text(store, texts, job.tenant, job.manifest)
         _check_body(job.manifest, body)
         manifest, overlays = _overlaid(store, read_manifest(body), job)
+        language = manifest.language
         (scratch / "in").mkdir(parents=True)
         config = fetch_config(store, job.config, job.config_place, scratch / "config")
         inputs = []
@@ -165,9 +177,9 @@ def stage(store: StagedSource, job: Job, scratch: Path, *, file_mb: int, texts: 
     except (ObjectMissing, ObjectChanged) as error:
         raise StagingFailed(Verdict.INPUT_GONE, str(error)) from error
     except ObjectTooLarge as error:
-        raise StagingFailed(Verdict.INPUT_UNREADABLE, f"{error}; split it or raise ADE_WORKER_FSIZE_MB") from error
+        raise _too_large(error, language) from error
     except (PackageRefused, ManifestInvalid) as error:
-        raise StagingFailed(Verdict.CONFIG_REFUSED, str(error)) from error
+        raise StagingFailed(Verdict.CONFIG_REFUSED, str(error), language=language) from error
     pins = stage_pins(store, job, scratch, manifest.mapping.memory)
     known, previous = _previous(store, job, scratch)
     order = replace(make_order(job, manifest, inputs, config), **pins.staged._asdict(), previous=previous)

@@ -47,6 +47,7 @@ from infra.telemetry import Telemetry, job_fields
 from runner.attempt import AttemptEnd, Attempts
 from runner.bundles import InHand
 from runner.engine.contract import EXPLAINED, REVIEW_FILES, Event, OutputName, PassProgress, check_published
+from runner.failures import is_reported
 from runner.leases import Beats, Held, LeaseWatch, fenced
 from runner.publish import BUNDLE_SECONDS, Publisher, count_moved
 from runner.surroundings import Surroundings, lacks_room
@@ -386,7 +387,8 @@ class Worker:
                 due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        files = tuple(f for f in outcome.files if f.name == OutputName.LOG or verdict in EXPLAINED)
+        kept = {OutputName.LOG} | ({OutputName.REPORT} if is_reported(verdict) else set())
+        files = tuple(f for f in outcome.files if f.name in kept or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _asked(self, job: Job, outcome: AttemptEnd, facts: _Facts) -> Job:

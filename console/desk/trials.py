@@ -16,10 +16,11 @@ from core.settings import Settings
 from core.verdicts import Verdict
 from infra.clocks import SystemClock
 from infra.parsing import read_decision
-from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize
+from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize, with_report
 from runner.boxes import Killed, OnEvent, ignore_event
 from runner.documents import result_body
 from runner.engine.contract import PUBLISHED_FILES, OutputName, Where
+from runner.failures import write_report
 from runner.staging import Staged, StagedSource, StagingFailed, stage
 
 TENANT = "desk"
@@ -117,7 +118,8 @@ class TriedTable:
         try:
             job = self._attempt(job, folder, trial.out, stopped, on_event)
         except StagingFailed as error:
-            job = self._ended(job, error.verdict, str(error), {})
+            paths = write_report(job, error.verdict, str(error), error.where, language=error.language, to=folder)
+            job = self._ended(_with_files(job, paths, trial.out), error.verdict, str(error), error.where)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if job.state is not State.REVIEW:
@@ -138,11 +140,9 @@ class TriedTable:
             killed=stopped,
             on_event=on_event,
         )
-        paths = deliverables(report)
-        files = tuple(describe(name, path) for name, path in paths.items())
-        for name, path in paths.items():
-            shutil.copyfile(path, out / name)
-        job = replace(job, files=files, summary=summarize(report), sandbox=isolation_facts(self._boxes.sandbox))
+        report = with_report(report, job, folder, language=staged.manifest.language)
+        job = _with_files(job, deliverables(report), out)
+        job = replace(job, summary=summarize(report), sandbox=isolation_facts(self._boxes.sandbox))
         if report.verdict is Verdict.OK:
             return move(job, State.PUBLISHING, now=self._clock.now())
         if report.verdict is Verdict.NEEDS_REVIEW:
@@ -157,6 +157,13 @@ class TriedTable:
         state = decision.state if isinstance(decision, End) else State.FAILED
         error = JobError(verdict=verdict, message=message or f"ended with verdict {verdict}", where=where)
         return move(job, state, now=self._clock.now(), error=error)
+
+
+def _with_files(job: Job, paths: dict[str, Path], out: Path) -> Job:
+    """The job with these files, which are copied to where the trial's outputs go."""
+    for name, path in paths.items():
+        shutil.copyfile(path, out / name)
+    return replace(job, files=tuple(describe(name, path) for name, path in paths.items()))
 
 
 def _with_sources(staged: Staged) -> Staged:

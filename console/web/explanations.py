@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from runner.engine.pages import drawing
+from runner.engine.pages.fixes import fixes
 
 _PAGE = 100
 _SURE = 0.85  # from here on a bar is green
@@ -104,7 +105,7 @@ def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) ->
         certainties=len(certain),
         grids=_drawn(drawing.grids(artifact, link=link)),
         readings=_drawn(drawing.readings(artifact)),
-        fixes=_drawn(drawing.fixes(artifact)),
+        fixes=_drawn(fixes(artifact)),
         drift=_drawn(drawing.drift(artifact)),
         findings=_findings(artifact["validation"], wanted),
         decided_by=str(decision.get("by") or ""),

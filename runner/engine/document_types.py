@@ -196,6 +196,8 @@ class FindingPart(TypedDict):
     code: str
     severity: str
     message: str
+    entry: NotRequired[str]
+    params: NotRequired[dict[str, str | int]]
     input: NotRequired[str]
     sheet: NotRequired[str]
     table: NotRequired[str]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from runner.engine.artifact import Artifact
 from runner.engine.common.fields import ANY, Field
-from runner.engine.common.findings import Findings
+from runner.engine.common.findings import Findings, FindingText
 from runner.engine.contract import (
     EXPLAINED,
     EndCode,
@@ -516,7 +516,8 @@ class EngineJob:
         what += f" ({why})" if why else ""
         left = {kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)}
         what += "".join(f"; {count:,} left out by {_BY[kind]}" for kind, count in left.items() if count)
-        self.findings.add("empty_input", "error", what, rule="min_rows")
+        text = FindingText(what, rows=rows, limit=self.options.min_rows)
+        self.findings.add("empty_input", "error", text, rule="min_rows")
         remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
         return EngineStop(EndCode.EMPTY_INPUT, what, rule="min_rows", remedy=remedy)
 
@@ -542,7 +543,8 @@ class EngineJob:
             return
         field = stop.where.get("field")
         rule = str(stop.where["rule"])
-        self.findings.add("rows_rejected", "error", stop.message, field=str(field) if field else None, rule=rule)
+        text = FindingText(stop.message, "blank" if field else "")
+        self.findings.add("rows_rejected", "error", text, field=str(field) if field else None, rule=rule)
         self._withhold(artifact, sources, why)
         raise stop
 

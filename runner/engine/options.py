@@ -350,6 +350,8 @@ class VerifiedOptions(NamedTuple):
     why: str  # why the job may ask a person; "never": it may not
     data: DataTypes | None = None  # of the files beside the workbook; None: there are none
     removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
+    language: str = "en"  # of the report
+    shows_values: bool = False  # in the report
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
@@ -365,7 +367,14 @@ class VerifiedOptions(NamedTuple):
             formats=tuple(sorted(f for f in formats if f)),
             why=why_asked(review, _drift(raw)),
             removes=RowsOptions.parse(raw.get("rows") or {}, fields).removes,
+            language=raw.get("language") or "en",
+            shows_values=shows_values(raw),
         )
+
+
+def shows_values(raw: Mapping[str, Any]) -> bool:
+    """Whether the report shows the values that its findings are about."""
+    return (raw.get("report") or {}).get("values") == "shown"
 
 
 def _reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:

@@ -167,7 +167,7 @@ def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     """What any job of any test writes is what the verifier lets through; the page about it is made here, too."""
     code = None if end["ok"] else end["error"]["code"]
     audit, review = code in EXPLAINED, code == "needs_review"
-    taken = {"artifact.json", "rejects.jsonl"}
+    taken = {"artifact.json", "rejects.jsonl", "values.json"}
     taken |= set() if audit else {"normalized.xlsx", *data_files(["xlsx", "csv", "jsonl", "parquet"])}
     names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:

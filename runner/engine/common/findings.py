@@ -1,13 +1,42 @@
 """Findings: the first ones of each code with their cells, all of them counted; and every choice between readings."""
 
+import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from runner.engine.common import a1
 from runner.engine.contract import Json
 
 LISTED_PER_CODE: Final = 1000
+LONGEST_PARAM: Final = 300  # characters of a text among the parameters of a message
 SEVERITIES: Final = ("error", "warning", "info")
+_WORD = re.compile("[a-z]+")
+_KINDS_BY_CHOICE: Final = frozenset({"date_order", "table"})  # kinds of readings whose report says what was chosen
+
+
+class FindingText(str):
+    """English text, with the entry of the report's catalogue that says the same and the parameters of that.
+
+    Never a cell's value. `entry`: what follows the finding's code in the catalogue's key, if it has several sentences.
+    """
+
+    __slots__ = ("entry", "params")
+    entry: str
+    params: Mapping[str, str | int]
+
+    def __new__(cls, text: str, entry: str = "", **params: str | int) -> Self:
+        """English text that the report says in the sender's language."""
+        made = super().__new__(cls, text)
+        made.entry, made.params = entry, params
+        return made
+
+
+AUTHOR_ENTRY: Final = "stated"  # the entry of a message that the author of a manifest wrote
+
+
+def author_text(message: str | None, otherwise: str) -> str:
+    """What the author of a rule says about rows that break it, if anything."""
+    return FindingText(message, AUTHOR_ENTRY) if message else otherwise
 
 
 class FindingPlace(NamedTuple):
@@ -39,7 +68,7 @@ class Finding(NamedTuple):
     def as_dict(self) -> Json:
         """The finding as artifact.json has it."""
         place = self.place
-        parts = {
+        parts: Json = {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
@@ -53,7 +82,15 @@ class Finding(NamedTuple):
             "file": self.file,
             "line": self.line,
         }
+        if isinstance(self.message, FindingText):
+            parts |= {"message": str(self.message), "entry": self.message.entry or None}
+            parts["params"] = {key: _short(value) for key, value in self.message.params.items()} or None
         return {key: value for key, value in parts.items() if value is not None}
+
+
+def _short(value: str | int) -> str | int:
+    """A parameter as artifact.json has it."""
+    return value if isinstance(value, int) or len(value) <= LONGEST_PARAM else value[: LONGEST_PARAM - 1] + "…"
 
 
 class ChosenReading(NamedTuple):
@@ -142,9 +179,15 @@ class Findings:
         self.readings.append(ChosenReading(kind, chosen, evidence, sure, place, row, column, field, settle))
         if not sure:
             remedy = f"; to settle it: {settle}" if settle else ""
+            entry = (
+                message.entry
+                if isinstance(message, FindingText)
+                else "_".join(_WORD.findall(chosen)) * (kind in _KINDS_BY_CHOICE)
+            )
+            text = FindingText(message + remedy, entry, **({"settle": settle} if settle else {}))
             self.add(
-                code or f"{kind}_assumed", severity, message + remedy, place=place, row=row, column=column,
-                field=field, rule="reading", count=count,
+                code or f"{kind}_assumed", severity, text, place=place, row=row, column=column, field=field,
+                rule="reading", count=count,
             )  # fmt: skip
 
     def room(self, code: str) -> int:

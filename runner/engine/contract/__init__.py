@@ -59,7 +59,7 @@ from runner.engine.contract.order_parts import (
     SandboxFacts,
     StagedFile,
 )
-from runner.engine.contract.verify_order import DataTypes, VerifyOrder
+from runner.engine.contract.verify_order import PLAIN_REPORT, DataTypes, ReportTerms, VerifyOrder
 
 __all__ = [
     "AUDIT_FILES",
@@ -77,6 +77,7 @@ __all__ = [
     "MAX_LINE",
     "MAX_MESSAGE",
     "ORDER_VERSION",
+    "PLAIN_REPORT",
     "PRIMARY",
     "PUBLISHED_FILES",
     "REPORTED_PASSES",
@@ -106,6 +107,7 @@ __all__ = [
     "OutputName",
     "PassProgress",
     "Place",
+    "ReportTerms",
     "ResultFiles",
     "SandboxFacts",
     "StagedFile",

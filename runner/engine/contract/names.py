@@ -19,6 +19,7 @@ class OutputName(StrEnum):
     ARTIFACT = "artifact.json"
     REPORT = "report.html"
     REJECTED_ROWS = "rejects.jsonl"  # the box's description of REJECTS
+    SHOWN_VALUES = "values.json"  # that REPORT shows; never published
     REJECTS = "rejects.xlsx"
     REVIEW = "review.json"
     REVIEW_PAGE = "review.html"

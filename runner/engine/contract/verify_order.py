@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from runner.engine.contract.decoding import (
     ORDER_VERSION,
@@ -47,6 +47,31 @@ class DataTypes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReportTerms:
+    """What report.html needs to know beside the artifact."""
+
+    language: str = "en"
+    shows_values: bool = False  # the manifest asks for the values that findings are about
+    drop_to: str = ""  # the folder of the inbox that corrections belong into
+
+    def encode(self) -> Json:
+        """Its JSON form."""
+        return {"language": self.language, "shows_values": self.shows_values, "drop_to": self.drop_to}
+
+    @classmethod
+    def decode(cls, read: JsonObject) -> Self:
+        """From its JSON form; raises ContractBroken."""
+        return cls(
+            language=read.text("language", "en"),
+            shows_values=read.flag("shows_values"),
+            drop_to=read.text("drop_to", ""),
+        )
+
+
+PLAIN_REPORT: Final = ReportTerms()
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifyOrder:
     """An order to verify outputs: what the runner knows about the job itself, and where the outputs are."""
 
@@ -65,6 +90,7 @@ class VerifyOrder:
     removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
     audit: bool = False  # there is no workbook, and the artifact explains why
     review: bool = False  # the job asks
+    report: ReportTerms = PLAIN_REPORT
     written: Mapping[str, Place] = field(default_factory=dict)  # the outputs to verify
     outputs: Mapping[str, Place] = field(default_factory=dict)
     sandbox: SandboxFacts = NO_SANDBOX
@@ -99,6 +125,7 @@ class VerifyOrder:
                 "removes": list(self.removes),
                 "audit": self.audit,
                 "review": self.review,
+                "report": self.report.encode(),
                 **({"data": self.data.encode()} if self.data is not None else {}),
             },
             "inputs": [{"name": name, "path": written_place(place)} for name, place in self.written.items()],
@@ -112,7 +139,7 @@ class VerifyOrder:
         read = JsonObject(raw)
         check_version(read)
         verify = JsonObject(read.object("verify", needed=True), "verify")
-        decision, data = verify.child("decision"), verify.child("data")
+        decision, data, report = (verify.child(name) for name in ("decision", "data", "report"))
         config = read.child("config")
         return cls(
             job=JobFacts.decode(read.object("job")),
@@ -130,6 +157,7 @@ class VerifyOrder:
             removes=verify.texts("removes"),
             audit=verify.flag("audit"),
             review=verify.flag("review"),
+            report=PLAIN_REPORT if report is None else ReportTerms.decode(report),
             written={one.text("name"): one.place() for one in read.children("inputs")},
             outputs=read.places("outputs"),
             sandbox=SandboxFacts.decode(read.object("sandbox")),

@@ -14,6 +14,7 @@ from math import exp, log
 from typing import Final, NamedTuple
 
 from runner.engine.common.fields import Field
+from runner.engine.common.findings import FindingText
 from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.column_evidence import ColumnIn
@@ -359,23 +360,21 @@ class _Chooser:
             but = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
         if but:
             message = f"the column was taken for the field {name}, but {but}"
-            return Doubt(
-                "mapping_doubtful", message, name, {"probability in percent": round(100 * probability)}, remedy
-            )
+            counts = {"probability in percent": round(100 * probability)}
+            return Doubt("mapping_doubtful", FindingText(message, "taken"), name, counts, remedy)
         if probability >= SURE:
             return None
         if not evidence.header:
-            message = f"the column was taken for the field {name} because of its values; its header is not like it"
-            return Doubt("mapping_doubtful", message, name, {"values": len(column.sample.values), "header": 0}, remedy)
+            message = f"the column was taken for the field {name} because of its values; its header does not name it"
+            counts = {"values": len(column.sample.values), "header": 0}
+            return Doubt("mapping_doubtful", FindingText(message, "taken"), name, counts, remedy)
         other = min(count_specific(bare_words(header), words(evidence.name)) for header in column.headers)
         if not other:
             return None
-        message = (
-            f"the column was taken for the field {name}, but its header has words that the field has not, or lacks some"
-        )
+        message = f"the column was taken for the field {name}, but its header has other words than the field"
         return Doubt(
             "mapping_doubtful",
-            message,
+            FindingText(message, "taken"),
             name,
             {"probability in percent": round(100 * probability), "other words": other},
             remedy,
@@ -408,7 +407,9 @@ class _Chooser:
             return None
         return Doubt(
             "mapping_doubtful",
-            f"the column was taken for the field {declared.name}, but most of its values are {kind}",
+            FindingText(
+                f"the column was taken for the field {declared.name}, but most of its values are {kind}", "values"
+            ),
             declared.name,
             {"header": 1, "values": len(column.sample.values)},
             f'a synonym for the right column, or a "pattern" on field {declared.name} that its values match',
@@ -432,9 +433,10 @@ class _Chooser:
         declared = self._fields[field]
         count = len(column.sample.values)
         fits = round((column.sample.fit(declared) or 0.0) * count)
+        message = f"the header is the field {declared.name}, but most of its values are not of type {declared.type}"
         return Doubt(
             "mapping_doubtful",
-            f"the header is the field {declared.name}, but most of its values are not of type {declared.type}",
+            FindingText(message, "values"),
             declared.name,
             {"header": 1, f"values of type {declared.type}": fits, "other values": count - fits},
             f'{{"name": "{declared.name}", "type": "text"}}, or a synonym for the right column',
@@ -493,7 +495,8 @@ class _Chooser:
         name = self._fields[n].name
         message = f"the header is like the field {name}, but {CONTRARY[how]}; the column was not taken for it"
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}} if it is the right one'
-        return message, Doubt("mapping_doubtful", message, name, {"like": 1, "contradicts": 1}, remedy)
+        evidence = {"like": 1, "contradicts": 1}
+        return message, Doubt("mapping_doubtful", FindingText(message, "refused"), name, evidence, remedy)
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
         """Why a column does not get the field that its header names."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common import a1
-from runner.engine.pages.explain import evidence, where
+from runner.engine.pages.messages import ENGLISH, Catalogue, catalogue
 
 STYLE: Final = (
     ":root{color-scheme:light dark;--page:#f5f7fa;--card:#fff;--ink:#17202b;--soft:#556272;--line:#d5dce5;"
@@ -44,26 +44,26 @@ STYLE: Final = (
     ".small .bar{width:3rem}.reason{display:inline-block;margin:0 .3rem .2rem 0;padding:0 .45rem;border-radius:.7rem;"
     "background:var(--none);font-size:.85rem}.reason.against{color:var(--warning);background:var(--warning-back)}"
     ".columns details{font-size:.9em}.columns summary{cursor:pointer;color:var(--mark)}"
+    ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft)}"
+    ".legend i{display:inline-block;min-width:1.3rem;height:1.1rem;line-height:1.1rem;border:1px solid var(--line);"
+    "vertical-align:middle;"
+    "text-align:center;font-style:normal;border-radius:.2rem}.legend i.hit{border:0}"
+    ".k-header{background:var(--head)}.k-data{background:var(--data)}.k-total{background:var(--total)}"
+    ".k-note{background:var(--note)}.k-beside{background:repeating-linear-gradient(45deg,var(--none),var(--none) 4px,"
+    "var(--line) 4px,var(--line) 6px)}"
     ".error-text{color:var(--error)}.warning-text{color:var(--warning)}.soft{color:var(--soft)}"
 )
 MAX_SECTION: Final = 2 * 1024 * 1024  # characters of one list; artifact.json has all of it
-CUT: Final = "<p>The list is cut short here; artifact.json has all of it.</p>"
 _LONGEST: Final = 2000  # characters of one text
 _COLUMNS: Final = 40  # drawn in one grid
 _BANDS: Final = 48
 _LAST: Final = 8  # of the bands, from the sheet's end
 _HEADER: Final = 40  # characters of a header in the grid
-_CELLS: Final = 24  # of one finding that are listed
-_GROUPS: Final = 200
+_SURE: Final = 0.85  # a column that is less likely its field is in doubt
+_LIKELY: Final = 0.3  # and so is one without a field that is so likely one
+_SEPARATORS = re.compile("[^A-Za-z0-9]+")
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _CELL = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
-_KINDS: Final = {
-    "header": "header", "title": "title", "data": "data", "total": "total, left out", "group": "group heading",
-    "note": "note, left out", "repeated_header": "repeated header, left out", "hidden": "hidden, left out",
-    "blank": "without values to make rows of, left out",
-    "filtered": "filtered, left out", "duplicate": "duplicate, left out", "rejected": "rejected, left out",
-    "skipped_table": "table not used", "outside": "outside the tables, left out",
-}  # fmt: skip
 
 
 def without_hidden(text: str) -> str:
@@ -79,14 +79,14 @@ def escape(text: str) -> str:
     return text.replace('"', "&quot;").replace("'", "&#x27;")
 
 
-def bounded(lines: Iterable[str]) -> tuple[str, str]:
+def bounded(lines: Iterable[str], words: Catalogue) -> tuple[str, str]:
     """As many of the lines as a section has room for, and a note where that is not all of them."""
     shown: list[str] = []
     room = MAX_SECTION
     for line in lines:
         room -= len(line)
         if room < 0:
-            return "".join(shown), CUT
+            return "".join(shown), f"<p>{escape(words('page.cut'))}</p>"
         shown.append(line)
     return "".join(shown), ""
 
@@ -145,8 +145,9 @@ def _area(text: str) -> _Area:
 class _SheetGrid:
     """One sheet: its columns across, its runs of rows down."""
 
-    def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str) -> None:
+    def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str, words: Catalogue) -> None:
         self._sheet = sheet
+        self._words = words
         self._link = link
         self._tables = {table["ref"]: table for table in sheet["tables"]}
         self._areas = {ref: _area(table["range"]) for ref, table in self._tables.items()}
@@ -178,23 +179,25 @@ class _SheetGrid:
         """The grid as HTML."""
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
         top, bottom, hidden = self._bands()
+        words = self._words
         if not width or not top:
-            return f"<p>{_named(self._sheet)}: nothing in it was read.</p>"
+            return f"<p>{_named(self._sheet, words)}: {escape(words('page.unread'))}</p>"
         shown_columns = min(width, _COLUMNS)
         head = "".join(f'<th scope="col">{a1.letters(number)}</th>' for number in range(1, shown_columns + 1))
-        more = f'<th scope="col">and {width - shown_columns} more</th>' if width > shown_columns else ""
+        beyond = escape(words("page.columns.beyond", count=width - shown_columns))
+        more = f'<th scope="col">{beyond}</th>' if width > shown_columns else ""
         rows = [self._band(band, shown_columns, width > shown_columns) for band in top]
         if hidden:
-            rows.append(
-                f'<tr><td class="what" colspan="{shown_columns + 1}">… {hidden:,} more runs of rows …</td></tr>'
-            )
+            runs = escape(words("page.runs.more", count=hidden))
+            rows.append(f'<tr><td class="what" colspan="{shown_columns + 1}">{runs}</td></tr>')
         rows += [self._band(band, shown_columns, width > shown_columns) for band in bottom]
-        body, note = bounded(rows)
+        body, note = bounded(rows, words)
+        name = escape(words("page.sheet", name=self._sheet["name"]))
         return (
-            f'<div class="scroll" tabindex="0" role="region" aria-label="sheet {escape(str(self._sheet["name"]))} as a '
-            f'grid"><table class="grid"><caption>{_named(self._sheet)}</caption><thead><tr><th scope="col">row</th>'
-            f'{head}{more}<th scope="col" class="what">what it is</th></tr></thead><tbody>{body}</tbody></table></div>'
-            f"{note}"
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table class="grid">'
+            f'<caption>{_named(self._sheet, words)}</caption><thead><tr><th scope="col">{words("page.head.row")}</th>'
+            f'{head}{more}<th scope="col" class="what">{words("page.head.kind")}</th></tr></thead>'
+            f"<tbody>{body}</tbody></table></div>{note}"
         )
 
     def _bands(self) -> tuple[list[_Band], list[_Band], int]:
@@ -225,14 +228,15 @@ class _SheetGrid:
         """A band as a row of the grid. `cut`: there are more columns than are shown."""
         runs = {ref: run for ref in self._runs if (run := self._run(ref, band.first)) is not None}
         cells = "".join(self._cell(band, column, runs) for column in range(1, shown + 1))
-        label = f"{band.first:,}" if band.first == band.last else f"{band.first:,}-{band.last:,}"
+        words = self._words
+        label = "-".join(words.number(row) for row in dict.fromkeys((band.first, band.last)))
         kinds = dict.fromkeys(str(run["as"]) for run in runs.values())
         row_count = band.last - band.first + 1
-        words = " / ".join(_KINDS.get(kind, kind.replace("_", " ")) for kind in kinds)
-        count = f", {row_count:,} rows" if row_count > 1 else ""
+        parts = [kind_words(kind, words) for kind in kinds]
+        parts += [words("page.band.rows", count=row_count)] if row_count > 1 else []
         return (
-            f'<tr><th scope="row">{label}</th>{cells}{"<td></td>" if cut else ""}<td class="what">{escape(words)}'
-            f"{count}</td></tr>"
+            f'<tr><th scope="row">{label}</th>{cells}{"<td></td>" if cut else ""}'
+            f'<td class="what">{escape(" · ".join(parts))}</td></tr>'
         )
 
     def _cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
@@ -245,7 +249,7 @@ class _SheetGrid:
             area.left <= column <= area.right and area.top <= band.last and band.first <= area.bottom
             for area in self._beside
         ):
-            return '<td class="k-beside" title="beside the table, left out"></td>'
+            return f'<td class="k-beside" title="{escape(self._words("kind.beside"))}"></td>'
         if None in runs:
             return f'<td class="k-{escape(str(runs[None]["as"]))}"></td>'
         return "<td></td>"
@@ -275,10 +279,8 @@ class _SheetGrid:
         marks = []
         for severity in ("error", "warning"):
             if count := counts.get(severity):
-                text, title = (
-                    str(count),
-                    f"{count} {severity}{'' if count == 1 else 's'} in column {a1.letters(column)}",
-                )
+                text = str(count)
+                title = escape(self._words(f"page.mark.{severity}", count=count, letters=a1.letters(column)))
                 if self._link:
                     href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
                     marks.append(f'<a class="hit {severity}" href="{href}" title="{title}">{text}</a>')
@@ -292,57 +294,103 @@ def _cut(text: str) -> str:
     return text if len(text) <= _HEADER else text[: _HEADER - 1] + "…"
 
 
-def _named(sheet: Mapping[str, Any]) -> str:
+def kind_words(kind: str, words: Catalogue) -> str:
+    """What rows of a kind are."""
+    key = f"kind.{kind}"
+    return words(key) if key in words else kind.replace("_", " ")
+
+
+def _named(sheet: Mapping[str, Any], words: Catalogue) -> str:
     """The input and the sheet, for a caption."""
-    hidden = "" if sheet["visibility"] == "visible" else f" ({str(sheet['visibility']).replace('_', ' ')})"
-    return f"{escape(str(sheet['input']))}, sheet “{escape(str(sheet['name']))}”{hidden}"
+    return f"{escape(str(sheet['input']))} · {escape(words('page.sheet', name=sheet['name']))}"
 
 
-def grids(artifact: Mapping[str, Any], *, link: str = "", most: int = 12) -> str:
-    """Every sheet as a grid. `link`: where a mark leads, with the column and the severity added to it."""
+def legend(words: Catalogue) -> str:
+    """What the colours of the grids mean."""
+    kinds = {"header": "header", "data": "data", "total": "total", "note": "note", "unused": "beside"}
+    boxes = "".join(
+        f'<span><i class="k-{css_kind}"></i> {escape(words(f"page.legend.{name}"))}</span>'
+        for name, css_kind in kinds.items()
+    )
+    marks = "".join(
+        f'<span><i class="hit {severity}">3</i> {escape(words(f"page.legend.{severity}"))}</span>'
+        for severity in ("error", "warning")
+    )
+    return f'<p class="legend">{escape(words("page.legend"))} {boxes}{marks}</p>'
+
+
+def grids(
+    artifact: Mapping[str, Any], *, link: str = "", most: int = 12, words: Catalogue | None = None, reasons: bool = True
+) -> str:
+    """Every sheet as a grid. `link`: where a mark leads, with the column and the severity added to it.
+
+    `reasons`: with the artifact's own words, which are English, why a sheet or a table was not used.
+    """
+    words = words or catalogue(ENGLISH)
     drawn = []
     for sheet in artifact["sheets"][:most]:
         if sheet.get("skipped"):
-            drawn.append(f"<p>{_named(sheet)}: not read, {escape(str(sheet['skipped']))}.</p>")
+            why = f" ({escape(str(sheet['skipped']))})" if reasons else ""
+            drawn.append(f"<p>{_named(sheet, words)}: {escape(words('page.not_read'))}{why}</p>")
         elif not sheet["tables"]:
-            drawn.append(f"<p>{_named(sheet)}: no table was found.</p>")
+            drawn.append(f"<p>{_named(sheet, words)}: {escape(words('page.no_table'))}</p>")
         else:
-            drawn.append(_SheetGrid(artifact, sheet, link).draw())
-            drawn += [
-                f'<p class="soft">Table {escape(str(t["range"]))} was not used: {escape(str(t["skipped"]))}.</p>'
-                for t in sheet["tables"]
-                if t.get("skipped")
-            ]
+            drawn.append(_SheetGrid(artifact, sheet, link, words).draw())
+            for table in sheet["tables"]:
+                if table.get("skipped"):
+                    why = f" ({escape(str(table['skipped']))})" if reasons else ""
+                    drawn.append(f'<p class="soft">{escape(words("page.unused", range=table["range"]))}{why}</p>')
     more = len(artifact["sheets"]) - most
-    body, note = bounded(drawn)
-    return body + note + (f"<p>{more} more sheets are in artifact.json.</p>" if more > 0 else "")
+    body, note = bounded(drawn, words)
+    return body + note + (f"<p>{escape(words('page.sheets.more', count=more))}</p>" if more > 0 else "")
 
 
-def columns(artifact: Mapping[str, Any], most: int = 400) -> str:
-    """Which column became which field, how surely, why, and what else it could have been."""
-    mapping = artifact["mapping"]
+def columns(
+    artifact: Mapping[str, Any],
+    most: int = 400,
+    *,
+    words: Catalogue | None = None,
+    reasons: bool = True,
+    doubtful: bool = False,
+) -> str:
+    """Which column became which field, how surely, and what else it could have been.
+
+    `reasons`: also what speaks for it, in the matcher's own words, which are English. `doubtful`: only those in doubt.
+    """
+    words = words or catalogue(ENGLISH)
+    mapping = [column for column in artifact["mapping"] if not doubtful or is_doubtful(column)]
     if not mapping:
-        return "<p>No column was mapped.</p>"
+        return "" if doubtful else f"<p>{escape(words('page.columns.none'))}</p>"
     many = len({m["table"] for m in mapping}) > 1
-    rows = (_column(m, many) for m in mapping[:most])
-    body, note = bounded(rows)
-    left = f"<p>{len(mapping) - most} more columns are in artifact.json.</p>" if len(mapping) > most else ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "header", "became", "how sure", "why") if name)
+    body, note = bounded((_column(m, words, many=many, reasons=reasons) for m in mapping[:most]), words)
+    more = len(mapping) - most
+    left = f"<p>{escape(words('page.columns.more', count=more))}</p>" if more > 0 else ""
+    names = ("column", "header", "became", "sure", "why" if reasons else "other")
+    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in names)
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="columns and fields"><table class="columns"><thead>'
-        f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}{left}"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(words("page.columns"))}">'
+        f'<table class="columns"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}{left}'
     )
 
 
-def _column(m: Mapping[str, Any], many: bool) -> str:  # noqa: FBT001 - private
+def is_doubtful(column: Mapping[str, Any]) -> bool:
+    """Whether a person had better check what a column became."""
+    if column["target"]:
+        return share(column) < _SURE
+    return any(share(one) >= _LIKELY for one in column["runners_up"][:1])
+
+
+def _column(m: Mapping[str, Any], words: Catalogue, *, many: bool, reasons: bool) -> str:
     """A column as a row of the table of columns."""
     table = f'<br><span class="soft">{escape(str(m["table"]).rpartition("!")[2])}</span>' if many else ""
-    header = escape(str(m["header"])) if m["header"] else '<span class="soft">not shown</span>'
-    target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else '<span class="soft">no field</span>'
+    header = escape(str(m["header"])) if m["header"] else f'<span class="soft">{escape(words("page.not_shown"))}</span>'
+    unused = f'<span class="soft">{escape(words("page.no_field"))}</span>'
+    target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else unused
     sure = bar(share(m)) if m["target"] else ""
+    others = ", ".join(f"{escape(str(one['field']))} {share(one):.0%}" for one in m["runners_up"][:3])
     return (
         f"<tr><td>{escape(str(m['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
-        f'<td class="small">{_why(m)}</td></tr>'
+        f'<td class="small">{_why(m) if reasons else others}</td></tr>'
     )
 
 
@@ -353,23 +401,23 @@ _REASONS: Final = {
     "header~": ("header is like its {}", "header is unlike its {}"),
     "meaning": ("header means the same", "header means something else"),
     "other meaning": ("header means nothing else", "header means something else"),
-    "other role": ("header names nobody else", "header names somebody whom the field does not"),
-    "contradiction": ("header contradicts nothing", "header states another unit, currency, number or the opposite"),
+    "other role": ("header names the same person or party", "header names another person or party"),
+    "contradiction": ("header does not contradict it", "header states another unit, currency or number"),
     "description": ("header has the words of its description", "header lacks the words of its description"),
     "near": ("header or values share rare words with it", "header and values share no rare words with it"),
     "many fields": ("one of few fields", "one of many fields, and the header does not name it"),
     "type": ("values are of type {}", "values are not of type {}"),
-    "values": ("values of the kind {}", "values not of the kind {}"),
+    "values": ("values look like {}", "values do not look like {}"),
     "pattern": ("values match the pattern", "values do not match the pattern"),
-    "allowed": ("values are allowed ones", "values are not allowed ones"),
-    "neighbours": ("fits the columns beside it", "does not fit the columns beside it"),
+    "allowed": ("values are allowed", "values are not allowed"),
+    "neighbours": ("fits the columns next to it", "does not fit the columns next to it"),
     "memory:header": ("learnt from earlier files", "learnt otherwise from earlier files"),
     "memory:other field": ("not learnt for another field", "learnt for another field"),
-    "memory:person": ("a person said so", "a person said otherwise"),
+    "memory:person": ("a person words so", "a person words otherwise"),
     "memory:like": ("like a header that was learnt", "unlike the headers that were learnt"),
     "memory:letters": ("spelt like headers that were learnt", "spelt unlike headers that were learnt"),
     "memory:spellings": ("values are learnt spellings", "values are not learnt spellings"),
-    "memory:shape": ("its place in the table was confirmed", "its place in the table was confirmed for another"),
+    "memory:shape": ("its place in the table was confirmed", "another field was confirmed at its place in the table"),
     "decision": ("a person decided it", "a person decided otherwise"),
     "hooks.after_mapping": ("a hook of the config decided it", "a hook of the config decided otherwise"),
 }
@@ -384,8 +432,8 @@ def in_words(rule: str, weight: object = None) -> str:
         name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
     elif name == "header" and rest:
         name, rest = ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
-    words = _REASONS.get(name)
-    return rule if words is None else words[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
+    pair = _REASONS.get(name)
+    return rule if pair is None else pair[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
 
 
 def _is_against(weight: object) -> bool:
@@ -420,104 +468,72 @@ def _why(m: Mapping[str, Any]) -> str:
     )
 
 
-def readings(artifact: Mapping[str, Any], most: int = 200) -> str:
+def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue | None = None) -> str:
     """Choices between two readings of the same text, guesses first."""
+    words = words or catalogue(ENGLISH)
     made = sorted(artifact["readings"], key=lambda one: bool(one["sure"]))
     if not made:
         return ""
+    guess = f"<b class=warning-text>{escape(words('page.guess'))}</b>"
     rows = "".join(
-        f"<tr><td>{escape(str(one['kind']).replace('_', ' '))}</td><td>{escape(str(one['chosen']))}</td>"
-        f"<td>{escape(where(one))}</td><td>{escape(evidence(one))}</td>"
-        f"<td>{'sure' if one['sure'] else '<b class=warning-text>a guess</b>'}</td>"
-        f"<td>{escape(str(one.get('settle') or ''))}</td></tr>"
+        f"<tr><td>{escape(_term('reading', one['kind'], words))}</td>"
+        f"<td>{escape(_term('chosen', one['chosen'], words))}</td><td>{escape(where(one, words))}</td>"
+        f"<td>{escape(words('page.sure')) if one['sure'] else guess}</td>"
+        f"<td><code>{escape(str(one.get('settle') or ''))}</code></td></tr>"
         for one in made[:most]
     )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("reading", "chosen", "where", "evidence", "sure", "to settle it")
-    )
+    names = ("reading", "chosen", "place", "sure", "settle")
+    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in names)
+    more = len(made) - most
     return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="readings"><table><thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(words("page.readings"))}"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        + (f"<p>{len(made) - most} more are in artifact.json.</p>" if len(made) > most else "")
+        + (f"<p>{escape(words('page.kinds.more', count=more))}</p>" if more > 0 else "")
     )
 
 
-def fixes(artifact: Mapping[str, Any]) -> str:
-    """What to fix, by column, in the words of the sender: their header, their cells."""
-    headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
-    is_one = sum(one["role"] != "auxiliary" for one in artifact["inputs"]) < 2  # file, so it need not be named
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for finding in artifact["validation"]["findings"]:
-        if finding["severity"] == "info":
-            continue
-        cell = str(finding.get("cell") or "")
-        found = _CELL.fullmatch(cell)
-        letters = found[1] if found else ""
-        header = headers.get((finding.get("table", ""), letters), "")
-        key = (
-            finding["severity"], str(finding.get("sheet") or ""), letters, header or str(finding.get("field") or ""),
-            str(finding["message"]), "" if is_one else str(finding.get("input") or ""),
-        )  # fmt: skip
-        groups.setdefault(key, []).append(cell or (f"row {finding['row']}" if finding.get("row") else ""))
-    if not groups:
-        return ""
-    ordered = sorted(
-        groups.items(), key=lambda one: (one[0][0] != "error", one[0][5], one[0][1], len(one[0][2]), one[0][2])
-    )
-    items, note = bounded(_fix(key, cells) for key, cells in ordered[:_GROUPS])
-    more = f"<p>{len(groups) - _GROUPS} more kinds are in artifact.json.</p>" if len(groups) > _GROUPS else ""
-    total, listed = artifact["validation"]["total"], artifact["validation"]["kept"]
-    rest = f"<p>{listed:,} of {total:,} findings are listed; all of them are counted.</p>" if listed < total else ""
-    return f'<ul class="fixes">{items}</ul>{note}{more}{rest}'
+def _term(group: str, text: object, words: Catalogue) -> str:
+    """A word of the engine's as the catalogue has it; else as it is: the name of an encoding, a field, a sign."""
+    key = f"{group}.{_SEPARATORS.sub('_', str(text))}"
+    return words(key) if key in words else str(text).replace("_", " ")
 
 
-def _fix(key: tuple[str, ...], cells: list[str]) -> str:
-    """One thing to fix, with the cells that it is about."""
-    severity, sheet, letters, header, message, file = key
-    column = f"column {letters}" + (f" “{header}”" if header else "") if letters else (f"“{header}”" if header else "")
-    place = ", ".join(
-        part for part in (f"file “{file}”" if file else "", f"sheet “{sheet}”" if sheet else "", column) if part
-    )
-    listed = [cell for cell in dict.fromkeys(cells) if cell]
-    shown = ", ".join(f"<code>{escape(cell)}</code>" for cell in listed[:_CELLS])
-    more = f" and {len(listed) - _CELLS:,} more" if len(listed) > _CELLS else ""
-    word, kind = "Error" if severity == "error" else "Check", escape(severity)
-    at = f"{escape(place[:1].upper() + place[1:])}: " if place else ""
-    return (
-        f'<li class="{kind}"><b class="{kind}-text">{word}</b> {at}{escape(message)}'
-        + (f' <span class="cells">{shown}{more}</span>' if shown else "")
-        + "</li>"
-    )
+def where(place: Mapping[str, Any], words: Catalogue) -> str:
+    """Where something is: labels, one after the other."""
+    column, header = str(place.get("column") or ""), str(place.get("header") or "")
+    parts = [
+        words("page.file", name=place["input"]) if place.get("input") else "",
+        words("page.sheet", name=place["sheet"]) if place.get("sheet") else "",
+        words("page.column.named", letters=column, header=header) if column and header else "",
+        words("page.column", letters=column) if column and not header else "",
+        words("page.field", name=place["field"]) if place.get("field") and not column else "",
+        words("page.row", row=place["row"]) if place.get("row") else "",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
-def drift(artifact: Mapping[str, Any]) -> str:
+def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str:
     """How this drop differs from the sender's last one; empty where nothing is known."""
+    words = words or catalogue(ENGLISH)
     found = artifact.get("drift")
     if not isinstance(found, Mapping):
         return ""
     lines: list[str] = []
     changed = found.get("columns") or {}
-    words = {
-        "new": "New column “{header}”", "gone": "Column “{header}” is gone",
-        "renamed": "Column “{from_}” is now called “{to}”",
-        "moved": "Column “{header}” moved from place {from_} to {to}",
-        "remapped": "Column “{header}” became {to} instead of {from_}",
-    }  # fmt: skip
-    for kind, text in words.items():
+    for kind in ("new", "gone", "renamed", "moved", "remapped"):
         lines += [
-            text.format(header=one.get("header", ""), from_=one.get("from"), to=one.get("to"))
+            words(f"drift.{kind}", header=one.get("header", ""), before=str(one.get("from")), now=str(one.get("to")))
             for one in (changed.get(kind) or ())[:100]
         ]
-    shares = {"blank": "blank cells", "wrong": "values of another type", "types": "types"}
     for one in (found.get("values") or ())[:100]:
         before, now = (_amount(one.get(name)) for name in ("before", "now"))
-        what = shares.get(str(one.get("what")), str(one.get("what")))
-        lines.append(f"Column “{one.get('header', '')}”: {what} {before} before, {now} now")
+        if f"drift.{one.get('what')}" in words:
+            lines.append(words(f"drift.{one['what']}", header=one.get("header", ""), before=before, now=now))
     rows = found.get("rows") or {}
     if rows.get("out_of_range"):
-        lines.append(f"{rows.get('now'):,} rows, {rows.get('before'):,} before")
+        lines.append(words("drift.rows", now=rows.get("now"), before=rows.get("before")))
     if not lines:
-        return "<p>Nothing changed since the last drop of this sender.</p>"
+        return f"<p>{escape(words('drift.none'))}</p>"
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 

@@ -1,41 +1,49 @@
-"""report.html: a verified artifact as one page for the person who sent the file. No scripts, no cell values.
+"""report.html: one screen for the person who sent the file, in their language. No scripts, nothing from elsewhere.
 
-The file, the time and the verdict come first, then what to fix, then what became what, then the details. It is made
-where outputs are verified, never where rules run. All text in it is the box's, so all of it is escaped, and the page
-forbids its reader's browser everything but its own style.
+The verdict comes first, then how to send corrections, then what to fix; the rest is folded. A job that ended with an
+artifact is reported from that, where its outputs are verified and never where rules run. One that ended without is
+reported from what the runner itself knows: the verdict, its reason, and names. All text that a box or a sender wrote is
+escaped, and the page forbids its reader's browser everything but its own style.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
-from runner.engine.document_types import ArtifactDocument, FindingPart, ValidationPart
+from runner.engine.contract import PLAIN_REPORT, OutputName, ReportTerms
+from runner.engine.document_types import ArtifactDocument
 from runner.engine.pages import drawing
 from runner.engine.pages.drawing import bounded, escape
-from runner.engine.pages.explain import explain, span
+from runner.engine.pages.fixes import ShownValues, finding_rows, fixes
+from runner.engine.pages.messages import Catalogue, catalogue
 
 _STYLE: Final = (
-    drawing.STYLE + "*{box-sizing:border-box}body{font:16px/1.55 system-ui,sans-serif;max-width:70rem;margin:0 auto;"
-    "padding:1.5rem 1rem 4rem;color:var(--ink);background:var(--page)}h1{font-size:1.5rem;margin:0;"
-    "overflow-wrap:anywhere}h2{font-size:1.15rem;margin:0 0 .6rem}p{margin:.4rem 0}"
-    "section,.verdict{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.2rem;"
-    "margin:1rem 0}.verdict{border-left:.5rem solid var(--good)}.verdict.bad{border-left-color:var(--error)}"
-    ".verdict.fair{border-left-color:var(--warning)}.verdict p:first-child{font-size:1.15rem;font-weight:600}"
-    "table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;padding:.35rem .6rem;"
+    drawing.STYLE + "*{box-sizing:border-box}body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;"
+    "padding:1.25rem 1rem 3rem;color:var(--ink);background:var(--page)}h1{font-size:1.35rem;margin:0;"
+    "overflow-wrap:anywhere}h2{font-size:1.05rem;margin:0 0 .5rem}p{margin:.35rem 0}a{color:var(--mark)}"
+    "section,details.card,.verdict{background:var(--card);border:1px solid var(--line);border-radius:.6rem;"
+    "padding:.9rem 1.1rem;margin:.8rem 0}.verdict{border-left:.5rem solid var(--good)}"
+    ".verdict.bad{border-left-color:var(--error)}.verdict.fair{border-left-color:var(--warning)}"
+    ".verdict .what{font-size:1.2rem;font-weight:600;margin:0}.verdict p{margin:.2rem 0}"
+    "table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;"
     "border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600}"
-    "td{overflow-wrap:break-word;min-width:3rem}.tiles{display:flex;gap:.6rem;flex-wrap:wrap}"
-    ".tile{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem;color:var(--soft)}"
-    ".tile b{display:block;font-size:1.2rem;color:var(--ink)}code{background:var(--none);padding:0 .25rem;"
-    "border-radius:.2rem}.fixes{list-style:none;padding:0;margin:0}.fixes li{display:grid;"
-    "grid-template-columns:4rem 1fr minmax(0,max-content);gap:0 .6rem;padding:.6rem 0;"
+    "td{overflow-wrap:break-word;min-width:3rem}.tiles{display:flex;gap:.3rem 1.4rem;flex-wrap:wrap;margin-top:.5rem;"
+    "color:var(--soft);font-size:.92rem}.tiles b{color:var(--ink)}code{background:var(--none);padding:.05rem .3rem;"
+    "border-radius:.2rem;overflow-wrap:anywhere}q{quotes:'“' '”'}q bdi{overflow-wrap:anywhere}"
+    "ol.steps{margin:0;padding-left:1.3rem}ol.steps li{margin:.25rem 0}.fixes{list-style:none;padding:0;margin:0}"
+    ".fixes li{display:grid;grid-template-columns:5rem minmax(0,1fr) minmax(0,20rem);gap:0 .8rem;padding:.6rem 0;"
     "border-bottom:1px solid var(--line);overflow-wrap:anywhere}.fixes li:last-child{border-bottom:0}"
-    ".fixes .cells{line-height:1.8;max-width:22rem;text-align:right}"
-    "@media(max-width:40rem){.fixes li{display:block}.fixes .cells{text-align:left;max-width:none}}"
-    "details>summary{cursor:pointer;font-weight:600}.explained li{overflow-wrap:anywhere}"
+    ".fixes li>div>span{display:block}.fixes .place{font-size:.88rem;color:var(--soft)}"
+    ".fixes .says{font-weight:600}.fixes .cells{line-height:1.8}"
+    "details.card{margin:.4rem 0;padding:.55rem 1.1rem}"
+    "details.card>summary{cursor:pointer;font-weight:600}details.card[open]>summary{margin-bottom:.5rem}"
+    "summary:focus-visible,a:focus-visible{outline:2px solid var(--mark);outline-offset:2px}"
+    "@media(max-width:40rem){body{padding:.8rem .6rem 2rem}.fixes li{display:block}"
+    "section,.verdict{padding:.75rem .8rem}details.card{padding:.55rem .8rem}}"
     "@media print{:root{--page:#fff;--card:#fff;--ink:#000}body{max-width:none;padding:0;font-size:11pt}"
-    "section{break-inside:auto;border:0;padding:0}tr,li{break-inside:avoid}.scroll{overflow:visible}}"
+    "section,details.card{break-inside:auto;border:0;padding:0}tr,li{break-inside:avoid}.scroll{overflow:visible}}"
 )
 SHOWN: Final = 500
 _POLICY: Final = (
@@ -43,177 +51,255 @@ _POLICY: Final = (
     f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'"
 )
+_FILES: Final = 5  # named in a sentence
+_REFUSALS: Final = ("empty_input", "nothing_mapped", "rows_rejected")  # codes that say why nothing was written
 
 
-def report(artifact: ArtifactDocument, *, at: float | None = None) -> str:
-    """The page. `at`: when the job ended."""
-    names = [source["name"] for source in artifact["inputs"] if source["role"] == "primary"]
-    title = names[0] if len(names) == 1 else f"{artifact['job'].get('workflow') or 'job'}, {len(names)} files"
-    when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%d %B %Y, %H:%M} UTC"
-    fixes, drift = drawing.fixes(artifact), drawing.drift(artifact)
-    parts = [
-        _section("What to fix", fixes) if fixes else "",
-        _section("What became what", drawing.columns(artifact) + "<h3>The sheet</h3>" + drawing.grids(artifact)),
-        _section("Since the sender's last drop", drift) if drift else "",
-        _section("How values were read", readings) if (readings := drawing.readings(artifact)) else "",
-        _details(artifact),
+@dataclass(frozen=True, kw_only=True)
+class FailedJob:
+    """A job that ended without an artifact, as the runner knows it."""
+
+    verdict: str
+    reason: str = ""  # why an input is unreadable
+    message: str = ""  # English, for the people who run the workflow
+    files: tuple[str, ...] = ()
+    workflow: str = ""
+    job_id: str = ""
+    attempt: int = 0
+
+
+def report(
+    artifact: ArtifactDocument,
+    *,
+    at: float | None = None,
+    terms: ReportTerms = PLAIN_REPORT,
+    values: ShownValues | None = None,
+) -> str:
+    """The page of a job with an artifact. `at`: when it ended. `values`: those to be shown, by finding."""
+    words = catalogue(terms.language)
+    names = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "primary"]
+    errors = artifact["summary"]["findings"]["error"]
+    to_fix = fixes(artifact, words=words, values=values)
+    body = [
+        _verdict(artifact, words),
+        _corrected(artifact, words),
+        _next_steps(artifact, terms, words) if errors or not artifact["output"]["sheets"] else "",
+        _section(words("page.fix" if errors else "page.check"), to_fix) if to_fix else "",
+        *_folded(artifact, words, values),
+        _about(words, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
     ]
+    return _page(words, names, str(artifact["job"].get("workflow") or ""), at, body)
+
+
+def failure_report(job: FailedJob, *, at: float | None = None, terms: ReportTerms = PLAIN_REPORT) -> str:
+    """The page of a job that ended without an artifact."""
+    words = catalogue(terms.language)
+    key = words.first_key(f"verdict.{job.verdict}.{job.reason}", f"verdict.{job.verdict}") or "verdict.limit"
+    todo = words.first_key(f"{key}.do", f"verdict.{job.verdict}.do") or "verdict.limit.do"
+    body = [
+        f'<div class="verdict bad"><p class="what">{escape(words(key))}</p><p>{escape(words(todo))}</p></div>',
+        f"<section>{_folder(words, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
+        _about(words, job.job_id, job.attempt, job.message),
+    ]
+    return _page(words, job.files, job.workflow, at, body)
+
+
+def _is_sent_again(job: FailedJob) -> bool:
+    """Whether another file may help, and not only another workflow."""
+    return job.verdict not in ("rule_error", "config_refused", "bad_output", "signal")
+
+
+def _page(words: Catalogue, names: Iterable[str], workflow: str, at: float | None, body: Iterable[str]) -> str:
+    """A whole page: the file, the workflow and the time above everything else."""
+    listed = list(names)
+    title = listed[0] if len(listed) == 1 else words("page.files", count=len(listed))
+    about = " · ".join(part for part in (workflow, "" if at is None else words.date(at)) if part)
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
-        f'<h1>{escape(title)}</h1><p class="soft">{escape(str(artifact["job"].get("workflow") or ""))}{when}</p>'
-        f"{_verdict(artifact)}{_corrected(artifact)}{''.join(parts)}</main></body></html>\n"
+        f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}</main></body></html>\n'
     )
 
 
 def _section(title: str, body: str) -> str:
-    """A section of the page."""
-    return f"<section><h2>{title}</h2>{body}</section>"
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
-def _verdict(artifact: ArtifactDocument) -> str:
-    """What became of the file, in one sentence, and the counts behind it."""
-    summary, output = artifact["summary"], artifact["output"]
-    errors, warnings = summary["findings"]["error"], summary["findings"]["warning"]
-    rejected = summary["left_out"].get("rejected", 0)
-    rows = _many(summary["rows_out"], "row")
-    if not output["sheets"] and "empty_input" in artifact["validation"]["by_code"]:
-        kind, sentence = "bad", "The file has too few rows of data: nothing was written."
-    elif not output["sheets"]:
-        kind, sentence = "bad", "The file was not taken over: nothing was written."
-    elif not summary["rows_out"] and not rejected:
-        kind, sentence = "fair", "No rows of data were found: the output is empty."
-    elif rejected:
-        kind, sentence = "fair", f"{rows} taken over; {_many(rejected, 'row')} sent back to be fixed."
-    elif errors:
-        kind, sentence = "fair", f"{rows} taken over; {_many(errors, 'value')} to fix."
-    else:
-        kind, sentence = "good", f"{rows} taken over; nothing to fix." if not warnings else f"{rows} taken over."
-    if kind == "good" and warnings:
-        sentence += f" {_many(warnings, 'value')} to check."
-    left_out = sum(summary["left_out"].values())
+def _fold(title: str, body: str, *, is_open: bool = False) -> str:
+    """A section that is folded until somebody opens it; nothing if it is empty."""
+    opened = " open" if is_open else ""
+    return f'<details class="card"{opened}><summary>{escape(title)}</summary>{body}</details>' if body else ""
+
+
+def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
+    """What became of the file in words, what to do, and the counts behind it."""
+    summary = artifact["summary"]
+    found = summary["findings"]
+    kind, sentences = _verdict_sentences(artifact, words)
     tiles = (
-        ("rows written", summary["rows_out"]),
-        ("rows left out", left_out),
-        ("columns used", summary["columns_mapped"]),
-        ("columns not used", summary["columns_unmapped"]),
-        ("errors", errors),
-        ("warnings", warnings),
+        ("rows_out", summary["rows_out"]),
+        ("left_out", sum(summary["left_out"].values())),
+        ("errors", found["error"]),
+        ("warnings", found["warning"]),
     )
-    body = "".join(f'<div class="tile"><b>{count:,}</b>{name}</div>' for name, count in tiles)
-    return f'<div class="verdict {kind}"><p>{sentence}</p><div class="tiles">{body}</div></div>'
+    counted = "".join(
+        f"<span><b>{words.number(count)}</b> {escape(words(f'page.tile.{name}'))}</span>" for name, count in tiles
+    )
+    first, *rest = sentences
+    more = "".join(f"<p>{escape(line)}</p>" for line in rest)
+    return (
+        f'<div class="verdict {kind}"><p class="what">{escape(first)}</p>{more}<div class="tiles">{counted}</div></div>'
+    )
 
 
-def _corrected(artifact: ArtifactDocument) -> str:
+def _verdict_sentences(artifact: ArtifactDocument, words: Catalogue) -> tuple[str, list[str]]:
+    """How good the result is, and its sentences."""
+    summary, rows = artifact["summary"], artifact["summary"]["rows_out"]
+    if not artifact["output"]["sheets"]:
+        return "bad", _refusal_sentences(artifact, words)
+    if rejected := summary["left_out"].get("rejected", 0):
+        return "fair", [words("verdict.rejected", count=rejected), words("verdict.rejected.rest", count=rows)]
+    if not rows:
+        return "fair", [words("verdict.none")]
+    if summary["findings"]["error"]:
+        return "fair", [words("verdict.errors", count=rows)]
+    outcome = "warnings" if summary["findings"]["warning"] else "clean"
+    return "good", [words(f"verdict.{outcome}", count=rows), words(f"verdict.{outcome}.do")]
+
+
+def _refusal_sentences(artifact: ArtifactDocument, words: Catalogue) -> list[str]:
+    """Why nothing was written, and what to do."""
+    codes = artifact["validation"]["by_code"]
+    why = next((code for code in _REFUSALS if code in codes), "drifted" if "drift_columns" in codes else "")
+    return [words(f"verdict.{why}"), words(f"verdict.{why}.do")] if why else [words("verdict.refused")]
+
+
+def _corrected(artifact: ArtifactDocument, words: Catalogue) -> str:
     """Which files corrected rows of an earlier result, and what became of those rows."""
     corrections = artifact.get("mends")
     if not isinstance(corrections, dict):
         return ""
     files = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "mended"]
-    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
-    sentence = f"{_many(corrections['rows'], 'row')} corrected by {', '.join(files[:5])}{more}."
-    left = f" {_many(corrections['left_out'], 'row')} left out; see below." if corrections["left_out"] else ""
-    return f"<p>{escape(sentence + left)}</p>"
+    named = ", ".join(files[:_FILES]) + (", …" if len(files) > _FILES else "")
+    sentences = [words("page.corrected", count=corrections["rows"], files=named)]
+    if corrections["left_out"]:
+        sentences.append(words("page.corrected.left", count=corrections["left_out"]))
+    return "".join(f"<p>{escape(line)}</p>" for line in sentences)
 
 
-def _many(count: int, noun: str) -> str:
-    """A count and its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def _next_steps(artifact: ArtifactDocument, terms: ReportTerms, words: Catalogue) -> str:
+    """Where the file to correct is, and where to drop it."""
+    if artifact["output"].get("rejects", {}).get("rows"):
+        name = escape(OutputName.REJECTS)
+        opening = escape(words("page.next.open_rejects")).replace(name, f'<a href="{name}">{name}</a>', 1)
+        steps = [
+            opening, escape(words("page.next.correct_rejects")), _folder(words, "page.next.drop_rejects", terms),
+        ]  # fmt: skip
+    elif artifact["output"]["sheets"] or "rows_rejected" in artifact["validation"]["by_code"]:
+        steps = [escape(words("page.next.correct_file")), _folder(words, "page.next.drop_file", terms)]
+    else:
+        return f"<section>{_folder(words, 'page.next.where', terms)}</section>"
+    listed = "".join(f"<li>{step}</li>" for step in steps)
+    return _section(words("page.next"), f'<ol class="steps">{listed}</ol>')
 
 
-def _details(artifact: ArtifactDocument) -> str:
-    """What is folded away: the job, what was left out, findings and decisions."""
-    job = artifact["job"]
-    return (
-        f"<section><details><summary>Details</summary><p>Job {escape(str(job.get('job_id') or ''))}, attempt "
-        f"{escape(str(job.get('attempt') or ''))}.</p>{_left_out(artifact)}{_findings(artifact['validation'])}"
-        f"{_decisions(artifact)}</details></section>"
-    )
+def _folder(words: Catalogue, key: str, terms: ReportTerms) -> str:
+    """A sentence that ends with the folder of the inbox."""
+    if not terms.drop_to:
+        return escape(words("page.next.nowhere"))
+    return f"{escape(words(key))} <code>{escape(terms.drop_to)}/</code>"
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[str]) -> str:
+def _folded(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> Iterable[str]:
+    """What is folded away; only columns in doubt are open."""
+    doubtful = drawing.columns(artifact, words=words, reasons=False, doubtful=True)
+    why = f'<p class="soft">{escape(words("page.doubtful.why"))}</p>'
+    yield _fold(words("page.doubtful"), doubtful and why + doubtful, is_open=True)
+    yield _fold(words("page.columns"), drawing.columns(artifact, words=words, reasons=False))
+    grids = drawing.grids(artifact, words=words, reasons=False)
+    yield _fold(words("page.sheets"), grids and drawing.legend(words) + grids)
+    yield _fold(words("page.drift"), drawing.drift(artifact, words=words))
+    yield _fold(words("page.readings"), drawing.readings(artifact, words=words))
+    yield _fold(words("page.left_out"), _left_out(artifact, words))
+    yield _fold(words("page.findings"), _findings(artifact, words, values))
+
+
+def _about(words: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
+    """Which job it was, for those who ask about it, and what the program words."""
+    line = f"<p>{escape(words('page.job', job=str(job_id or ''), attempt=str(attempt or '')))}</p>"
+    if message:
+        line += f"<p>{escape(words('page.technical'))} <code>{escape(message)}</code></p>"
+    return _fold(words("page.about"), line)
+
+
+def _table(words: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
     """A table that scrolls."""
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
-    body, note = bounded(rows)
+    head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in heads)
+    body, note = bounded(rows, words)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
-def _row(*cells: object, kind: str = "") -> str:
-    """A row of a table."""
-    return f'<tr class="{escape(kind)}">' + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+def _row(cells: Iterable[str]) -> str:
+    """A row of a table; its cells are markup."""
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _left_out(artifact: ArtifactDocument) -> str:
+def _left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
     """Rows, cells and columns that are not in the output."""
     rows: list[str] = []
     total = 0
     for sheet in artifact["sheets"]:
-        names = {table["ref"]: table["range"] for table in sheet["tables"]}
-        places = [
-            (f"{'row' if run['rows'] == 1 else 'rows'} {span(run)}", run["as"].replace("_", " "), run.get("table"))
-            for run in sheet["rows"]
-            if run["as"] not in ("data", "header")
-        ]
-        places += [(f"cells {part['range']}", "beside a table", None) for part in sheet["beside"]]
-        places += [
-            (f"column {part['column']}", part["why"], table["ref"])
-            for table in sheet["tables"]
-            for part in table["left_out_columns"]
-        ]
+        places = _left_out_places(sheet, words)
         total += len(places)
+        name = escape(drawing.where({"input": sheet["input"], "sheet": sheet["name"]}, words))
         room = max(0, SHOWN - len(rows))
-        rows += [
-            _row(f"{sheet['input']}, {sheet['name']}", what, why, names[ref] if ref else "-")
-            for what, why, ref in places[:room]
-        ]
-        if sheet.get("skipped"):
-            rows.append(_row(f"{sheet['input']}, {sheet['name']}", "the whole sheet", sheet["skipped"], "-"))
+        rows += [_row((name, escape(what), escape(why), escape(area))) for what, why, area in places[:room]]
     if not rows:
-        sentence = (
-            "Nothing: every row and column is in the output." if artifact["output"]["sheets"] else "No row was read."
+        is_written = artifact["output"]["sheets"]
+        return f"<p>{escape(words('page.left_out.none' if is_written else 'page.left_out.unread'))}</p>"
+    note = f"<p>{escape(words('page.left_out.listed', listed=SHOWN, total=total))}</p>" if total > SHOWN else ""
+    return note + _table(words, ("sheet", "what", "reason", "table"), rows)
+
+
+def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[str, str, str]]:
+    """What is left out of a sheet, why, and of which table."""
+    if sheet.get("skipped"):
+        return [(words("page.whole_sheet"), words("page.not_read"), "")]
+    ranges = {table["ref"]: str(table["range"]) for table in sheet["tables"]}
+    places = [
+        (_rows(run, words), drawing.kind_words(run["as"], words), ranges.get(run.get("table") or "", ""))
+        for run in sheet["rows"]
+        if run["as"] not in ("data", "header")
+    ]
+    places += [(words("page.cells", range=part["range"]), words("page.beside"), "") for part in sheet["beside"]]
+    places += [
+        (
+            words("page.column", letters=part["column"]),
+            words("page.unmapped" if part["why"] == "unmapped" else "kind.hidden"),
+            str(table["range"]),
         )
-        return f"<h3>Left out</h3><p>{sentence}</p>"
-    note = f"<p>{SHOWN} of {total} places are listed; artifact.json has them all.</p>" if total > SHOWN else ""
-    return "<h3>Left out</h3>" + note + _table(("sheet", "what", "taken for", "table"), rows)
+        for table in sheet["tables"]
+        for part in table["left_out_columns"]
+    ]
+    return places
 
 
-def _findings(validation: ValidationPart) -> str:
-    """The findings: how many of each code, and the first ones."""
-    if not validation["total"]:
-        return "<h3>Findings</h3><p>None.</p>"
-    totals = (
-        _row(total["severity"], total["code"], total["field"] or "", total["count"], kind=total["severity"])
-        for total in validation["totals"]
-    )
+def _rows(run: Mapping[str, Any], words: Catalogue) -> str:
+    if run["from"] == run["to"]:
+        return words("page.row", row=run["from"])
+    return words("page.rows", first=run["from"], last=run["to"])
+
+
+def _findings(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> str:
+    """The first findings, one by one."""
+    validation = artifact["validation"]
     listed = validation["findings"][:SHOWN]
-    rows = [_finding_row(finding) for finding in listed]
-    note = f"<p>{len(listed)} of {validation['total']} are listed.</p>" if validation["total"] > len(listed) else ""
-    return (
-        "<h3>Findings</h3>"
-        + _table(("severity", "code", "field", "count"), totals)
-        + "<h3>Where</h3>"
-        + note
-        + _table(("severity", "code", "field", "sheet", "cell", "what", "rule"), rows)
+    if not listed:
+        return f"<p>{escape(words('page.findings.none'))}</p>"
+    rows = (_row(cells) for cells in finding_rows(listed, words, SHOWN, values))
+    total = validation["total"]
+    note = words("page.listed", listed=len(listed), total=total) if total > len(listed) else ""
+    return (f"<p>{escape(note)}</p>" if note else "") + _table(
+        words, ("severity", "place", "finding", "code", "settle"), rows
     )
-
-
-def _finding_row(finding: FindingPart) -> str:
-    """A finding as a row of a table: what is wrong, where, and the rule that says so."""
-    severity = finding["severity"]
-    rule = f"{finding['file']}:{finding['line']}" if finding.get("file") else finding.get("rule", "")
-    return _row(
-        severity, finding["code"], finding.get("field", ""), _place(finding), finding.get("cell", ""),
-        finding["message"], rule, kind=severity,
-    )  # fmt: skip
-
-
-def _place(finding: FindingPart) -> str:
-    """Where a finding is."""
-    return ", ".join(part for part in (finding.get("input"), finding.get("sheet")) if part)
-
-
-def _decisions(artifact: ArtifactDocument) -> str:
-    """Every decision in a sentence."""
-    lines, note = bounded(f"<li>{escape(line)}</li>" for line in explain(artifact))
-    return f'<h3>Decisions</h3><ul class="explained">{lines}</ul>{note}'

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from runner.engine.common import a1
-from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.findings import FindingPlace, Findings, FindingText
 from runner.engine.common.rowsets import RowSet, Run
 from runner.engine.contract import Json
 from runner.engine.options import DUPLICATE, FILTERED, GROUP
@@ -56,6 +56,11 @@ class LeftOut(NamedTuple):
             return f"row {self.first}"
         blanks = self.last - self.first + 1 > self.rows
         return f"rows {self.first} to {self.last}" + (f" ({self.rows} rows)" if blanks else "")
+
+    def message(self, text: str, entry: str = "", remedy: str = "") -> FindingText:
+        """A message about these rows. `remedy`: the manifest line that keeps them."""
+        line = {"settle": remedy} if remedy else {}
+        return FindingText(text, entry, first=self.first, last=self.last, count=self.rows, **line)
 
     def as_dict(self) -> Json:
         parts = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
@@ -194,7 +199,7 @@ class SheetBooks:
             what = f"{cells.cells} cells in {cells.area} are" if several else f"{cells.area.split(':')[0]} is"
             findings.add(
                 "cells_beside", "warning" if several else "info",
-                f"{what} beside a table, outside its columns; left out",
+                FindingText(f"{what} beside a table, outside its columns; left out", count=cells.cells),
                 place=self.place, row=cells.top, column=cells.left, rule="structure", count=cells.cells,
             )  # fmt: skip
 
@@ -202,8 +207,9 @@ class SheetBooks:
         """Report a run of rows that belong to no table: a warning if a row of it has several cells."""
         several = self._most(entry.first, entry.last) >= _SEVERAL
         verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
+        text = entry.message(f"{entry.words} {verb} to no table; left out")
         findings.add(
-            "rows_outside", "warning" if several else "info", f"{entry.words} {verb} to no table; left out",
+            "rows_outside", "warning" if several else "info", text,
             place=self.place, row=entry.first, rule="structure", count=entry.rows,
         )  # fmt: skip
 
@@ -231,7 +237,7 @@ class SheetBooks:
                 several = f"{rows.count:,} rows, from row {first} on, are left out: they {of_several}"
                 what = f"row {first} is left out: it {of_one}" if rows.count == 1 else several
                 findings.add(
-                    _code(kind), "info", f"{what}; to keep: change {line}",
+                    _code(kind), "info", FindingText(f"{what}; to keep: change {line}", count=rows.count),
                     place=table.source.place, row=first, rule=line, count=rows.count,
                 )  # fmt: skip
 
@@ -343,18 +349,18 @@ class SheetBooks:
                 yield Beside(rows_with_value[0], column, rows_with_value[-1], column, len(rows_with_value))
 
 
-def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> str:
+def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> FindingText:
     """`filled`: the row is a value of a column of the rows below."""
     singular, plural, remedy = _REASONS[entry.kind]
     noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
     if not proven:
         record = "a record" if entry.rows == 1 else "records"
         message = f"{entry.words} {verb} taken for {noun} and left out, but may be {record}"
-        return f"{message}; to settle it: {remedy}" if remedy else message
+        return entry.message(f"{message}; to settle it: {remedy}" if remedy else message, remedy=remedy)
     message = f"{entry.words} {verb} left out: {noun}"
     if filled:
-        return f"{message}; in a column of the rows below"
-    return f"{message}; to keep: {remedy}" if remedy else message
+        return entry.message(f"{message}; in a column of the rows below", "filled")
+    return entry.message(f"{message}; to keep: {remedy}" if remedy else message, remedy=remedy)
 
 
 def _code(kind: str) -> str:

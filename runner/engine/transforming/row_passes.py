@@ -22,6 +22,7 @@ from runner.engine.tables.sources import SourceTable, chunks, strands
 from runner.engine.transforming.computing import Computations, expression_of
 from runner.engine.transforming.holding import HeldChunks, SortedRows
 from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
+from runner.engine.transforming.shown_values import FoundValues
 from runner.engine.transforming.stream import Pipeline, TableStream, write_sorted
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
@@ -77,6 +78,7 @@ class RowPasses:
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
             data = self._data_files(columns, files)
             line = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
+            values = self._opened(OutputName.SHOWN_VALUES, files)
             streams = self._table_streams(line, tables, plans)
             clock = perf_counter()
             self._stream_inputs(line, sources, tables, streams, rejects)
@@ -96,6 +98,8 @@ class RowPasses:
             workbook.finish(self.hooks.sheets(), self.findings if self.output.findings_sheet else None)
             if data is not None:
                 data.close()
+            if values is not None and line.values is not None:
+                line.values.write(values)
         times = line.times | {"read": reading}
         return StreamedRows(list(streams.values()), workbook, rejects.rows if described else None, times)
 
@@ -227,6 +231,7 @@ class RowPasses:
             errors=errors,
             splits_off=self.options.splits_off,
             spellings=self.spellings,
+            values=FoundValues(self.findings) if OutputName.SHOWN_VALUES in self.order.outputs else None,
         )
 
 

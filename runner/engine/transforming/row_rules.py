@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from runner.engine.common.fields import Field
-from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
 from runner.engine.expressions.evaluation import Columns, computed
 from runner.engine.expressions.operations import CONTEXT, INPUT, Failure, loaded
 from runner.engine.mapping.table_mapping import MappedTable
@@ -43,7 +43,7 @@ class ExpressionCheck:
             broken_rows = [n for n in broken_rows if when.holds(columns, n) is True]
             failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
         field = self.fields[0] if self.fields else None
-        message = rule.message or f"{self._expression.text} does not hold"
+        message = author_text(rule.message, f"{self._expression.text} does not hold")
         origin.flag(broken_rows, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
         for rows, why, blame in failed:
             there = column_of.get(blame or "") or at
@@ -63,7 +63,7 @@ class UniqueRows:
         """Flag the rows whose values an earlier row has, too; `at`: the column to point at."""
         rows = zip(*(columns[name] for name in self.fields), strict=True)
         repeated_rows = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
-        message = self._rule.message or f"duplicates {', '.join(self.fields)} of an earlier row"
+        message = author_text(self._rule.message, f"duplicates {', '.join(self.fields)} of an earlier row")
         origin.flag(
             repeated_rows,
             "duplicate",
@@ -122,7 +122,7 @@ class ColumnSum:
         column = None if at is None or at >= len(table.source.columns) else table.source.columns[at].index
         where = "total row" if equals == TOTAL_ROW else f"value of {equals}"
         if not totals:
-            what = rule.message or f"the sum of {name} cannot be checked: the table has no {where}"
+            what = author_text(rule.message, f"the sum of {name} cannot be checked: the table has no {where}")
             self._flag(findings, "total_missing", what, place=place, row=None, column=column)
             return
         close = Decimal(repr(tolerance))
@@ -132,7 +132,7 @@ class ColumnSum:
         more = f"; {self._skipped:,} cells are not numbers" if self._skipped else ""
         several = f"; {equals} has several values" if len(totals) > 1 and equals != TOTAL_ROW else ""
         row = list(totals.values())[-1]
-        what = rule.message or f"the sum of {name} is not the {where}{several}{more}"
+        what = author_text(rule.message, f"the sum of {name} is not the {where}{several}{more}")
         self._flag(findings, "total_mismatch", what, place=place, row=row, column=column)
 
     def _flag(
@@ -159,8 +159,11 @@ class ColumnSum:
 def check_row_count(rule: DeclaredRule, rows: int, findings: Findings) -> None:
     """Report an output that has fewer or more rows than a rule accepts."""
     least, most = rule.rows or (None, None)
-    wanted = f"at least {least:,}" if least is not None and rows < least else ""
-    wanted = f"at most {most:,}" if most is not None and rows > most else wanted
-    if wanted:
-        what = rule.message or f"the output has {rows:,} rows; {wanted} are expected"
-        findings.add("row_count", rule.severity, what, rule=rule.name)
+    what = f"the output has {rows:,} rows"
+    if most is not None and rows > most:
+        what = FindingText(f"{what}; at most {most:,} are expected", "many", rows=rows, limit=most)
+    elif least is not None and rows < least:
+        what = FindingText(f"{what}; at least {least:,} are expected", "few", rows=rows, limit=least)
+    else:
+        return
+    findings.add("row_count", rule.severity, author_text(rule.message, what), rule=rule.name)

@@ -32,6 +32,7 @@ from runner.engine.tables.supplied import NAME, VALUE
 from runner.engine.transforming.computing import Computations, MappedValues, RowRemark
 from runner.engine.transforming.holding import Chunk, HeldChunks, SortedRows
 from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
+from runner.engine.transforming.shown_values import FoundValues
 from runner.engine.values.checking import SPREAD, CellProblem, FieldChecks, Origin, RowCheck
 from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
 from runner.engine.writing import SheetWriter
@@ -77,6 +78,7 @@ class Pipeline:
     filter: Expression | None = None
     held: HeldChunks | None = None  # rows wait here until it is known which of them stay
     ordered: SortedRows | None = None  # rows wait here to be written in order
+    values: FoundValues | None = None  # that the report shows
     times: Times = field(default_factory=Times)
 
 
@@ -199,6 +201,12 @@ class TableStream:
             line.held.add(self.table_id, chunk)
         else:
             self.finish(chunk)
+        if line.values is not None:
+            source = self._table.source
+            own = {column.index: rows.columns[n] for n, column in enumerate(source.columns)}
+            at = source.place_of_values
+            spread = [] if at is None else list(zip(rows.cells, rows.columns[at], strict=True))
+            line.values.look_up(source.place.table, rows.numbers, own, spread)
 
     def _filtered(self, expression: Expression, chunk: Chunk, origin: Origin) -> Chunk:
         """The rows that the filter keeps: all but those for which it is false."""
@@ -269,6 +277,9 @@ class TableStream:
         source_rows = set(origin.rows) if chunk.cells else ()
         self.source_rows += len(source_rows) if chunk.cells else count
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
+        if line.values is not None and line.held is not None:  # the rows themselves are gone; these are their values
+            own = {at: values for n, values in enumerate(chunk.columns) if (at := self._column(n))}
+            line.values.look_up(self._table.source.place.table, chunk.numbers, own)
 
     def origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
         return Origin(self._line.findings, self._table.source.place, rows, cells=cells, outside=self._outside)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common.fields import Field, bound
-from runner.engine.common.findings import FindingPlace, Findings
+from runner.engine.common.findings import FindingPlace, Findings, FindingText, author_text
 from runner.engine.options import DeclaredRule, RowComparison
 from runner.engine.reading import CellError
 from runner.engine.values.convert import fold, text_of
@@ -27,6 +27,20 @@ _A_VALID: Final = {
     "time": "a valid time of day", "email": "a valid email address", "phone": "a valid phone number",
     "url": "a valid web address",
 }  # fmt: skip
+
+
+_ALLOWED_NAMED: Final = 12
+_DIRECTIVES: Final = {
+    "%d": "DD", "%m": "MM", "%Y": "YYYY", "%y": "YY", "%H": "hh", "%I": "hh", "%M": "mm", "%S": "ss", "%p": "AM/PM",
+    "%b": "Mon", "%B": "Month", "%z": "+00:00",
+}  # fmt: skip
+
+
+def _as_written(format_text: str) -> str:
+    """A format in the letters that people use: DD.MM.YYYY for %d.%m.%Y."""
+    for directive, letters in _DIRECTIVES.items():
+        format_text = format_text.replace(directive, letters)
+    return format_text
 
 
 class CellProblem(NamedTuple):
@@ -141,8 +155,11 @@ class FieldChecks:
     def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
         """Report the cells that could not be converted."""
         field = self.field
-        what = f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}"
-        what += " in the given formats" if field.formats else ""
+        what = FindingText(f"is not {_A_VALID.get(field.type, 'a valid ' + field.type)}", field.type)
+        if field.formats:
+            what = FindingText(
+                f"{what} in the given formats", "formats", formats=", ".join(map(_as_written, field.formats))
+            )
         untyped = [i for i in bad if type(values[i]) is not CellError]  # an error cell has a finding of its own
         report(untyped, "type_error", what=what, rule=f"type:{field.type}")
 
@@ -154,7 +171,7 @@ class FieldChecks:
             for i, v in enumerate(values)
             if v is not None and i not in skip and match(v if type(v) is str else text_of(v)) is None
         ]
-        report(unmatched, "pattern", what=f"does not match {pattern.pattern}")
+        report(unmatched, "pattern", what=FindingText(f"does not match {pattern.pattern}", pattern=pattern.pattern))
 
     def _check_bounds(self, values: list[Any], skip: set[int], report: Report) -> None:
         """Report the cells below the least or above the greatest value allowed."""
@@ -168,7 +185,8 @@ class FieldChecks:
             if limit is None or not _is_beyond(extreme(present), limit, name):
                 continue
             beyond = [i for i, v in enumerate(values) if v is not None and i not in skip and _is_beyond(v, limit, name)]
-            report(beyond, name, what=f"is {'below' if name == 'min' else 'above'} {limit}")
+            word = "below" if name == "min" else "above"
+            report(beyond, name, what=FindingText(f"is {word} {limit}", limit=str(limit)))
 
     def _check_length(self, values: list[Any], skip: set[int], report: Report) -> None:
         """Report the cells with fewer or more characters than allowed."""
@@ -178,9 +196,9 @@ class FieldChecks:
                 continue
             size = len(v if type(v) is str else text_of(v))
             if size < low:
-                report([i], "min_length", what=f"is shorter than {low} characters")
+                report([i], "min_length", what=FindingText(f"is shorter than {low} characters", limit=low))
             elif high is not None and size > high:
-                report([i], "max_length", what=f"is longer than {high} characters")
+                report([i], "max_length", what=FindingText(f"is longer than {high} characters", limit=high))
 
     def _check_allowed(self, values: list[Any], skip: set[int], report: Report) -> None:
         """Report the cells that are not one of the allowed values, however they are spelled."""
@@ -198,9 +216,13 @@ class FieldChecks:
         refused = [i for i, v in enumerate(values) if v in unknown and i not in skip] if unknown else []
         lookup = self.field.lookup
         if lookup:
-            what, rule = f"is not in column {lookup[1]} of {lookup[0]}", f"lookup:{lookup[0]}.{lookup[1]}"
+            table, column = lookup
+            what = FindingText(f"is not in column {column} of {table}", "lookup", table=table, column=column)
+            rule = f"lookup:{table}.{column}"
         else:
-            what, rule = "is not one of the allowed values", "allowed"
+            listed = ", ".join(str(value) for value in (self.field.allowed or ())[:_ALLOWED_NAMED])
+            more = ", …" if len(self.field.allowed or ()) > _ALLOWED_NAMED else ""
+            what, rule = FindingText("is not one of the allowed values", "listed", allowed=listed + more), "allowed"
         report(refused, "not_allowed", what=what, rule=rule)
 
 
@@ -327,7 +349,7 @@ class RowCheck:
         self.then = FieldComparison(then, fields)
         self.severity = rule.severity
         against = f" {then.other}" if then.other else ""
-        self.message = rule.message or f"{then.field} {then.op}{against} does not hold"
+        self.message = author_text(rule.message, f"{then.field} {then.op}{against} does not hold")
 
     def check(self, columns: Mapping[str, list[Any]], count: int, origin: Origin, column: int | None) -> None:
         """Report the rows of a chunk that break the rule, at the column of the field that must hold."""

@@ -10,6 +10,7 @@ from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputNa
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.memory.drift import layout
 from runner.engine.options import DUPLICATE, FILTERED, DataOptions
+from runner.engine.pages.fixes import LONGEST_VALUE
 from runner.engine.pages.report import report
 from runner.engine.pages.review_page import review_page
 from runner.engine.protocol import BadOutput, open_target, place_of
@@ -20,6 +21,7 @@ from runner.engine.verifying.rejects_book import write_rejects
 from runner.engine.verifying.workbook_check import named, read_book
 
 MAX_REVIEW: Final = 4 * 1024 * 1024
+MAX_VALUES: Final = 64 * 1024 * 1024  # as many findings as an artifact can have
 _DATA: Final = ("data", "rejected", "skipped_table")  # as what the books list rows that may have errors
 _FAILED: Final = "the verifier failed on the outputs"
 
@@ -49,8 +51,36 @@ def _verify_outputs(order: VerifyOrder) -> Json:
     artifact = verify(order)
     _make_rejects(order, artifact)
     _write_profile(order, artifact)
-    _write_page(order, OutputName.REPORT, report(artifact, at=time.time()))
+    values = _shown_values(order, artifact)
+    _write_page(order, OutputName.REPORT, report(artifact, at=time.time(), terms=order.report, values=values))
     return summary_of(artifact)
+
+
+def _shown_values(order: VerifyOrder, artifact: ArtifactDocument) -> dict[int, str] | None:
+    """The values that the report shows, by finding; None if the manifest does not ask for any. Raises BadOutput."""
+    name = OutputName.SHOWN_VALUES
+    place = order.written.get(name)
+    if not order.report.shows_values:
+        if place is not None:
+            raise BadOutput(f"the box wrote {name}, which the manifest does not ask for")
+        return None
+    raw = b"" if place is None else _read(place, MAX_VALUES)
+    if len(raw) > MAX_VALUES:
+        raise BadOutput(f"{name} is over {MAX_VALUES} bytes")
+    try:
+        read = json.loads(raw or b"{}")
+    except (ValueError, RecursionError):
+        raise BadOutput(f"{name} is not JSON") from None
+    count = len(artifact["validation"]["findings"])
+    if not isinstance(read, dict) or not all(_is_shown(number, text, count) for number, text in read.items()):
+        raise BadOutput(f"{name} does not hold short texts by finding")
+    return {int(number): text for number, text in read.items()}
+
+
+def _is_shown(number: str, text: object, count: int) -> bool:
+    """Whether this is the number of a finding and a text that a report may show."""
+    is_number = number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < count
+    return is_number and isinstance(text, str) and len(text) <= LONGEST_VALUE
 
 
 def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:

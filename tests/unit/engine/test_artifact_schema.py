@@ -83,7 +83,7 @@ def test_the_report_is_one_page_that_fetches_nothing(tmp_path):
     assert "http:" not in page
     assert "https:" not in page
     assert "<script" not in page
-    assert "no column was found for the required field gone" in page
+    assert "No column was found for the required field “gone”." in page
 
 
 def test_headers_are_escaped_in_the_report(tmp_path):

@@ -242,7 +242,7 @@ def test_what_was_left_out_is_explained_with_addresses(tmp_path):
     done = run_job(tmp_path, grouped(), fields=FIELDS, rules=CAPTIONS)
     text = "\n".join(explain(done.artifact))
     assert "left out: rows 2, 8: group; row 14: total" in text
-    assert "<td>row 8</td><td>group</td>" in (done.folder / "report.html").read_text()
+    assert "<td>row 8</td><td>group heading</td>" in (done.folder / "report.html").read_text()
 
 
 # --- random sheets ---------------------------------------------------------------------------------------------------

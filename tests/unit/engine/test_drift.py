@@ -212,8 +212,8 @@ class TestJobs:
         assert found["rows"] == {"before": 30, "now": 90, "out_of_range": True}
         assert {"drift_columns", "drift_rows"} <= set(done.artifact["validation"]["by_code"])
         page = (tmp_path / "second" / "report.html").read_text()
-        assert "Since the sender" in page
-        assert "Email → Mail" in page
+        assert "What changed since the last file" in page
+        assert "Column “Email” is now called “Mail”" in page
 
     def test_a_job_that_runs_again_is_not_compared_with_itself(self, tmp_path):
         done = rerun(tmp_path, run_job(tmp_path, ROWS, fields=FIELDS), OTHER, left_by="acme-test-1")

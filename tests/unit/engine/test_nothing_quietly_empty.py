@@ -206,10 +206,10 @@ class TestNoRows:
         assert "0 rows of data, and min_rows is 1" in done.error["message"]
         assert why in done.error["message"]
         assert told(done) == [("empty_input", "error")]
-        assert "too few rows of data: nothing was written" in (tmp_path / "report.html").read_text()
+        assert "The file was not accepted: it has too few rows of data." in (tmp_path / "report.html").read_text()
         accepted = run_job(tmp_path / "accepted", sheets, fields=FIELDS, reading=reading, min_rows=0)
         assert accepted.rows() == [["code", "qty"]]
-        assert "No rows of data were found" in (tmp_path / "accepted" / "report.html").read_text()
+        assert "it has no rows of data, so the result is empty" in (tmp_path / "accepted" / "report.html").read_text()
 
     @pytest.mark.parametrize("name", ["in.xlsx", "in.csv", "in.xls", "in.ods"])
     def test_a_file_of_0_bytes_has_no_rows_in_any_format(self, tmp_path, name, monkeypatch):

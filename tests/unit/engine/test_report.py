@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from runner.engine.contract import ReportTerms
 from runner.engine.pages import drawing
-from runner.engine.pages.report import report
+from runner.engine.pages.fixes import fixes
+from runner.engine.pages.messages import LANGUAGES
+from runner.engine.pages.report import FailedJob, failure_report, report
 from tests.support.documents import artifact
 
 SAMPLE = artifact("Pay")
@@ -30,33 +33,152 @@ def finding(cell: str, message: str = "is blank", severity: str = "error") -> di
     return {"code": "x", "severity": severity, "message": message, "sheet": "Pay", "table": "Pay", "cell": cell}
 
 
+def typed(cell: str, type_name: str = "decimal", **parts: Any) -> dict[str, Any]:
+    return {**finding(cell, "is not a number"), "code": "type_error", "entry": type_name, "field": "pay", **parts}
+
+
+def counted(error: int = 0, warning: int = 0, **parts: Any) -> dict[str, Any]:
+    """The sample with so many findings."""
+    return changed(summary={"findings": {"error": error, "warning": warning, "info": 0}, "left_out": {}}, **parts)
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"<style>.*?</style>|<[^>]+>", " ", page)
+
+
 def test_the_file_the_time_and_the_verdict_come_before_everything_else():
     page = report(SAMPLE, at=1_750_000_000)
-    places = [page.index(text) for text in ("<h1>Pay</h1>", "15 June 2025", "taken over", "What to fix", "Details")]
+    parts = ("<h1>Pay</h1>", "15 June 2025", "errors to correct", "How to send", "What to correct", "About this job")
+    places = [page.index(part) for part in parts]
     assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
     ("errors", "warnings", "left_out", "sheets", "said"),
     [
-        (0, 0, {}, ["x"], "7 rows taken over; nothing to fix."),
-        (0, 3, {}, ["x"], "7 rows taken over. 3 values to check."),
-        (1, 0, {}, ["x"], "7 rows taken over; 1 value to fix."),
-        (2, 0, {"rejected": 2}, ["x"], "7 rows taken over; 2 rows sent back to be fixed."),
-        (1, 0, {}, [], "The file was not taken over: nothing was written."),
+        (0, 0, {}, ["x"], "All 7 rows were accepted."),
+        (0, 3, {}, ["x"], "7 rows were accepted, with remarks."),
+        (1, 0, {}, ["x"], "7 rows were accepted, but there are errors to correct."),
+        (2, 0, {"rejected": 2}, ["x"], "2 rows have errors and were set aside until you correct them."),
+        (1, 0, {}, [], "The file was not accepted. Nothing was written."),
     ],
 )
-def test_the_verdict_is_one_sentence(errors, warnings, left_out, sheets, said):
+def test_the_verdict_is_a_sentence(errors, warnings, left_out, sheets, said):
     counts = {"error": errors, "warning": warnings, "info": 0}
     made = changed(summary={"findings": counts, "left_out": left_out}, output={"sheets": sheets})
-    assert f"<p>{said}</p>" in report(made)
+    assert f'<p class="what">{said}</p>' in report(made)
 
 
-def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_words():
-    page = drawing.fixes(changed(validation=findings(finding("A3"), finding("A5"), finding("B5"))))
+@pytest.mark.parametrize("code", ["empty_input", "nothing_mapped", "rows_rejected", "drift_columns"])
+def test_a_job_that_wrote_nothing_says_why_and_what_to_do(code):
+    made = counted(1, output={"sheets": []}, validation={"by_code": {code: 1}})
+    said = text_of(report(made, terms=ReportTerms(drop_to="inbox/acme/2026-04")))
+    assert "The file was not accepted: " in said
+    assert "again" in said or "as before" in said
+    assert "inbox/acme/2026-04/" in said
+
+
+def test_a_clean_result_asks_for_nothing():
+    made = counted(validation={"findings": [], "kept": 0, "total": 0, "totals": []})
+    said = text_of(report(made))
+    assert "You do not need to do anything." in said
+    assert "How to send" not in said
+    assert "What to c" not in said
+
+
+def test_the_file_to_correct_and_the_folder_to_drop_it_into_are_named():
+    terms = ReportTerms(drop_to="inbox/acme/2026-04")
+    page = report(changed(output={"rejects": {"rows": 3}}), terms=terms)
+    assert 'Open <a href="rejects.xlsx">rejects.xlsx</a>' in page
+    assert "<code>inbox/acme/2026-04/</code>" in page
+    without = report(SAMPLE, terms=terms)
+    assert "rejects.xlsx" not in without
+    assert "your own file" in without
+    assert "Put the file where you put the first one." in report(SAMPLE)
+
+
+def test_what_to_fix_is_reported_once_for_all_cells_of_a_column_in_the_senders_catalogue():
+    page = fixes(changed(validation=findings(typed("A3"), typed("A5"), typed("B5", "date", field="day"))))
     assert page.count("<li") == 2
-    assert "column A “Pay”: is blank" in page
+    said = text_of(page)
+    assert "Column A “Pay”" in said
+    assert "2 cells are not numbers." in said
+    assert "1 cell is not a valid date." in said
     assert "<code>A3</code>, <code>A5</code>" in page
+
+
+def test_a_group_counts_also_the_cells_that_are_not_listed():
+    total = {"code": "type_error", "severity": "error", "field": "pay", "count": 5000}
+    listed = [typed(f"A{row}") for row in range(2, 1002)]
+    page = fixes(changed(validation={**findings(*listed), "totals": [total], "total": 5000}))
+    said = text_of(page)
+    assert "5,000 cells are not numbers." in said
+    assert page.count("<code>") == 24
+    assert "and 4,976 more" in said
+    assert "1,000 of 5,000 findings are listed" in said
+
+
+def test_a_rules_own_message_is_said_as_it_is():
+    own = {**finding("A3", "the plan ended"), "code": "row_rule", "entry": "stated"}
+    other = {**finding("A4", "too old"), "code": "house_code"}
+    said = text_of(fixes(changed(validation=findings(own, other))))
+    assert "the plan ended" in said
+    assert "too old" in said
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_is_in_one_language(language):
+    rows = [typed("A3"), {**finding("A4"), "code": "required"}, {**finding("A5"), "code": "date_order_assumed",
+            "entry": "day_first", "severity": "warning", "params": {"settle": '"day_first": true'}}]  # fmt: skip
+    page = report(changed(validation=findings(*rows)), at=0, terms=ReportTerms(language=language))
+    assert f'<html lang="{language}">' in page
+    english = [text for text in ("rows", "What", "column ", "Error", "cell ", "January") if text in text_of(page)]
+    assert bool(english) == (language == "en") or set(english) <= {"Error"}
+
+
+def test_an_entry_or_a_parameter_that_a_box_made_up_breaks_no_page():
+    forged = {**typed("A5"), "code": "missing_field", "params": {"count": "x", "field": "<u>"}}
+    made = [typed("A3", "no_such_entry"), {**finding("A4"), "code": "clean", "entry": "do"}, forged]
+    page = report(changed(validation=findings(*made)))
+    assert "<u>" not in page
+    assert "“&lt;u&gt;”" in page
+    assert "1 cell does not hold a value of the expected kind." in page
+
+
+@pytest.mark.parametrize("reason", ["empty", "encrypted", "not_a_spreadsheet", "too_large", "never heard of"])
+def test_a_file_that_cannot_be_read_has_a_report(reason):
+    job = FailedJob(verdict="input_unreadable", reason=reason, message="x <script>", files=("a.xlsx",), job_id="j-1")
+    page = failure_report(job, at=0, terms=ReportTerms(drop_to="inbox/acme"))
+    assert "<h1>a.xlsx</h1>" in page
+    assert "inbox/acme/" in page
+    assert "<script>" not in page
+    assert "j-1" in page
+
+
+@pytest.mark.parametrize("verdict", ["cpu", "memory", "wall_clock", "file_size", "processes"])
+def test_a_job_at_its_limits_says_how_to_stay_below_them(verdict):
+    assert "smaller files" in text_of(failure_report(FailedJob(verdict=verdict)))
+
+
+def test_a_failed_rule_is_not_blamed_on_the_sender():
+    said = text_of(failure_report(FailedJob(verdict="rule_error", files=("a.csv",)), terms=ReportTerms(drop_to="x")))
+    assert "Your file is probably not the cause." in said
+    assert "Put the new file" not in said
+
+
+def test_only_doubtful_columns_are_open():
+    page = report(SAMPLE)
+    assert page.count("<details") > 5
+    assert page.count(" open>") == 1
+    sure = [{**column, "probability": 0.99, "runners_up": []} for column in SAMPLE["mapping"][:1]]
+    assert " open>" not in report(changed(mapping=sure))
+
+
+def test_a_page_loads_nothing_and_runs_nothing():
+    page = report(changed(output={"rejects": {"rows": 1}}))
+    assert "<script" not in page
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {"rejects.xlsx"}
+    assert "default-src 'none'" in page
 
 
 def test_the_file_is_named_where_there_are_several_and_one_that_corrects_rows_is_called_so():
@@ -64,17 +186,18 @@ def test_the_file_is_named_where_there_are_several_and_one_that_corrects_rows_is
     inputs = [{**one, "name": "a.csv"}, {**one, "name": "b.csv"}]
     listed = [{**finding("A3"), "input": name} for name in ("a.csv", "b.csv")]
     page = report(changed(inputs=inputs, validation={**SAMPLE["validation"], **findings(*listed)}))
-    assert page.count("File “a.csv”, sheet “Pay”, column A") == 1
+    assert page.count("File “a.csv” · Sheet “Pay” · Column A") == 1
     assert "2 files" in page
     inputs[1]["role"] = "mended"
     page = report(changed(inputs=inputs, mends={"jobs": ["j"], "rows": 3, "left_out": 1}))
     assert "<h1>a.csv</h1>" in page
-    assert "3 rows corrected by b.csv. 1 row left out; see below." in page
+    assert "3 rows were corrected by b.csv." in page
+    assert "1 corrected row was left out; see below." in page
 
 
 def test_errors_come_before_warnings_and_notes_are_left_out():
     listed = (finding("A3", "odd", "warning"), finding("A4", "wrong"), finding("A5", "by the way", "info"))
-    page = drawing.fixes(changed(validation=findings(*listed)))
+    page = fixes(changed(validation=findings(*listed)))
     assert page.index("wrong") < page.index("odd")
     assert "by the way" not in page
 

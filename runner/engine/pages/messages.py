@@ -1,0 +1,74 @@
+"""The sentences of report.html, by key and language: `catalogue/<language>.json`, one file per language.
+
+An entry is a whole sentence with named parameters, or two of them: `one` for a single thing and `other` for several.
+Nothing is put together from parts of sentences, so each language has its own order of words. Every language has the
+same keys with the same parameters (tests/unit/engine/test_messages.py).
+
+What a parameter holds may come from a box: callers escape the sentence afterwards.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ENGLISH: Final = "en"
+LANGUAGES: Final = (ENGLISH, "de", "fr", "es")
+_FOLDER: Final = Path(__file__).with_name("catalogue")
+_PARAMETER = re.compile(r"\{([a-z_]+)\}")
+_GROUPING: Final = {"en": ",", "de": ".", "fr": "\u202f", "es": "."}  # between thousands
+_UNKNOWN: Final = "…"  # for a parameter that nobody gave
+
+Entry = str | Mapping[str, str]
+
+
+class Catalogue:
+    """The sentences of one language."""
+
+    def __init__(self, language: str, entries: Mapping[str, Entry]) -> None:
+        self.language = language
+        self._entries = entries
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __call__(self, key: str, *, count: int | None = None, **params: object) -> str:
+        """The sentence of a key. `count` chooses between the forms for one and for several."""
+        return self.fill(key, params if count is None else params | {"count": count})
+
+    def fill(self, key: str, params: Mapping[str, object]) -> str:
+        """The same with parameters from outside; one that is missing does not break the page."""
+        entry = self._entries[key]
+        if not isinstance(entry, str):
+            entry = entry["one" if self._is_one(params.get("count")) else "other"]
+        return _PARAMETER.sub(lambda match: self._format(params.get(match[1], _UNKNOWN)), entry)
+
+    def first_key(self, *keys: str) -> str | None:
+        """The first of these keys that there is."""
+        return next((key for key in keys if key in self._entries), None)
+
+    def number(self, value: int) -> str:
+        """A whole number with its thousands apart."""
+        return f"{value:,}".replace(",", _GROUPING[self.language])
+
+    def date(self, at: float) -> str:
+        """A moment, in UTC."""
+        then = datetime.fromtimestamp(at, UTC)
+        month = self(f"page.month.{then.month}")
+        return self("page.date", day=str(then.day), month=month, year=str(then.year), time=f"{then:%H:%M}")
+
+    def _format(self, value: object) -> str:
+        return self.number(value) if isinstance(value, int) else str(value)
+
+    def _is_one(self, count: object) -> bool:
+        return count == 1 or (count == 0 and self.language == "fr")
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """The sentences of a language; English for one that there is none of."""
+    name = language if language in LANGUAGES else ENGLISH
+    return Catalogue(name, json.loads((_FOLDER / f"{name}.json").read_bytes()))

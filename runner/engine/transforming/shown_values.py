@@ -1,0 +1,67 @@
+"""The values that findings are about, for a report that shows them; collected only if the manifest asks for it.
+
+They leave the box in a file of their own, for the process that writes the report, and nowhere else.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Final
+
+from runner.engine.common.findings import Findings
+from runner.engine.reading import NoCachedValue
+from runner.engine.values.convert import text_of
+
+LONGEST: Final = 80  # characters; runner/engine/pages/fixes.py cuts longer ones, too
+
+
+class FoundValues:
+    """Looks up the cells of findings while their rows are at hand."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._seen = 0  # findings that were looked at
+        self._waiting: dict[str, dict[int, list[int]]] = {}  # table -> row -> numbers of findings without a value yet
+        self._texts: dict[int, str] = {}  # by the number of the finding
+
+    def look_up(
+        self,
+        table: str,
+        rows: Sequence[int],
+        columns: Mapping[int, Sequence[Any]],
+        spread: Sequence[tuple[int, Any]] = (),
+    ) -> None:
+        """Take the values of findings about these rows of a table.
+
+        `columns`: by their number in the sheet. `spread`: where columns became rows, each row's own column and value.
+        """
+        self._note_new()
+        waiting = self._waiting.get(table)
+        if not waiting:
+            return
+        for index, row in enumerate(rows):
+            own, value = spread[index] if spread else (0, None)
+            for number in waiting.get(row, ()):
+                column = self._findings.listed[number].column or 0
+                if column == own:
+                    self._take(number, value)
+                elif column in columns:
+                    self._take(number, columns[column][index])
+        for row in set(rows):
+            waiting.pop(row, None)
+
+    def _note_new(self) -> None:
+        """Let the findings wait that were added since."""
+        for number in range(self._seen, len(self._findings.listed)):
+            one = self._findings.listed[number]
+            if one.place is not None and one.row is not None and one.column is not None:
+                self._waiting.setdefault(one.place.table, {}).setdefault(one.row, []).append(number)
+        self._seen = len(self._findings.listed)
+
+    def _take(self, number: int, value: object) -> None:
+        if value is not None and type(value) is not NoCachedValue:
+            text = str(text_of(value))
+            self._texts[number] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the values, by finding."""
+        file.write(json.dumps({str(number): text for number, text in self._texts.items()}).encode())
