@@ -20,7 +20,7 @@ from core.ports import QueueStats
 from core.verdicts import Verdict
 from tests.contract.jobs import NOW, a_job
 from tests.support.console import MANIFEST, ApiRig
-from tests.support.documents import artifact, review
+from tests.support.samples import artifact, review
 
 EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\u202e"
 HTML = {"Accept": "text/html"}
@@ -127,7 +127,7 @@ def test_a_grid_names_its_rows_and_marks_findings(rig: ApiRig):
     job = rig.job("done", state=State.SUCCEEDED, ended_at=2.0, files=files)
     page = rig.client.get(f"/jobs/{job.job_id}", headers=HTML).text
     assert '<th scope="row">2-8</th>' in page
-    assert "data, 7 rows" in page
+    assert "data · 7 rows" in page
     assert "total, left out" in page
     assert f'href="/jobs/{job.job_id}?column=A&amp;severity=error#findings"' in page
 

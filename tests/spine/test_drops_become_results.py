@@ -1,5 +1,6 @@
 """The path of a drop, step by step, on the embedded adapters."""
 
+import hashlib
 import io
 import json
 import stat
@@ -148,7 +149,40 @@ def test_the_audit_of_a_failure_goes_when_the_job_fails_for_another_reason(world
         world.intake.changed(world.drop())
         world.work_off(runner)
     (job,) = world.jobs()
-    assert {key.rpartition("/")[2] for key in world.store.keys(job_folder(job))} == {"logs.txt", "result.json"}
+    published = {key.rpartition("/")[2] for key in world.store.keys(job_folder(job))}
+    assert published == {"logs.txt", "report.html", "result.json"}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INPUT_UNREADABLE, Verdict.RULE_ERROR, Verdict.MEMORY, Verdict.WALL_CLOCK])
+def test_a_job_that_failed_by_its_file_its_rules_or_a_limit_has_a_report(world, verdict):
+    world.sandbox.verdict = verdict
+    world.intake.changed(world.drop())
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    listed = {file["name"]: file for file in world.result(job)["files"]}
+    page = world.store.read(job_folder(job) + "report.html", limit=1_000_000)
+    assert listed["report.html"]["size"] == len(page)
+    assert listed["report.html"]["sha256"] == hashlib.sha256(page).hexdigest()
+    assert b"inbox/acme/d/" in page or verdict is Verdict.RULE_ERROR
+
+
+def test_a_report_of_a_failure_is_in_the_manifests_language(world):
+    world.sandbox.verdict = Verdict.INPUT_UNREADABLE
+    world.intake.changed(world.drop(language="de"))
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    page = world.store.read(job_folder(job) + "report.html", limit=1_000_000).decode()
+    assert '<html lang="de">' in page
+    assert "Die Datei konnte nicht gelesen werden." in page
+
+
+def test_a_failure_of_our_own_has_no_report(world):
+    world.sandbox.verdict = Verdict.ENGINE_FAILED
+    world.intake.changed(world.drop())
+    world.work_off(world.runner())
+    (job,) = world.jobs()
+    assert world.result(job)["status"] == "FAILED"
+    assert "report.html" not in [file["name"] for file in world.result(job)["files"]]
 
 
 def test_a_new_version_supersedes_what_has_not_started(world):

@@ -49,7 +49,7 @@ def test_a_job_whose_staged_files_are_lost_is_run_again(world, publisher):
 
 def test_a_failure_whose_staged_log_is_lost_is_reported_without_it(world, publisher):
     job = unpublished(world, Verdict.RULE_ERROR)
-    assert [file.name for file in job.files] == ["logs.txt"]
+    assert [file.name for file in job.files] == ["report.html", "logs.txt"]
     world.store.delete_prefix("work/")
     told = publisher.finish(job)
     assert (told.state, told.unpublished, told.files) == (State.FAILED, False, ())

@@ -12,7 +12,7 @@ from runner.engine.pages import drawing
 from runner.engine.pages.fixes import fixes
 from runner.engine.pages.messages import LANGUAGES
 from runner.engine.pages.report import FailedJob, failure_report, report
-from tests.support.documents import artifact
+from tests.support.samples import artifact
 
 SAMPLE = artifact("Pay")
 

@@ -12,8 +12,8 @@ from runner.engine.pages.fixes import fixes, quoted
 from runner.engine.pages.report import report
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying import order as verifying
-from tests.support.documents import artifact
 from tests.support.engine_jobs import run_job
+from tests.support.samples import artifact
 
 SAMPLE = artifact("Pay")
 HOSTILE = [
