@@ -6,8 +6,8 @@ ledger; the rows of its jobs go before their files, since a row whose files are 
 then the bucket with every version, staged files, replays, tokens, action log, and what this machine remembers of files.
 A kill anywhere leaves the quarantine and a tenant that is partly there; the same call goes on.
 
-No other tenant is touched: a tenant's keys begin with its name and a slash, and what that cannot decide (staged
-files, replays, the action log) by job ids that the table knew, or knows no more.
+No other tenant is touched: a tenant's keys begin with its name and a slash, and what has no such key (staged files,
+replays, the action log) is found by job ids that the table knew, or knows no more.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class ErasureReport:
 
     tenant: str
     erased: dict[str, int] = field(default_factory=dict)
-    searched: dict[str, int] = field(default_factory=dict)  # how much was searched: keys, rows, bytes
+    searched: dict[str, int] = field(default_factory=dict)  # how much was scanned: keys, names, bytes
     found: list[str] = field(default_factory=list)  # where something is left
 
     def add(self, place: str, count: int) -> None:

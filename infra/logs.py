@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import sys
 import threading
 import time
@@ -51,3 +52,23 @@ class Log:
         with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(line)
             stream.flush()
+
+
+class ForeignLogs(logging.Handler):
+    """What a library logs, as our events; nothing of it reaches standard error by itself."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    @classmethod
+    def capture(cls, library: str, log: Log) -> None:
+        """Write its records to `log` from now on; a second call replaces the first."""
+        logger = logging.getLogger(library)
+        logger.handlers[:] = [cls(log)]
+        logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        write = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        failed = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        write("library_logged", library=record.name, message=record.getMessage(), error=failed)

@@ -29,7 +29,7 @@ from core.jobs import ENDED, Job, State, move, undecided
 from core.keys import WORK, staging_folder
 from core.ports import Clock, JobQuery, JobTable, ObjectStore, WorkQueue
 from infra.local.presence import Presence
-from infra.logs import Log
+from infra.logs import ForeignLogs, Log
 from infra.queueing import Lanes, enqueue, enqueue_all, note_sent, without_message
 from infra.statuses import Statuses
 from infra.telemetry import Telemetry, job_fields
@@ -113,6 +113,7 @@ class Janitor:
     def scheduler(self) -> BackgroundScheduler:
         """The chores on their intervals; the caller starts it and shuts it down."""
         self.notifier.start()
+        ForeignLogs.capture("apscheduler", self.log)
         made = BackgroundScheduler(
             timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )

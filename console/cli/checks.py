@@ -23,6 +23,7 @@ from core.keys import INBOX, is_ignored
 from core.ports import JobQuery
 from core.settings import PREFIX, Settings, shown_url, unknown_variables
 from infra.local.folder_watch import Inotify
+from infra.local.presence import Presence, new_owner
 from infra.logs import Log
 from infra.probes import probe_queue, probe_store, probe_table
 from infra.wiring import Stack
@@ -435,6 +436,27 @@ def check_inbox(stack: Stack) -> Iterator[Check]:
     if not loose and not unreadable:
         more = "; more were not checked" if checked == _MOST_CHECKED else ""
         yield Check("inbox", OK, f"{plural(checked, 'object')}, none set aside{more}")
+
+
+def check_orphans(stack: Stack) -> Iterator[Check]:
+    """Jobs of processes that died on this machine: known at once, long before their leases are over."""
+    presence = Presence(stack.run_dir, new_owner("console"))
+    try:
+        dead = set(presence.sweep())
+        left = [
+            job
+            for job in stack.table.page(JobQuery(states=frozenset({State.RUNNING})), limit=1000).jobs
+            if job.lease is not None and job.lease.owner in dead
+        ]
+        served = any(presence.others(role) for role in (*wire.RUNNING_ROLES, "janitor"))
+    finally:
+        presence.close()
+    if left and left[0].lease is not None:
+        message = f"{plural(len(left), 'job')} of a process that died ({left[0].lease.owner}), first {left[0].job_id}"
+        remedy = (
+            "wait a moment: another process takes over" if served else "start `ade up` or `ade run`, which takes over"
+        )
+        yield Check("orphans", WARNING if served else WRONG, message, remedy)
 
 
 def check_stuck(stack: Stack) -> Iterator[Check]:

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TextIO
+from typing import Any, TextIO
 
 from console.again import Act, run_again
 from core.jobs import Job
@@ -16,6 +17,7 @@ from infra.meters import SNAPSHOT
 from infra.telemetry import exporting
 from infra.wiring import PATIENCE_SECONDS, Stack, open_stack
 from runner.control import Control
+from runner.engine.contract import printable
 
 RUNNING_ROLES = ("up", "runner")
 
@@ -24,12 +26,29 @@ def load_settings() -> Settings:
     return Settings.from_env(os.environ)
 
 
+class OutageNote(Log):
+    """The log of a command for people: a service that does not answer is named at once, in one line."""
+
+    def __init__(self) -> None:
+        super().__init__(level="warning")
+        self._named: set[str] = set()
+
+    def warning(self, event: str, **fields: Any) -> None:
+        service = str(fields.get("service", ""))
+        if event == "call_retried" and service not in self._named:
+            self._named.add(service)
+            name, why = service.partition("?")[0], fields.get("why")
+            note = f"ade: {name} does not answer ({why}); trying for {PATIENCE_SECONDS:.0f} s"
+            print(printable(note), file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def opened(
     settings: Settings | None = None, log: Log | None = None, *, role: str = "", patience: float = PATIENCE_SECONDS
 ) -> Iterator[Stack]:
     """The ports; with a log, retried calls are logged. `role`: of a process that stays, whose telemetry is exported."""
     settings = settings or load_settings()
+    log = log or OutageNote()
     with (
         exporting(on=bool(role) and settings.telemetry, role=role) as telemetry,
         open_stack(settings, log=log, telemetry=telemetry, patience=patience) as stack,

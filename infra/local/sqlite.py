@@ -16,6 +16,7 @@ from core.verdicts import FAULTS
 from infra.local.disk import make_private_file, make_private_folder
 
 SCHEMA_VERSION = 1
+MOVED_VERSION = 1_000_000  # of a file whose jobs are in another table: programs of every release leave it alone
 _CHECKPOINTS = 5
 # Of results with errors or warnings, worked out by the file itself, whichever program writes the row. Most results are
 # clean: those have no entries in the indexes.
@@ -159,6 +160,11 @@ class Database:
         self._lock = threading.Lock()
         with self.write() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found == MOVED_VERSION:
+                raise StoreUnavailable(
+                    f"the jobs of {path} were moved to PostgreSQL; set ADE_TABLE_URL to that database, "
+                    "or ADE_STORAGE_DATA_DIR to another folder (docs/guides/moving.md)"
+                )
             if found > SCHEMA_VERSION:
                 raise StoreUnavailable(
                     f"{path} was made by a newer ade-drop (schema {found}; this program knows up to {SCHEMA_VERSION}); "
@@ -253,6 +259,21 @@ def rebuild(db: sqlite3.Connection, name: str) -> None:
         raise StoreUnavailable(f"{name} could not be rebuilt: {error}; run the same command again") from error
     if busy:
         raise StoreUnavailable(f"{name} is read all the time, so its log was not emptied; run the same command again")
+
+
+@contextlib.contextmanager
+def leaving(path: Path) -> Iterator[Path]:
+    """Keep every writer out of a database while its content is moved; if that succeeds, nobody opens it again."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=5)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield path
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+        db.execute(f"PRAGMA user_version = {MOVED_VERSION}")
+        db.execute("COMMIT")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def copy_database(source: Path, target: Path) -> None:

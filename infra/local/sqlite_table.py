@@ -302,7 +302,10 @@ class SqliteJobTable:
                 "DELETE FROM lanes WHERE tenant = ?",
             ):
                 gone += db.execute(statement, (tenant,)).rowcount
-            db.execute("DELETE FROM job_counts WHERE tenant = ?", (tenant,))
+            for name in ("job_counts", "ends", "resolutions"):
+                db.execute(f"DELETE FROM {name} WHERE tenant = ?", (tenant,))  # noqa: S608 - from constants
+            # Of all tenants: the numbers stay, without the name of a job that is gone.
+            db.execute("UPDATE ends SET last_job = '' WHERE last_job NOT IN (SELECT job_id FROM jobs)")
             db.execute("DELETE FROM marks WHERE substr(line, 1, length(?) + 1) = ? || '/'", (tenant, tenant))
         self._db.rebuild()
         return gone

@@ -71,7 +71,9 @@ def test_retry_uses_the_standing_manifest_that_was_corrected(ade):
 def test_remove_takes_row_outputs_and_input(ade):
     job = ade.dropped()
     ade("run", "--drain")
-    ade("remove", job)
+    assert "nothing was removed" in ade("remove", job, expect=2).err
+    assert ade.state(job) == "SUCCEEDED"
+    ade("remove", job, "--yes")
     ade("status", job, expect=2)
     assert not list((ade.bucket / "inbox").rglob("*.csv"))
     assert not list((ade.bucket / "outputs").rglob("normalized.xlsx"))

@@ -184,5 +184,5 @@ def test_a_drop_goes_its_way_with_the_rights_of_sender_operator_viewer_and_reade
     operator("run", "--drain")
     operator("queue", "dead")
     operator("doctor", expect=None)
-    operator("remove", job["job_id"])
+    operator("remove", job["job_id"], "--yes")
     assert root("s3").list_objects_v2(Bucket=NAMES["BUCKET"], Prefix="outputs/acme/april/")["KeyCount"] == 0

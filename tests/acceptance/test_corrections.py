@@ -195,7 +195,7 @@ def test_a_removed_correction_lets_the_first_drops_latest_name_the_one_before(se
     sender.drop("bob.xlsx", mended(rejects, M5="bob@b.com"))
     bob = sender.job("bob.xlsx")
     (sender.ade.bucket / "inbox/acme/d/bob.xlsx").unlink()
-    sender.ade("remove", bob["job_id"])
+    sender.ade("remove", bob["job_id"], "--keep-input")
     assert sender.latest()["job_id"] == ann["job_id"]
 
 

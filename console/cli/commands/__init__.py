@@ -40,6 +40,7 @@ COMMANDS = {
     "actions": "who did what through the API, newest first",
     "backup": "copy the data folder while jobs run",
     "restore": "put a backup into an empty data folder",
+    "move": "move jobs and messages from the data folder to PostgreSQL",
     "listen": "receive bucket events from a queue or a webhook",
     "infra": "create the bucket, queues, table and notifications of the cloud settings",
     "deploy": "the CloudFormation stack: what it would create, its template, the handler's zip",

@@ -84,6 +84,7 @@ def _of_stack(settings: Settings, newest: list[float], *, deep: bool) -> Iterato
             checks.check_dead,
             checks.check_quarantine,
             checks.check_engine,
+            checks.check_orphans,
             checks.check_stuck,
             checks.check_rows,
             checks.check_inbox,

@@ -160,7 +160,11 @@ DELETE FROM ade.pauses WHERE tenant = %(tenant)s AND workflow = %(workflow)s
 WITH jobs AS (DELETE FROM ade.jobs WHERE tenant = %(tenant)s RETURNING 1),
   messages AS (DELETE FROM ade.messages WHERE tenant = %(tenant)s RETURNING 1),
   dead AS (DELETE FROM ade.dead_letters WHERE tenant = %(tenant)s RETURNING 1),
-  lane AS (DELETE FROM ade.lanes WHERE tenant = %(tenant)s)
+  lane AS (DELETE FROM ade.lanes WHERE tenant = %(tenant)s),
+  ends AS (DELETE FROM ade.ends WHERE tenant = %(tenant)s),
+  resolutions AS (DELETE FROM ade.resolutions WHERE tenant = %(tenant)s),
+  last AS (UPDATE ade.ends SET last_job = '' WHERE tenant = ''
+    AND NOT EXISTS (SELECT FROM ade.jobs j WHERE j.job_id = last_job AND j.tenant <> %(tenant)s))
 SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM messages) + (SELECT count(*) FROM dead)
 
 -- pauses --
