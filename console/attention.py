@@ -57,14 +57,14 @@ def failures(jobs: Iterable[Job]) -> list[Matter]:
     for job in jobs:
         if job.error is not None:
             groups.setdefault((job.tenant, job.workflow, str(job.error.verdict)), []).append(job)
-    found = []
+    matters = []
     for (tenant, workflow, verdict), group in groups.items():
         newest = max(group, key=_ended)
         fault = newest.error.fault if newest.error is not None else ""
         whose = {Fault.OURS: "a fault of ade-drop or its machines", Fault.CONFIG: "the workflow is at fault"}
         about = whose.get(Fault(fault), "")
         one = len(group) == 1
-        found.append(
+        matters.append(
             Matter(
                 what=f"failures/{tenant}/{workflow}/{verdict}",
                 kind="failures",
@@ -80,17 +80,17 @@ def failures(jobs: Iterable[Job]) -> list[Matter]:
                 count=len(group),
             )
         )
-    return found
+    return matters
 
 
 def reviews(jobs: Iterable[Job], now: float) -> list[Matter]:
     """Jobs that ask a person, by sender."""
-    found = []
+    matters = []
     for (tenant, workflow), group in _by_sender(jobs).items():
         due = min((job.due_at for job in group if job.due_at is not None), default=None)
         soon = due is not None and due - now < _REVIEW_SOON_SECONDS
         until = f", until {span(due - now)} from now" if soon and due is not None else ""
-        found.append(
+        matters.append(
             Matter(
                 what=f"review/{tenant}/{workflow}",
                 kind="review",
@@ -104,13 +104,13 @@ def reviews(jobs: Iterable[Job], now: float) -> list[Matter]:
                 count=len(group),
             )
         )
-    return found
+    return matters
 
 
 def incomplete(jobs: Iterable[Job], now: float) -> list[Matter]:
     """Expected drops that have not come, and jobs that lack something for long."""
     missing = [job for job in jobs if job.params.get("expected")]
-    found = [
+    matters = [
         Matter(
             what=f"missing/{job.tenant}/{job.workflow}/{job.subject}",
             kind="missing",
@@ -127,7 +127,7 @@ def incomplete(jobs: Iterable[Job], now: float) -> list[Matter]:
     waiting = [job for job in jobs if not job.params.get("expected") and now - job.created_at > _WAITS_SECONDS]
     for (tenant, workflow), group in _by_sender(waiting).items():
         newest = max(group, key=lambda job: job.created_at)
-        found.append(
+        matters.append(
             Matter(
                 what=f"waiting/{tenant}/{workflow}",
                 kind="waiting",
@@ -143,27 +143,27 @@ def incomplete(jobs: Iterable[Job], now: float) -> list[Matter]:
                 count=len(group),
             )
         )
-    return found
+    return matters
 
 
 def of_senders(senders: Iterable[SenderHistory], now: float, expected: Iterable[Job]) -> list[Matter]:
     """Senders whose rows get worse, whose files changed, and who are late by their own rhythm."""
     # Whoever misses a deadline is on the list already.
     known = {(job.tenant, job.workflow) for job in expected if job.params.get("expected")}
-    found = []
+    matters = []
     for one in senders:
         name = f"{one.tenant}/{one.workflow}"
         if one.is_bad and one.rate is not None:
             before = f", {one.rate_before:.1%} before" if one.rate_before is not None else ""
             text = f"{one.rate:.1%} of rows have errors{before}"
-            found.append(_of_sender(one, f"errors/{name}", "errors", SOON, one.last_at, text, "See what is wrong"))
+            matters.append(_of_sender(one, f"errors/{name}", "errors", SOON, one.last_at, text, "See what is wrong"))
         if one.has_drifted:
             text = "the last files differ from those before"
-            found.append(_of_sender(one, f"drift/{name}", "drift", LATER, one.last_at, text, "See what changed"))
+            matters.append(_of_sender(one, f"drift/{name}", "drift", LATER, one.last_at, text, "See what changed"))
         if one.is_late(now) and one.next_at is not None and (one.tenant, one.workflow) not in known:
             text = f"no file for {span(now - one.last_at)}; one came every {span(one.rhythm or 0.0)}"
-            found.append(_of_sender(one, f"late/{name}", "missing", SOON, one.next_at, text, "See the sender"))
-    return found
+            matters.append(_of_sender(one, f"late/{name}", "missing", SOON, one.next_at, text, "See the sender"))
+    return matters
 
 
 def _of_sender(  # noqa: PLR0917 - read as a table above
@@ -184,10 +184,10 @@ def _of_sender(  # noqa: PLR0917 - read as a table above
 
 def stuck(jobs: Sequence[Job], queue: QueueStats | None, now: float, *, paused: bool) -> list[Matter]:
     """Work that nobody does: jobs that the janitor should have moved, and a queue that nobody takes from."""
-    found = []
+    matters = []
     if jobs:
         first = jobs[0]
-        found.append(
+        matters.append(
             Matter(
                 what="stuck",
                 kind="stuck",
@@ -201,7 +201,7 @@ def stuck(jobs: Sequence[Job], queue: QueueStats | None, now: float, *, paused: 
         )
     waited = None if queue is None or paused else queue.oldest_seconds
     if waited is not None and waited > STUCK_SECONDS:
-        found.append(
+        matters.append(
             Matter(
                 what="queue",
                 kind="stuck",
@@ -212,7 +212,7 @@ def stuck(jobs: Sequence[Job], queue: QueueStats | None, now: float, *, paused: 
                 link=_link("/jobs", state="QUEUED"),
             )
         )
-    return found
+    return matters
 
 
 def buried(letters: Sequence[DeadLetter]) -> list[Matter]:
@@ -243,10 +243,10 @@ def _link(path: str, **query: str) -> str:
 
 
 def _by_sender(jobs: Iterable[Job]) -> dict[tuple[str, str], list[Job]]:
-    found: dict[tuple[str, str], list[Job]] = {}
+    groups: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
-        found.setdefault((job.tenant, job.workflow), []).append(job)
-    return found
+        groups.setdefault((job.tenant, job.workflow), []).append(job)
+    return groups
 
 
 def _ended(job: Job) -> float:

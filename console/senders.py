@@ -101,12 +101,12 @@ class SenderHistory:
 
 def sender_histories(counts: Iterable[EndCounts]) -> list[SenderHistory]:
     """Counters of days by sender."""
-    found: dict[tuple[str, str], list[EndCounts]] = {}
+    days_by_sender: dict[tuple[str, str], list[EndCounts]] = {}
     for one in counts:
-        found.setdefault((one.tenant, one.workflow), []).append(one)
+        days_by_sender.setdefault((one.tenant, one.workflow), []).append(one)
     return [
         SenderHistory(tenant=tenant, workflow=workflow, days=tuple(sorted(days, key=lambda day: day.at)))
-        for (tenant, workflow), days in found.items()
+        for (tenant, workflow), days in days_by_sender.items()
     ]
 
 
@@ -119,8 +119,8 @@ def histories_of_jobs(jobs: Iterable[Job]) -> list[SenderHistory]:
         if one is not None:
             of[one.at] = of[one.at] + one if one.at in of else one
     return [
-        SenderHistory(tenant=tenant, workflow=workflow, days=tuple(one for _, one in sorted(found.items())))
-        for (tenant, workflow), found in days.items()
+        SenderHistory(tenant=tenant, workflow=workflow, days=tuple(one for _, one in sorted(by_day.items())))
+        for (tenant, workflow), by_day in days.items()
     ]
 
 

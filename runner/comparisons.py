@@ -4,6 +4,7 @@ A result's files were written where rules ran, so nothing here opens them: the e
 its answer is small and bounded. `ade diff`, `ade test`, `ade explain` and the report of a replay use these functions.
 """
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from core.budget import Budget, plain
 from core.errors import AdeError
 from core.verdicts import Verdict
 from runner.boxes import BoxLimits, BoxOrder, Killed, Sandbox
-from runner.engine.contract import COMPARE, DESCRIBE, EXPLAIN, InspectName, InspectOrder, Json, ResultFiles
+from runner.engine.contract import COMPARE, DESCRIBE, EXPLAIN, SHOW, InspectName, InspectOrder, Json, ResultFiles
 
 TENANT: Final = "_inspect"  # whose zygote reads results: nobody's rules are in it
 _ANSWER: Final = Budget(bytes=16 * 1024 * 1024, values=200_000)
@@ -84,6 +85,18 @@ class Inspections:
         outputs = (InspectName.EXPLANATION,)
         answer = self._run(lambda staged: InspectOrder(what=EXPLAIN, results=staged, cell=cell), (result,), outputs)
         return _document(answer[InspectName.EXPLANATION])
+
+    def show(self, file: Path, wanted: Json) -> Json:
+        """Cells of a spreadsheet as texts, for people who may see them: nothing of it is kept. Raises ResultUnreadable.
+
+        `wanted` and the answer are as `runner/engine/comparing/shown_cells.py` has them.
+        """
+        result = FinishedResult(rows=file, facts=None, status="")
+        text = json.dumps(wanted)
+        answer = self._run(
+            lambda staged: InspectOrder(what=SHOW, results=staged, wanted=text), (result,), (InspectName.CELLS,)
+        )
+        return _document(answer[InspectName.CELLS])
 
     def _run(
         self,

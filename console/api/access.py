@@ -29,7 +29,8 @@ _STALE_SECONDS = 60.0  # how long a bucket that does not answer may leave us wit
 
 class Permission(StrEnum):
     READ = "read"
-    INPUT = "input"  # see what the sender wrote: input files and cell values
+    INPUT = "input"  # download what the sender wrote
+    VALUES = "values"  # see cells on pages; given besides a scope, never with it
     SUBMIT = "submit"
     DECIDE = "decide"  # answer reviews, change memories
     ACT = "act"  # retry, cancel, reset, remove, pause
@@ -46,8 +47,9 @@ RIGHTS: dict[Scope, frozenset[Permission]] = {
     Scope.SENDER: frozenset({Permission.READ, Permission.INPUT, Permission.SUBMIT}),
     Scope.READER: frozenset({Permission.READ}),
     Scope.REVIEWER: frozenset({Permission.READ, Permission.INPUT, Permission.DECIDE}),
-    Scope.OPERATOR: frozenset(Permission),
+    Scope.OPERATOR: frozenset(Permission) - {Permission.VALUES},
 }
+VALUES = "values"  # what a token asks for besides its scope: `--scope reviewer,values`
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,18 @@ class Principal:
     name: str
     scope: Scope
     tenant: str | None = None  # None: every tenant
+    values: bool = False  # whether they may see cells on pages
 
     def may(self, right: Permission) -> bool:
+        if right is Permission.VALUES:
+            return self.values and Permission.INPUT in RIGHTS[self.scope]
         return right in RIGHTS[self.scope]
 
     def sees(self, tenant: str) -> bool:
         return self.tenant is None or self.tenant == tenant
 
 
-LOCAL = Principal("local", "local", Scope.OPERATOR)
+LOCAL = Principal("local", "local", Scope.OPERATOR, values=True)
 ANYONE = Principal("", "anyone", Scope.READER, "")  # of no tenant that can be
 
 
@@ -79,6 +84,7 @@ class Grant(BaseModel):
     name: str = Field(max_length=200)
     scope: Scope
     tenant: str | None = Field(default=None, max_length=63)
+    values: bool = False  # whether its holder may see cells on pages
     hash: str = Field(default="", max_length=64)  # SHA-256 of the secret; empty for a person
     user: str = Field(default="", max_length=320)  # as the proxy names them
     created_at: float
@@ -86,7 +92,7 @@ class Grant(BaseModel):
     by: str = Field(default="", max_length=200)
 
     def principal(self) -> Principal:
-        return Principal(self.id, self.name, self.scope, self.tenant)
+        return Principal(self.id, self.name, self.scope, self.tenant, self.values)
 
 
 class _Grants(BaseModel):
@@ -133,17 +139,28 @@ class Access:
         return sorted(grants.grants, key=lambda grant: grant.created_at)
 
     def new(
-        self, name: str, scope: Scope, *, tenant: str | None, user: str = "", days: float | None = None, by: str = ""
+        self,
+        name: str,
+        scope: Scope,
+        *,
+        tenant: str | None,
+        user: str = "",
+        days: float | None = None,
+        by: str = "",
+        values: bool = False,
     ) -> tuple[Grant, str]:
         """Add a grant; the token is returned here and nowhere else (empty for a person)."""
         if scope is Scope.SENDER and tenant is None:
             raise UsageError("a sender is the sender of one tenant; say which with --tenant")
+        if values and Permission.INPUT not in RIGHTS[scope]:
+            raise UsageError(f"a {scope} may not read inputs, so it cannot see values; use reviewer,values")
         now, secret = self._clock.now(), "" if user else secrets.token_urlsafe(32)
         grant = Grant(
             id=secrets.token_hex(5),
             name=name,
             scope=scope,
             tenant=tenant,
+            values=values,
             hash=_hashed(secret) if secret else "",
             user=user,
             created_at=now,

@@ -175,6 +175,19 @@ class ResolveBody(RequestModel):
     note: str = Field(default="", max_length=500)
 
 
+class ValuesQuery(RequestModel):
+    input: Word | None = Field(default=None, description="the name of one of the job's inputs; the first")
+    sheet: str = Field(default="", max_length=200, description="its name; the first")
+    rows: str | None = Field(
+        default=None, pattern=r"^[0-9]{1,7}(-[0-9]{1,7})?(,[0-9]{1,7}(-[0-9]{1,7})?){0,99}$", examples=["4-8,12"]
+    )
+    columns: str | None = Field(
+        default=None, pattern=r"^[A-Z]{1,3}(,[A-Z]{1,3}){0,59}$", description="five values of each", examples=["B,D"]
+    )
+    first: int = Field(default=1, ge=1, le=10_000_000, description="the first row that samples are from")
+    last: int = Field(default=10_000_000, ge=1, le=10_000_000)
+
+
 class SessionBody(RequestModel):
     token: str = Field(min_length=1, max_length=200)
 
@@ -342,6 +355,18 @@ class MatterRecord(Shape):
     tenant: str
     workflow: str
     count: int
+
+
+class RowCells(Shape):
+    row: int
+    cells: list[str]
+
+
+class JobValues(Shape):
+    job_id: str
+    sheet: str
+    rows: list[RowCells]
+    samples: dict[str, list[str]]
 
 
 class AttentionList(Shape):

@@ -12,11 +12,12 @@ from typing import Any
 from starlette.responses import Response
 
 from console.api import metrics, models
-from console.api.access import RIGHTS, Permission, Principal
+from console.api.access import Permission, Principal
 from console.api.following import event_stream
 from console.api.guarding import COOKIE
 from console.api.operations import Answer, Call, Operation, json_bytes
 from console.api.problems import ProblemError, respond
+from console.api.values import show_values
 from console.job_facts import job_shape, pause_shape
 from core.errors import ObjectChanged, ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, State
@@ -162,13 +163,15 @@ def _fitting(sizes: list[int]) -> int:
 
 def decide(call: Call) -> Answer:
     """Answer a review: write the decision next to the input, as any client could, and scan it at once."""
-    body: models.DecideBody = call.body
-    job = call.context.seen(call.job_id, call.principal)
+    return decide_job(call, call.context.seen(call.job_id, call.principal), call.body)
+
+
+def decide_job(call: Call, job: Job, body: models.DecideBody) -> dict[str, object]:
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; only a job in REVIEW can be decided")
     if not any(one.role == "primary" for one in job.inputs):
         raise UsageError(f"job {job.job_id} has no input to put a decision beside")
-    decision = decision_document(call, job) | {"accept": body.accept, "remember": body.remember}
+    decision = decision_document(call, job, body) | {"accept": body.accept, "remember": body.remember}
     read_decision(json.dumps(decision, ensure_ascii=False).encode())
     call.context.actions.note(
         call.principal, "decide", tenant=job.tenant, job=job.job_id, answers=len(body.answers), remember=body.remember
@@ -182,14 +185,14 @@ def decide(call: Call) -> Answer:
     return {"job_id": job.job_id, "decision": key}
 
 
-def decision_document(call: Call, job: Job) -> DecisionBody:
+def decision_document(call: Call, job: Job, body: models.DecideBody) -> DecisionBody:
     """The caller's answers about a job, as a decision says them."""
     return {
         "decision": 1,
         "workflow": job.workflow,
         "by": call.principal.name,
         "job": job.job_id,
-        "answers": call.body.answers,
+        "answers": body.answers,
     }
 
 
@@ -261,7 +264,7 @@ def actions(call: Call) -> Answer:
 
 def show_session(call: Call) -> Answer:
     who = call.principal
-    rights = sorted(str(right) for right in RIGHTS[who.scope])
+    rights = sorted(str(right) for right in Permission if who.may(right))
     return {"name": who.name, "scope": str(who.scope), "tenant": who.tenant, "rights": rights}
 
 
@@ -417,6 +420,15 @@ OPERATIONS = (
         models.ResolutionList,
         query=models.PageQuery,
         also=(403,),
+    ),
+    _get(
+        "/jobs/{job_id}/values",
+        show_values,
+        "Cells of an input, for tokens with the scope `values`",
+        models.JobValues,
+        right=Permission.VALUES,
+        query=models.ValuesQuery,
+        also=(403, 404, 413, 422, 503),
     ),
     _get("/pauses", pauses, "What is paused", models.PauseList),
     _post(

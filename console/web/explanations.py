@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
@@ -81,6 +81,7 @@ class Explanation:
     decided_by: str = ""
     memories: tuple[str, ...] = ()
     passes: tuple[tuple[str, float], ...] = ()
+    heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # header rows by sheet
 
 
 def explanation(artifact: Mapping[str, Any] | None, wanted: FindingFilter, *, link: str = "") -> Explanation | None:
@@ -110,8 +111,17 @@ def _explained(artifact: Mapping[str, Any], wanted: FindingFilter, link: str) ->
         findings=_findings(artifact["validation"], wanted),
         decided_by=str(decision.get("by") or ""),
         memories=tuple(str(one["key"]) for one in artifact.get("memories") or ()),
+        heads=_heads(artifact["sheets"]),
         passes=tuple((str(one["pass"]), float(one["seconds"])) for one in artifact["pass_history"]),
     )
+
+
+def _heads(sheets: Any) -> dict[str, tuple[int, ...]]:
+    return {
+        str(sheet["name"]): tuple(int(row) for table in sheet["tables"][:3] for row in table["header_rows"][:3])
+        for sheet in sheets[:20]
+        if not sheet.get("skipped")
+    }
 
 
 def _is_doubtful(column: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 What cannot be taken back, or concerns many jobs, is asked first by a page of its own; the script asks by a dialog.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,14 +18,17 @@ from console.api import job_routes, models, service_routes
 from console.api.operations import Answer, Call, checked, in_turn
 from console.api.problems import ProblemError
 from console.job_facts import plural
-from console.web import pages
+from console.web import review_page
 from console.web.rendering import link, page
 from core.budget import Budget, plain
+from core.errors import AdeError
+from core.jobs import State
 from core.memories import Memory, own_key
 from core.memories import forget as without
 from infra.memories import change_memory
 
 _SMALL_BYTES = 8192
+_ALIKE = 100  # jobs that are answered together
 _FILTER = Budget(bytes=_SMALL_BYTES, values=200)
 _SHOWN = 20  # of jobs that refused
 _QUESTIONS = 2100  # more than a review has
@@ -139,32 +143,60 @@ def _report(  # noqa: PLR0917 - as it is shown
 
 async def answer(call: Call) -> Answer:
     """The answers of the review page: by the number of question and candidate."""
-    form = await form_fields(call.request, fields=_QUESTIONS, most=_QUESTIONS * 20)
-    await in_turn(call, _answer, call, form)
-    return _go(link("/review", answered=call.job_id))
+    pairs = await form_pairs(call.request, fields=2 * _QUESTIONS + _ALIKE, most=_QUESTIONS * 300)
+    also = [value for name, value in pairs if name == "also"]
+    together = await in_turn(call, _answer, call, dict(pairs), also)
+    return _go(link("/review", answered=call.job_id, together=together or None))
 
 
-def _answer(call: Call, form: dict[str, str]) -> None:
+def _answer(call: Call, form: dict[str, str], also: list[str]) -> int:
     job = call.context.seen(call.job_id, call.principal)
-    questions = pages.questions(call.context.facade.review(job)) or []
-    if form.get("of") != pages.fingerprint(questions):
+    questions = review_page.questions(call.context.facade.review(job)) or []
+    if form.get("of") != review_page.fingerprint(questions):
         raise ProblemError(HTTPStatus.CONFLICT, "the job asks something else by now; go back and reload the page")
-    answered: list[tuple[pages.AskedQuestion, str | None]] = []
+    answered: list[tuple[review_page.AskedQuestion, str | None]] = []
     for n, question in enumerate(questions, 1):
         chosen, candidates = form.get(f"q{n}", ""), question["candidates"]
         if chosen.isdecimal() and int(chosen) < len(candidates):
             answered.append((question, candidates[int(chosen)]["value"]))
+        elif chosen == "other" and question.get("kind") == "column" and form.get(f"q{n}-other"):
+            answered.append((question, form[f"q{n}-other"]))
+    body = models.DecideBody(answers=_decided(answered), remember="remember" in form)
+    service_routes.decide_job(call, job, body)
+    return _answer_alike(call, body.remember, {review_page.signature(asked): value for asked, value in answered}, also)
+
+
+def _answer_alike(call: Call, remember: bool, values: Mapping[str, str | None], also: list[str]) -> int:  # noqa: FBT001
+    """The same answers for other jobs that ask nothing else, and how many took them.
+
+    One that has gone on, asks more or has another manifest is left alone: it waits, and can be answered by itself.
+    """
+    done = 0
+    for job_id in dict.fromkeys(also[:_ALIKE]):
+        with contextlib.suppress(AdeError, ProblemError):
+            job = call.context.seen(job_id, call.principal)
+            asked = review_page.questions(call.context.facade.review(job)) or []
+            signed = [(one, review_page.signature(one)) for one in asked]
+            if job.state is not State.REVIEW or not signed or any(known not in values for _, known in signed):
+                continue
+            answers = _decided([(one, values[known]) for one, known in signed])
+            service_routes.decide_job(call, job, models.DecideBody(answers=answers, remember=remember))
+            done += 1
+    return done
+
+
+def _decided(answered: list[tuple[review_page.AskedQuestion, str | None]]) -> list[dict[str, object]]:
+    """The answers as a decision has them."""
     # A column that was chosen for a required field is decided: what the page itself preset for it is no answer.
     columns = {_place(asked, value) for asked, value in answered if asked.get("kind") == "required" and value}
-    answers: list[dict[str, object]] = [
+    return [
         {"id": asked["id"], "value": value}
         for asked, value in answered
         if _place(asked, asked.get("column")) not in columns or value != asked.get("chosen")
     ]
-    service_routes.decide(replace(call, body=models.DecideBody(answers=answers, remember="remember" in form)))
 
 
-def _place(question: pages.AskedQuestion, column: object) -> tuple[str, str, str]:
+def _place(question: review_page.AskedQuestion, column: object) -> tuple[str, str, str]:
     return str(question.get("input")), str(question.get("sheet")), str(column)
 
 

@@ -14,8 +14,8 @@ from console.web.forms import form_fields
 from console.web.pages import one_tenant
 from console.web.rendering import link, page
 
-_SHOWN = 6  # matters of one kind; the others are behind a link or a fold
-_TENANTS = 12  # those with most that has not ended; the others are a search away
+_SHOWN = 4  # matters of one kind; the others are behind a link or a fold
+_TENANTS = 8  # those with most that has not ended; the others are a search away
 _ACTIVE = ("AWAITING", "SCHEDULED", "QUEUED", "RUNNING", "PUBLISHING", "REVIEW")
 
 

@@ -1,13 +1,10 @@
 """The pages: each reads through the facade what its template shows. Nothing here changes anything."""
 
 import contextlib
-import hashlib
-import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
-from typing import Any, NotRequired, TypedDict, TypeGuard, cast
+from typing import NotRequired, cast
 
 from pydantic import ValidationError
 from starlette.responses import Response
@@ -20,11 +17,11 @@ from console.facade import JobMoment
 from console.job_facts import span
 from console.web.explanations import Explanation, FindingFilter, explanation
 from console.web.rendering import job_acts, link, page, place_of
+from console.web.seen_values import SeenFindings, seen_findings
 from core.errors import AdeError, ManifestInvalid
 from core.jobs import Job, ObjectRef, Outcome, State
 from core.keys import CONFIGS, job_folder
 from core.manifests import MAX_MANIFEST_BYTES
-from core.ports import JobQuery
 from core.verdicts import Fault, Verdict
 from infra.parsing import read_manifest
 
@@ -116,6 +113,7 @@ def job_page(call: Call, found: Job) -> Response:
     wanted = FindingFilter.of(call.request.query_params)
     at = f"/jobs/{found.job_id}"
     explained = explanation(facade.artifact(found) if found.ended else None, wanted, link=f"{at}?")
+    seen = _values_of(call, found, explained)
     folder = job_folder(found)
     files = [(one.key.removeprefix(folder), one.size) for one in islice(facade.files(found), 200)]
     return page(
@@ -127,10 +125,23 @@ def job_page(call: Call, found: Job) -> Response:
         timeline=_timeline(facade.timeline(found), explained),
         files=files,
         duration=_duration(found),
+        seen=seen,
+        may_see=call.principal.may(Permission.VALUES) and explained is not None and explained.findings is not None,
         versions=[one for one in facade.line(found)[-_VERSIONS:] if one.job_id != found.job_id][::-1],
         explanation=explained,
         wanted=wanted,
     )
+
+
+def _values_of(call: Call, job: Job, explained: Explanation | None) -> SeenFindings | None:
+    """Values beside the findings, where somebody who may see them asks."""
+    if "values" not in call.request.query_params or explained is None or explained.findings is None:
+        return None
+    if not call.principal.may(Permission.VALUES):
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN, "values are for tokens with the scope `values`; an operator makes them"
+        )
+    return seen_findings(call, job, explained)
 
 
 def _duration(job: Job) -> str:
@@ -185,97 +196,11 @@ def _with_passes(entries: list[JobMoment], explained: Explanation | None) -> lis
     return [*entries[: began + 1], *passes, *entries[began + 1 :]]
 
 
-def review(call: Call) -> Response:
-    """One job's questions, and which others wait."""
-    query = JobQuery(tenant=call.principal.tenant, states=frozenset({State.REVIEW}))
-    waiting = call.context.facade.jobs(query, limit=100)
-    asked = call.request.query_params.get("job", "")
-    chosen = _named(call, "job")
-    if chosen is not None and chosen.state is not State.REVIEW:
-        chosen = None
-    if chosen is None and waiting.jobs:
-        chosen = waiting.jobs[-1]  # whoever waits longest
-    asked_now = None if chosen is None else questions(call.context.facade.review(chosen))
-    fields = _fields(call, chosen) if chosen is not None else []
-    others = [one for one in reversed(waiting.jobs) if chosen is None or one.job_id != chosen.job_id]
-    return page(
-        call,
-        "review.html",
-        waiting=waiting,
-        chosen=chosen,
-        questions=asked_now,
-        of=fingerprint(asked_now or []),
-        fields=fields,
-        others=others,
-        gone=bool(asked) and (chosen is None or chosen.job_id != asked),
-        answered=_named(call, "answered"),
-    )
-
-
-def _named(call: Call, parameter: str) -> Job | None:
+def named_job(call: Call, parameter: str) -> Job | None:
     """The job that a parameter of the address names; None: there is none that the viewer may see."""
     with contextlib.suppress(ProblemError):
         return call.context.seen(call.request.query_params.get(parameter, ""), call.principal)
     return None
-
-
-class AskedCandidate(TypedDict):
-    """A possible answer of a review.json; only what is listed here was checked."""
-
-    value: str | None
-
-
-class AskedQuestion(TypedDict):
-    """A question of a review.json; only what is listed here was checked."""
-
-    id: str
-    candidates: list[AskedCandidate]
-    kind: NotRequired[object]
-    input: NotRequired[object]
-    sheet: NotRequired[object]
-    column: NotRequired[object]
-    chosen: NotRequired[object]
-
-
-def questions(document: Mapping[str, object] | None) -> list[AskedQuestion] | None:
-    """The questions of review.json that a page can show; None: it cannot be read."""
-    listed = document.get("questions") if document is not None else None
-    if not isinstance(listed, list):
-        return None
-    return [one for one in listed[:_QUESTIONS] if _is_question(one)]
-
-
-def fingerprint(asked: list[AskedQuestion]) -> str:
-    """Names the questions of a page, so that answers by number are answers to these."""
-    listed = [(one["id"], [candidate["value"] for candidate in one["candidates"]]) for one in asked]
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
-
-
-def _fields(call: Call, job: Job) -> list[str]:
-    """The fields that a job's manifest declares; those of its config only the engine knows."""
-    if job.manifest is None:
-        return []
-    try:
-        body = call.context.stack.store.read(job.manifest.key, version=job.manifest.version, limit=MAX_MANIFEST_BYTES)
-        return [field.name for field in read_manifest(body).fields]
-    except AdeError:
-        return []
-
-
-def _is_question(one: object) -> TypeGuard[AskedQuestion]:
-    if not isinstance(one, dict):
-        return False
-    candidates = one.get("candidates")
-    if not isinstance(one.get("id"), str) or not isinstance(candidates, list) or len(candidates) > _CANDIDATES:
-        return False
-    return all(_is_candidate(c) for c in candidates)
-
-
-def _is_candidate(one: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(one.get("value"), str | None):
-        return False
-    reasons = one.get("reasons") or []
-    return isinstance(reasons, list) and all(isinstance(reason, dict) for reason in reasons)
 
 
 def drop(call: Call) -> Response:
@@ -285,7 +210,7 @@ def drop(call: Call) -> Response:
     asked = call.request.query_params.get("from", "")
     text, tenant, folder, problem = _STARTER, call.principal.tenant or "", "", ""
     if asked:
-        source = _named(call, "from")
+        source = named_job(call, "from")
         if source is not None and source.manifest is not None:
             tenant, folder = source.tenant, place_of(source.subject).rstrip("/")
             try:

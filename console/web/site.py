@@ -22,7 +22,8 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import fixes, forms, home_page, own_page, pages, sender_pages
+from console.web import fixes, forms, home_page, own_page, pages, review_page, sender_pages
+from console.web.changes import changes
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
 from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
@@ -41,7 +42,7 @@ PAGES: dict[str, Page] = {
     "/": own_page.own_or(home_page.home),
     "/jobs": own_page.for_staff(pages.jobs),
     "/jobs/{job_id}": pages.job,
-    "/review": own_page.for_staff(pages.review),
+    "/review": own_page.for_staff(review_page.review),
     "/senders": own_page.for_staff(sender_pages.senders),
 }
 
@@ -138,14 +139,16 @@ def _preview(call: Call, submission: HttpDrop, scratch: Path) -> Response:
 
 
 def preview_decision(call: Call) -> Answer:
-    """What a job would do with these answers, as a part of a page."""
+    """What these answers change of what the job would do without them, as a part of a page."""
     job = call.context.seen(call.job_id, call.principal)
     if job.state is not State.REVIEW:
         raise ProblemError(HTTPStatus.CONFLICT, f"job {job.job_id} is {job.state}; it asks nothing any more")
-    decision = decision_document(call, job) | {"remember": False}
+    decision = decision_document(call, job, call.body) | {"remember": False}
     read_decision(json.dumps({**decision, "accept": True}).encode())
-    with call.context.spool.scratch() as scratch:
-        return _rehearsed(rehearse_decision(call.context, job, decision, scratch, _asker(call)))
+    with call.context.spool.scratch() as scratch, call.context.spool.scratch() as other:
+        before = rehearse_decision(call.context, job, {**decision, "answers": []}, other, _asker(call))
+        after = rehearse_decision(call.context, job, decision, scratch, _asker(call))
+        return HTMLResponse(fragment("difference.html", job=after.job, changes=changes(before, after)))
 
 
 def _asker(call: Call) -> str:

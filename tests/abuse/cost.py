@@ -31,7 +31,7 @@ from typing import Any
 from console.api import models, operations
 from console.api.bodies import LARGEST_OF_STRANGERS
 from console.facade import DOCUMENT
-from console.web import pages
+from console.web import review_page
 from console.web.explanations import FindingFilter, explanation
 from core.budget import plain, validate
 from core.decisions import Decision, misfits
@@ -277,8 +277,8 @@ def _review_page(body: bytes) -> object:
         document = plain(body, DOCUMENT)
     except ValueError as error:
         return str(error)
-    asked = pages.questions(document if isinstance(document, dict) else None)
-    return pages.fingerprint(asked or [])
+    asked = review_page.questions(document if isinstance(document, dict) else None)
+    return review_page.fingerprint(asked or [])
 
 
 def _artifact_page(body: bytes) -> object:

@@ -20,7 +20,7 @@ SWITCHES = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SHOTS = Path(__file__).parents[2] / "build" / "browser"
-TOKENS = (("operator", None), ("reader", None), ("sender", "initech"), ("sender", "globex"))
+TOKENS = (("operator", None), ("operator,values", None), ("reader", None), ("sender", "initech"), ("sender", "globex"))
 MANIFEST: dict[str, Any] = {
     "manifest": 1,
     "name": "members",

@@ -305,23 +305,23 @@ async function show(path, body) {
   }
 }
 
-async function decide(form) {
-  const open = $$("[data-question]").find((one) => !$("input:checked", one));
-  if (open) {
-    open.focus();
-    say("This question has no answer yet.");
-    return;
+const unanswered = () => $$("[data-question]").filter((one) => !$("input:checked", one));
+
+function showQuestion(one) {
+  for (const each of $$("[data-question]")) each.classList.toggle("here", each === one);
+  const left = $("#left-open");
+  if (left) left.textContent = unanswered().length ? `${unanswered().length} open` : "all answered";
+  one.scrollIntoView({ block: "nearest" });
+}
+
+function nextQuestion(by = 1) {
+  const all = $$("[data-question]");
+  const now = all.findIndex((one) => one.classList.contains("here"));
+  const one = all[Math.min(all.length - 1, Math.max(0, now + by))];
+  if (one) {
+    showQuestion(one);
+    ($("input:checked", one) || $("input", one) || one).focus({ preventScroll: true });
   }
-  const body = { answers: answers(), remember: form.elements.remember.checked };
-  const done = await send("POST", `/jobs/${form.dataset.job}/decide`, body);
-  if (!done) return;
-  say("Answered.");
-  for (let tries = 0; tries < 40; tries += 1) {
-    const response = await request("GET", `/jobs/${form.dataset.job}`);
-    if (!response.ok || (await response.json()).state !== "REVIEW") break;
-    await pause(0.25);
-  }
-  location.assign(form.dataset.next);
 }
 
 // Drop
@@ -413,6 +413,10 @@ function rows() {
 }
 
 function step(by) {
+  if (document.body.dataset.page === "review") {
+    nextQuestion(by);
+    return;
+  }
   const all = rows();
   if (!all.length) return;
   const now = all.findIndex((one) => one.classList.contains("here"));
@@ -489,7 +493,19 @@ const starts = {
   review: () => {
     const form = $("#review");
     if (!form) return;
-    form.addEventListener("submit", (event) => { event.preventDefault(); decide(form); });
+    const first = unanswered()[0] || $("[data-question]");
+    if (first) showQuestion(first);
+    form.addEventListener("change", () => { const here = $("[data-question].here"); if (here) showQuestion(here); });
+    form.addEventListener("invalid", (event) => { // a question that is not shown cannot say that it lacks an answer
+      const open = event.target.closest("[data-question]");
+      if (open && !open.classList.contains("here")) {
+        event.preventDefault();
+        showQuestion(open);
+        say("This question has no answer yet.");
+      }
+    }, true);
+    $("#next-question")?.addEventListener("click", () => nextQuestion(1));
+    $("#back-question")?.addEventListener("click", () => nextQuestion(-1));
     for (const other of $$("[data-other]")) {
       const radio = $("input", other.closest("label"));
       const known = new Set($$("input[data-value]", other.closest("fieldset")).map((one) => one.dataset.value));

@@ -10,10 +10,12 @@ from typing import Final
 from runner.engine.comparing.cell_history import explain_cell
 from runner.engine.comparing.comparison import compare
 from runner.engine.comparing.result_sides import SOURCE, ResultSide
+from runner.engine.comparing.shown_cells import shown_cells
 from runner.engine.contract import (
     COMPARE,
     DESCRIBE,
     EXPLAIN,
+    SHOW,
     EndCode,
     EndError,
     FinalEvent,
@@ -79,10 +81,19 @@ def _explain(order: InspectOrder) -> None:
     _write(order, InspectName.EXPLANATION, json.dumps(explanation, ensure_ascii=False))
 
 
+def _show(order: InspectOrder) -> None:
+    """Write cells of an input to cells.json."""
+    path = order.results[0].rows
+    if path is not None:
+        shown = shown_cells(path, json.loads(order.wanted))
+        _write(order, InspectName.CELLS, json.dumps(shown, ensure_ascii=False))
+
+
 _ACTIONS: Final[dict[str, Callable[[InspectOrder], None]]] = {
     COMPARE: _compare,
     DESCRIBE: _describe,
     EXPLAIN: _explain,
+    SHOW: _show,
 }
 
 

@@ -52,13 +52,17 @@ class ResultFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectOrder:
-    """An order to read finished results: compare two, describe one as the expected files of a test, explain a cell."""
+    """An order to read finished results: compare two, describe one as the expected files of a test, explain a cell.
+
+    Or to show cells of an input, which is then the `rows` of the only result.
+    """
 
     what: str
     results: tuple[ResultFiles, ...]
     by: str = ""  # how rows are paired; empty: by key where there is one, else by source
     values: bool = False  # whether a comparison shows the values that differ
     cell: str = ""  # the cell to explain
+    wanted: str = ""  # the cells to show, as JSON: see comparing/shown_cells.py
     outputs: Mapping[str, Place] = field(default_factory=dict)
     sandbox: SandboxFacts = NO_SANDBOX
 
@@ -80,6 +84,7 @@ class InspectOrder:
             "by": self.by,
             "values": self.values,
             "cell": self.cell,
+            "wanted": self.wanted,
             "outputs": {name: written_place(place) for name, place in self.outputs.items()},
             "sandbox": self.sandbox.encode(),
         }
@@ -95,6 +100,7 @@ class InspectOrder:
             by=read.text("by", ""),
             values=read.flag("values"),
             cell=read.text("cell", ""),
+            wanted=read.text("wanted", ""),
             outputs=read.places("outputs"),
             sandbox=SandboxFacts.decode(read.object("sandbox")),
         )

@@ -87,12 +87,13 @@ class InspectName(StrEnum):
     EXPECTED_ROWS = "expected.csv"
     EXPECTED = "expected.json"
     EXPLANATION = "explanation.json"
+    CELLS = "cells.json"
     SPOOL = "spool"  # rows that do not fit in memory while two results are compared
 
 
-COMPARE, DESCRIBE, EXPLAIN = "compare", "describe", "explain"  # what an inspection does
+COMPARE, DESCRIBE, EXPLAIN, SHOW = "compare", "describe", "explain", "show"  # what an inspection does
 BY_KEY, BY_SOURCE = "key", "source"  # how the rows of two results are paired
-INSPECTIONS: Final = frozenset({COMPARE, DESCRIBE, EXPLAIN})
+INSPECTIONS: Final = frozenset({COMPARE, DESCRIBE, EXPLAIN, SHOW})
 
 
 def check_published(names: Iterable[str], *, succeeded: bool) -> None:

@@ -1,0 +1,78 @@
+"""Cells of an input as texts, for people who may see values: given rows, and samples of columns.
+
+Wanted: `{"rows": {sheet: [number, …]}, "samples": {sheet: [[column, first, last], …]}}`; an empty name is that of the
+first sheet. The answer has the same keys, and as much as the limits below allow: by sheet, texts by number of the row,
+and by letters of the column.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from runner.engine.common import a1
+from runner.engine.comparing.cell_texts import cell_text
+from runner.engine.reading import open_book
+from runner.engine.reading.books import Sheet, Value
+
+_LONGEST: Final = 80  # characters of one cell
+_MOST_ROWS: Final = 400
+_MOST_COLUMNS: Final = 60
+_SAMPLES: Final = 5
+_SAMPLED_ROWS: Final = 5_000  # of one sheet that samples are taken from
+
+
+def shown_cells(path: Path, wanted: Mapping[str, Any]) -> dict[str, dict[str, dict[str, list[str]]]]:
+    """The wanted cells of a file."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {"rows": {}, "samples": {}}
+    rows, samples = wanted.get("rows") or {}, wanted.get("samples") or {}
+    with open_book(path, name=path.name) as book:
+        for n, sheet in enumerate(book.sheets):
+            names = {sheet.name, ""} if n == 0 else {sheet.name}
+            if len(book.sheets) == 1:
+                names |= {*rows, *samples}  # that of a text file is the file's, which has another name here
+            for name in names:
+                if name in rows or name in samples:
+                    numbers = set(map(int, rows.get(name, ())))
+                    columns = _Samples(samples.get(name, ()))
+                    found["rows"][name] = _read(sheet, numbers, columns)
+                    found["samples"][name] = columns.found
+    return found
+
+
+def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
+    """The texts of the numbered rows; stops where nothing more is wanted."""
+    found: dict[str, list[str]] = {}
+    numbers = set(sorted(numbers)[:_MOST_ROWS])
+    last = max(numbers, default=0)
+    for seen, (number, values) in enumerate(sheet.rows(), 1):
+        if number in numbers:
+            found[str(number)] = [_text(value) for value in values[:_MOST_COLUMNS]]
+        if seen <= _SAMPLED_ROWS and samples.open:
+            samples.take(number, values)
+        if number >= last and (seen >= _SAMPLED_ROWS or not samples.open):
+            break
+    return found
+
+
+class _Samples:
+    """The first few values of columns that differ."""
+
+    def __init__(self, wanted: Iterable[Any]) -> None:
+        self.found: dict[str, list[str]] = {}
+        self.open: dict[str, tuple[int, int, int]] = {}  # by letters: number from 0, first and last row
+        for letters, first, last in list(wanted)[:_MOST_COLUMNS]:
+            self.open[str(letters)] = (a1.column_number(str(letters)) - 1, int(first), int(last))
+            self.found[str(letters)] = []
+
+    def take(self, number: int, values: list[Value]) -> None:
+        for letters, (column, first, last) in list(self.open.items()):
+            text = _text(values[column]) if first <= number <= last and column < len(values) else ""
+            if text and text not in self.found[letters]:
+                self.found[letters].append(text)
+            if number > last or len(self.found[letters]) == _SAMPLES:
+                del self.open[letters]
+
+
+def _text(value: Value) -> str:
+    text = value if isinstance(value, str) else cell_text(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
