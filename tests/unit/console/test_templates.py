@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import shutil
 import subprocess
+from xml.sax.saxutils import escape
 
 import openpyxl
 import pytest
@@ -52,8 +53,8 @@ def fill(path, to):
     book.save(to)
 
 
-def check_whole(folder):
-    outcome = run_in(folder)
+def check_whole(folder, name="in.xlsx"):
+    outcome = run_in(folder, name)
     assert outcome.findings == []
     assert len(outcome.rows()) == 1 + len(FILLED)
     assert outcome.column("member_id") == [values[0] for values in FILLED]
@@ -62,8 +63,8 @@ def check_whole(folder):
     assert outcome.column("pay") == [values[3] for values in FILLED]
 
 
-def run_in(folder):
-    """The engine on in.xlsx of a folder, asking wherever it is unsure."""
+def run_in(folder, name):
+    """The engine on a file of a folder, asking wherever it is unsure."""
     spec = {"manifest": 1, "name": "members", "fields": FIELDS, "mapping": {"review": "unsure"}}
     checked = parse_manifest(json.dumps(spec).encode())
     order = {
@@ -71,7 +72,7 @@ def run_in(folder):
         "job": {"job_id": "acme-members-1", "tenant": "acme", "workflow": "members", "attempt": 1},
         "manifest": checked.model_dump(mode="json"),
         "params": {},
-        "inputs": [{"role": "primary", "name": "in.xlsx", "path": "in.xlsx", "size": 1, "sha256": "0" * 64}],
+        "inputs": [{"role": "primary", "name": name, "path": name, "size": 1, "sha256": "0" * 64}],
         "config": {"path": None, "digest": "0" * 8},
         "outputs": {n: n for n in ("normalized.xlsx", "artifact.json", "review.json")},
         "sandbox": {"driver": "process", "level": "limits", "rungs": {"rlimits": True}},
@@ -84,17 +85,48 @@ def test_a_template_filled_by_openpyxl_comes_back_whole(tmp_path):
     check_whole(tmp_path)
 
 
-@pytest.mark.slow
-def test_a_template_filled_by_libreoffice_comes_back_whole(tmp_path):
-    office = shutil.which("soffice") or shutil.which("libreoffice")
-    if office is None:
+def office(folder, source, to):
+    """What LibreOffice makes of a file."""
+    program = shutil.which("soffice") or shutil.which("libreoffice")
+    if program is None:
         pytest.skip("LibreOffice is not installed")
-    (tmp_path / "out").mkdir()
-    fill(made(tmp_path), tmp_path / "in.xlsx")
-    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
-    convert = [office, profile, "--headless", "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", str(tmp_path / "out"), str(tmp_path / "in.xlsx")]  # fmt: skip
-    subprocess.run(convert, check=True, timeout=120, capture_output=True)
-    check_whole(tmp_path / "out")
+    command = [program, f"-env:UserInstallation=file://{folder}/profile", "--headless"]
+    made = folder / "out" / f"{source.stem}.{to.partition(':')[0]}"
+    subprocess.run(
+        [*command, "--convert-to", to, "--outdir", str(made.parent), str(source)],
+        check=True,
+        timeout=120,
+        capture_output=True,
+    )
+    return made
+
+
+def as_written(value):
+    """A cell as LibreOffice stores it."""
+    match value:
+        case str():
+            return f'<table:table-cell office:value-type="string"><text:p>{escape(value)}</text:p></table:table-cell>'
+        case dt.time():
+            typed = f'time" office:time-value="PT{value.hour}H{value.minute}M{value.second}S'
+        case dt.date():
+            typed = f'date" office:date-value="{value.isoformat()}'
+        case _:
+            typed = f'float" office:value="{value}'
+    return f'<table:table-cell office:value-type="{typed}"/>'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["xlsx:Calc MS Excel 2007 XML", "ods"])
+def test_a_template_filled_in_libreoffice_comes_back_whole(tmp_path, ending):
+    """LibreOffice opens the blank template, and writes what stands in its rows then."""
+    opened = office(tmp_path, made(tmp_path), "fods")
+    rows = ["<table:table-row>" + "".join(map(as_written, values)) + "</table:table-row>" for values in FILLED]
+    header, end, blank = opened.read_text().partition("</table:table-row>")
+    filled = tmp_path / "in.fods"
+    filled.write_text(header + end + "".join(rows) + blank)
+    saved = office(tmp_path, filled, ending)
+    assert saved.stat().st_size > 1000
+    check_whole(saved.parent, saved.name)
 
 
 def test_headers_carry_notes_drop_downs_and_checks(tmp_path):
