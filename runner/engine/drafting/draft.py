@@ -215,7 +215,7 @@ class _FieldJoiner:
     def add(self, table: SampleTable) -> None:
         """Add the columns of a table to the fields that they are, or as new ones."""
         columns = dict(self._usable(table))
-        choices = self._choices(columns)
+        choices, beyond = self._choices(columns), list[str]()
         for position, column in columns.items():
             choice = choices.get(position)
             if choice is not None and choice.field is not None and self._is_same(choice):
@@ -230,7 +230,10 @@ class _FieldJoiner:
             elif len(self.fields) < _MOST_FIELDS:
                 self.fields.append(FieldFacts(self._free_name(column), [column]))
             else:
-                self._notes.append(f"column {column.letters} is beyond {_MOST_FIELDS} fields, so it was left out")
+                beyond.append(column.letters)
+        if beyond:
+            what = f"column{'' if len(beyond) == 1 else 's'} {beyond[0]}" + (f" to {beyond[-1]}" if beyond[1:] else "")
+            self._notes.append(f"{what}: beyond {_MOST_FIELDS} fields, left out")
 
     def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
         """The columns that their headers tell apart."""

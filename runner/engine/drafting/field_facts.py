@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
+from runner.engine.common.spelling import normalized
 from runner.engine.drafting.sample_columns import ColumnFacts, TypeFit
 from runner.engine.mapping.knowledge import concept, concepts_of, understood
 
@@ -16,6 +17,12 @@ _HARMLESS: Final = frozenset(
     {"category", "country", "small_number", "boolean", "status"}
 )  # classes in the domain people
 _PRIVATE: Final = frozenset({"iban", "card_number", "account_number", "tax_id", "license_plate", "vin", "bic"})
+# Last words of headers whose values are people, by whatever name.
+_PEOPLE_WORDS: Final = frozenset(
+    {"by", "von", "par", "por", "agent", "approver", "bearbeiter", "beneficiary", "buyer", "caseworker", "child", "clerk",
+     "counselor", "counsellor", "donor", "guardian", "handle", "initials", "nurse", "parent", "payee", "reviewer",
+     "sachbearbeiter", "signatory", "witness", "worker"}
+)  # fmt: skip
 _ID_WORDS: Final = frozenset({"id", "number", "code", "key", "reference", "identifier", "uuid", "guid", "sku", "no"})
 
 
@@ -135,6 +142,8 @@ class FieldFacts:
                 return True
             if about.domain in ("people", "medical", "insurance") and classes.isdisjoint(_HARMLESS):
                 return True
+        if not _PEOPLE_WORDS.isdisjoint(normalized(header).rpartition(" ")[2] for header in self._names):
+            return True
         return any(self._names_people(column) for column in self.columns)
 
     def _names_people(self, column: ColumnFacts) -> bool:

@@ -92,6 +92,9 @@ class Inference:
             if not bad:
                 self.spec["type"] = field_type
                 self.evidence.append(f"all {_A_VALID[field_type]}")
+                currencies = {code for column in facts.columns for code in column.currencies}
+                if field_type == "money" and len(currencies) > 1:
+                    self.evidence.append(f"in {len(currencies)} currencies, which are not kept: text would keep them")
                 return
             if bad <= _SLIPS * facts.values and facts.values >= _SLIPS_ROWS:
                 self.spec.update({"type": field_type, "severity": "warning"})
@@ -101,7 +104,10 @@ class Inference:
                 self.questions.append(DraftQuestion("type", facts.name, text, strict))
                 return
         self.spec["type"] = "text"
-        self.evidence.append("texts" if not facts.any_of("zeros") else "digits with leading zeros, so text")
+        if facts.any_of("zeros"):
+            self.evidence.append("digits with leading zeros, so text")
+        else:
+            self.evidence.append("texts" if facts.bad("integer") else "numbers that name things, so text")
 
     def _set_cleaning(self) -> None:
         """Set the cleaning steps that the values need."""
@@ -129,6 +135,8 @@ class Inference:
             self.evidence.append(f"written as {formats[0]}")
             if formats[0].startswith(("%d/%m", "%m/%d", "%d-%m", "%m-%d")) and kind != "time":
                 self.spec["day_first"] = formats[0].startswith("%d")
+        elif orders := self._orders(kind):
+            self.evidence.append(orders)
         elif len(formats) > 1:
             first = next((form for form in formats if form.startswith("%d")), formats[0])
             self.evidence.append("nothing shows whether the day or the month comes first")
@@ -136,6 +144,14 @@ class Inference:
             self.questions.append(
                 DraftQuestion("date_order", facts.name, text, {"day_first": True, "formats": [first]}, _shown(facts))
             )
+
+    def _orders(self, kind: str) -> str:
+        """In words that the samples write dates in different orders; empty: they do not."""
+        forms = [formats_of(list(column.counts), kind).formats for column in self._facts.columns]
+        firsts = {form[0][:2] for form in forms if len(form) == 1 and form[0][2:3] in "/-"}
+        if not {"%d", "%m"} <= firsts:
+            return ""
+        return "some samples write the day first and others the month: say day_first in an overlay for each sender"
 
     def _set_presence(self) -> None:
         """Set whether the field is required, or its column optional."""

@@ -326,3 +326,30 @@ def test_formats_fit_every_text(texts, kind, formats):
 )
 def test_names_of_fields_are_the_words_of_their_headers(header, name):
     assert field_name(header, "C") == name
+
+
+def test_samples_that_write_dates_in_different_orders_are_told(tmp_path):
+    day, month = ("%d/%m/%Y", "%m/%d/%Y")
+    when = lambda n: dt.date(2026, n % 12 + 1, n % 27 + 2)  # noqa: E731
+    files = {f"{n}.csv": table(day=lambda i, form=form: when(i).strftime(form)) for n, form in enumerate((day, month))}
+    (field,) = drafted(tmp_path, files)["fields"]
+    assert "formats" not in field["spec"]
+    assert "some samples write the day first" in field["evidence"]
+
+
+@pytest.mark.parametrize("header", ["Signed by", "Approved by", "Erfasst von", "Initials", "Buyer", "Case worker"])
+def test_short_names_of_people_are_no_allowed_values(tmp_path, header):
+    files = {f"{n}.csv": table(60, **{header: lambda i: ("jsmith", "mjones", "kbrown")[i % 3]}) for n in range(3)}
+    found = drafted(tmp_path, files)
+    assert "allowed" not in found["fields"][0]["spec"]
+    assert found["questions"] == []
+
+
+def test_amounts_in_several_currencies_are_told(tmp_path):
+    (field,) = drafted(tmp_path, {"a.csv": table(price=lambda n: f"{'$€£'[n % 3]}{n}.50")})["fields"]
+    assert (field["spec"]["type"], "3 currencies" in field["evidence"]) == ("money", True)
+
+
+def test_columns_beyond_the_most_fields_are_one_note(tmp_path):
+    found = drafted(tmp_path, {"a.csv": [[f"c{n}" for n in range(510)], *([str(n) for n in range(510)] for _ in range(3))]})
+    assert [note for note in found["notes"] if "beyond" in note] == ["columns SG to SP: beyond 500 fields, left out"]
