@@ -1,5 +1,6 @@
 """What all contracts of other tools have in common."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -36,7 +37,20 @@ def texts(value: object, most: int = 2000) -> str | None:
 
 def listed(value: object) -> list[Any]:
     """The plain values of a list."""
-    return [one for one in value if isinstance(one, str | int | float)] if isinstance(value, list) else []
+    return (
+        [one for one in value if isinstance(one, str | int | float) and is_finite(one)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def parts_of(value: object) -> list[Mapping[str, Any]]:
+    """The objects of a list."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def whole_pattern(pattern: object) -> str | None:
@@ -64,7 +78,10 @@ def bounds(kind: FieldType, low: object, high: object) -> Spec:
     comparable = {
         name: value
         for name, value in found.items()
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and fits(kind, value) is None
+        if isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+        and is_finite(value)
+        and fits(kind, value) is None
     }
     return comparable if kind not in TEXTS | {FieldType.BOOLEAN} else {}
 

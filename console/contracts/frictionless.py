@@ -14,6 +14,7 @@ from console.contracts.foreign import (
     is_hard,
     listed,
     own_keys,
+    parts_of,
     texts,
     unwrapped,
     values_of,
@@ -67,7 +68,7 @@ def fields_of(document: Mapping[str, Any]) -> list[Spec]:
     schema = document.get("schema", document)
     key_names = schema.get("primaryKey") if isinstance(schema, Mapping) else None
     key = [key_names] if isinstance(key_names, str) else listed(key_names)
-    parts = [part for part in _fields(document) or () if isinstance(part, Mapping) and texts(part.get("name"))]
+    parts = [part for part in parts_of(_fields(document)) if texts(part.get("name"))]
     return [_field(part, is_key=key == [part["name"]]) for part in parts]
 
 

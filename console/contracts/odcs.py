@@ -14,6 +14,7 @@ from console.contracts.foreign import (
     is_hard,
     listed,
     own_keys,
+    parts_of,
     texts,
     values_of,
     whole_pattern,
@@ -50,11 +51,11 @@ def is_one(document: Mapping[str, Any]) -> bool:
 
 
 def fields_of(document: Mapping[str, Any]) -> list[Spec]:
-    objects = [one for one in document.get("schema") or () if isinstance(one, Mapping)]
+    objects = parts_of(document.get("schema"))
     if len(objects) != 1:
         names = ", ".join(str(one.get("name"))[:60] for one in objects[:10]) or "none"
         raise ContractRefused(f"has {len(objects)} objects in its schema ({names}); give a contract with one")
-    parts = [one for one in objects[0].get("properties") or () if isinstance(one, Mapping) and texts(one.get("name"))]
+    parts = [one for one in parts_of(objects[0].get("properties")) if texts(one.get("name"))]
     keys = [part["name"] for part in parts if part.get("primaryKey") is True]
     return [_field(part, is_key=keys == [part["name"]]) for part in parts]
 
@@ -85,8 +86,8 @@ def _field(part: Mapping[str, Any], *, is_key: bool) -> Spec:
 
 def _valid_values(part: Mapping[str, Any]) -> list[Any]:
     """The values that a quality check of the library lists as the only valid ones."""
-    for check in part.get("quality") or ():
-        if isinstance(check, Mapping) and "invalidValues" in (check.get("metric"), check.get("rule")):
+    for check in parts_of(part.get("quality")):
+        if "invalidValues" in (check.get("metric"), check.get("rule")):
             arguments = check.get("arguments")
             listing = arguments if isinstance(arguments, Mapping) else check
             if check.get("mustBe") == 0 and (values := listed(listing.get("validValues"))):
@@ -95,7 +96,7 @@ def _valid_values(part: Mapping[str, Any]) -> list[Any]:
 
 
 def _custom(part: Mapping[str, Any]) -> object:
-    custom = (one for one in part.get("customProperties") or () if isinstance(one, Mapping))
+    custom = parts_of(part.get("customProperties"))
     return next((one.get("value") for one in custom if one.get("property") == _OWN), None)
 
 

@@ -20,12 +20,14 @@ from core.manifests import Manifest
 
 _TOKEN: Final = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|'(?P<text>(?:[^'\\]|''|\\.)*)'|"(?P<double>(?:[^"]|"")*)"|`(?P<back>[^`]*)`"""
-    r"""|\[(?P<bracket>[^\]\n]*)\]|(?P<number>\d+(?:\.\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|::|.)""",
+    r"""|\[(?P<bracket>[^\]\n]{0,200})\]|(?P<number>\d+(?:\.\d+)?)|(?P<word>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|::|.)""",
     re.DOTALL,
 )
 _MOST_TOKENS: Final = 200_000
+_QUOTES: Final = ("'", '"', "`")
 _CREATE: Final = re.compile(
-    r"\A\s*(?:(?:--[^\n]*\n|/\*.*?\*/|SET\b[^;]*;|USE\b[^;]*;|BEGIN\s*;|DROP\b[^;]*;|\s)\s*)*CREATE\b",
+    # Possessive: a text of blanks is not tried in every way to cut it.
+    r"\A(?:\s++|--[^\n]*+\n|/\*.*?\*/|SET\b[^;]*+;|USE\b[^;]*+;|BEGIN\s*+;|DROP\b[^;]*+;)*+CREATE\b",
     re.IGNORECASE | re.DOTALL,
 )
 _TYPES: Final = {
@@ -86,6 +88,9 @@ def _tokens(text: str) -> list[_Token]:
         if kind == "skip":
             continue
         value = match[kind]
+        if kind == "sign" and (value in _QUOTES or text.startswith("/*", match.start())):
+            line = text.count("\n", 0, match.start()) + 1
+            raise ContractRefused(f"line {line}: a text, name or comment is never closed")
         if kind == "text":
             value = value.replace("''", "'")
         found.append(_Token("name" if kind in ("double", "back", "bracket") else kind, value))

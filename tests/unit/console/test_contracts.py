@@ -1,6 +1,7 @@
 """Contracts of other tools become fields of a manifest, and manifests become contracts that those tools accept."""
 
 import json
+import time
 
 import jsonschema
 import pytest
@@ -180,3 +181,33 @@ def test_a_contract_that_cannot_be_used_is_refused_with_words(what, tmp_path):
 )
 def test_a_pattern_that_is_searched_for_becomes_one_of_the_whole_value(searched, whole):
     assert whole_pattern(searched) == whole
+
+
+HOSTILE = {
+    "blanks": "\n" * 5000 + "x: 1",
+    "comments that are never closed": "CREATE TABLE t (a int /* " * 3000,
+    "quotes that are never closed": "CREATE TABLE t (a text default '" + "\\'" * 10_000,
+    "brackets": "CREATE TABLE t (a int " + "[" * 100_000,
+    "brackets in each other": "CREATE TABLE t (a int default " + "(" * 20_000 + "1",
+    "a schema that is a number": "kind: DataContract\napiVersion: v3.1.0\nschema: 7\n",
+    "properties that are a text": "kind: DataContract\nschema: [{name: t, properties: abc}]\n",
+    "fields that are a number": '{"fields": 7}',
+    "references in a circle": '{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}',
+    "ten thousand fields": json.dumps({"properties": {f"f{n}": {} for n in range(10_000)}}),
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_contract_is_refused_in_words_and_at_once(tmp_path, body):
+    path = tmp_path / "contract"
+    path.write_text(body)
+    began = time.process_time()
+    with pytest.raises(ContractRefused, match=str(path)):
+        read_contract(path)
+    assert time.process_time() - began < 2
+
+
+def test_bounds_that_no_number_has_are_left_out(tmp_path):
+    path = tmp_path / "contract.json"
+    path.write_text('{"properties": {"a": {"type": "number", "minimum": NaN, "maximum": Infinity, "enum": [1, NaN]}}}')
+    assert read_contract(path) == [{"name": "a", "type": "decimal", "allowed": [1]}]

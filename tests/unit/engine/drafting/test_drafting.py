@@ -351,5 +351,7 @@ def test_amounts_in_several_currencies_are_told(tmp_path):
 
 
 def test_columns_beyond_the_most_fields_are_one_note(tmp_path):
-    found = drafted(tmp_path, {"a.csv": [[f"c{n}" for n in range(510)], *([str(n) for n in range(510)] for _ in range(3))]})
+    found = drafted(
+        tmp_path, {"a.csv": [[f"c{n}" for n in range(510)], *([str(n) for n in range(510)] for _ in range(3))]}
+    )
     assert [note for note in found["notes"] if "beyond" in note] == ["columns SG to SP: beyond 500 fields, left out"]
