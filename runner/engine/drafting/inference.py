@@ -333,8 +333,13 @@ _A_VALID: Final = {
 
 def _is_saturated(facts: FieldFacts, different: int) -> bool:
     """Whether a value that was never seen is unlikely to come: there are several samples, all values are frequent, and
-    each is in all of them. Two values say little, unless the header names a choice."""
+    each is in all of them. Two values say little, unless the header names a choice.
+
+    Rows count as draws only if they could have come out otherwise. A list that is repeated under each item is one draw,
+    however many rows it has: the next file may have another list."""
     if len(facts.files) < 2 or min(facts.counts.values()) < _EACH_OFTEN:
+        return False
+    if all(max(column.counts.values()) - min(column.counts.values()) <= 1 for column in facts.columns):
         return False
     closed = different >= _FEW_VALUES or facts.is_about("category", "status", "boolean")
     everywhere = all(len(column.counts) == len(facts.counts) for column in facts.columns)
