@@ -29,7 +29,7 @@ from runner.engine.deciding.last_drop import LastDrop
 from runner.engine.deciding.review import Answers, Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
-from runner.engine.mapping.supplying import report_spread, report_unmapped, supply
+from runner.engine.mapping.supplying import note_surroundings, report_spread, report_unmapped, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
     OutColumn,
@@ -348,6 +348,7 @@ class EngineJob:
         for table in self.unmapped:
             table.left_out = True
         if not self.reading.named:
+            self._note_surroundings(sources, tables_in_use)
             tables_in_use, self.doubts = select(tables_in_use, fields, self._asked_for, self.findings)
         for table in tables_in_use:
             table.report(fields, self.findings, computed=package.transforms, headless=self.reading.headless)
@@ -429,6 +430,13 @@ class EngineJob:
             questions += asking.drift(self.last_drop.words)
         if questions:
             raise asking.stop(questions)
+
+    def _note_surroundings(self, sources: list[SurveyedInput], tables: list[MappedTable]) -> None:
+        heads = self.reading.heads_count
+        for source in sources if len(tables) > 1 and (heads or self.supplied.labels) else ():
+            mine = [t for t in tables if t.source in source.tables]
+            with source.streaming():
+                note_surroundings(mine, self.supplied, heads=heads)
 
     def _supply(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Find the labelled values and captions around the tables in use, and report what is missing or doubtful."""

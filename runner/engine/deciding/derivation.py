@@ -162,7 +162,8 @@ class SeenRows:
     """The rows of the tables in use, as sets of hashes."""
 
     def __init__(self) -> None:
-        self._sets: dict[tuple[str, ...], tuple[set[int], set[str]]] = {}
+        # By columns, and by what sets the compared tables apart from others.
+        self._sets: dict[tuple[tuple[str, ...], tuple[str | None, ...]], tuple[set[int], set[str]]] = {}
         self._room = MOST_ROWS
 
     def hold(self, table: TableContents, others: Sequence[TableContents]) -> tuple[list[TableContents], int]:
@@ -174,12 +175,12 @@ class SeenRows:
         wide = [t for t in wide if t.columns.keys() >= set(keys)]
         if not keys or not self._spend(table.rows):
             return [], 0
-        known = self._known(keys, wide)
+        known = self._known(keys, table.table.source.surroundings, wide)
         return wide, sum(sum(map(known.__contains__, chunk)) for chunk in table.hashes(keys))
 
-    def _known(self, keys: tuple[str, ...], tables: Sequence[TableContents]) -> set[int]:
+    def _known(self, keys: tuple[str, ...], apart: tuple[str | None, ...], tables: Sequence[TableContents]) -> set[int]:
         """The hashes of the rows of some tables in these columns; each table is hashed once."""
-        hashes, hashed = self._sets.setdefault(keys, (set(), set()))
+        hashes, hashed = self._sets.setdefault((keys, apart), (set(), set()))
         for table in tables:
             if table.id not in hashed and self._spend(table.rows):
                 hashed.add(table.id)

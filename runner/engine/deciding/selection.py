@@ -172,6 +172,7 @@ class _Selection:
         """What speaks against a table; None for one that holds records."""
         if (asked := self._asked[table.id]) is not None:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
+        used = [other for other in used if not _are_set_apart(table, other)]
         others, rows = self._seen.hold(table, used)
         if rows and (repeated := self._repeated(table, others, rows)) is not None:
             return repeated
@@ -379,6 +380,12 @@ def _half(key: str, other: TableContents) -> _Judgement:
 def _is_named_example(table: TableContents) -> bool:
     """Whether the name of a table's sheet has a word for an example."""
     return not _EXAMPLES.isdisjoint(normalized(table.table.source.place.sheet).split())
+
+
+def _are_set_apart(table: TableContents, other: TableContents) -> bool:
+    """Whether the rows of two tables differ in a caption or a labelled value around them, which each row gets."""
+    pairs = zip(table.table.source.surroundings, other.table.source.surroundings, strict=False)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _are_in_series(table: TableContents, other: TableContents) -> bool:

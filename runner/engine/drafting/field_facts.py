@@ -20,8 +20,8 @@ _PRIVATE: Final = frozenset({"iban", "card_number", "account_number", "tax_id", 
 # Last words of headers whose values are people, by whatever name.
 _PEOPLE_WORDS: Final = frozenset(
     {"by", "von", "par", "por", "agent", "approver", "bearbeiter", "beneficiary", "buyer", "caseworker", "child",
-     "clerk", "counselor", "counsellor", "donor", "guardian", "handle", "initials", "nurse", "parent", "payee", "reviewer",
-     "sachbearbeiter", "signatory", "witness", "worker"}
+     "clerk", "counselor", "counsellor", "donor", "guardian", "handle", "initials", "nurse", "parent", "payee",
+     "reviewer", "sachbearbeiter", "signatory", "witness", "worker"}
 )  # fmt: skip
 _ID_WORDS: Final = frozenset({"id", "number", "code", "key", "reference", "identifier", "uuid", "guid", "sku", "no"})
 

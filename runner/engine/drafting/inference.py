@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from runner.engine.common.fields import NUMERIC, TEMPORAL
 from runner.engine.drafting.field_facts import FieldFacts
+from runner.engine.drafting.sample_columns import ColumnFacts
 from runner.engine.drafting.written_shapes import formats_of, pattern_of
 from runner.engine.mapping.knowledge import head_classes
 from runner.engine.values.words import BOOLEANS
@@ -339,12 +340,15 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
     however many rows it has: the next file may have another list."""
     if len(facts.files) < 2 or min(facts.counts.values()) < _EACH_OFTEN:
         return False
-    if all(max(column.counts.values()) - min(column.counts.values()) <= 1 for column in facts.columns):
-        return False
     closed = different >= _FEW_VALUES or facts.is_about("category", "status", "boolean")
     everywhere = all(len(column.counts) == len(facts.counts) for column in facts.columns)
     often = _OFTEN_EACH_FILE if len(facts.files) > 2 else _OFTEN
-    return closed and everywhere and facts.values >= often * different
+    return closed and everywhere and facts.values >= often * different and not all(map(_is_even, facts.columns))
+
+
+def _is_even(column: ColumnFacts) -> bool:
+    times = column.counts.values()
+    return max(times) - min(times) <= 1
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:

@@ -6,9 +6,11 @@ from typing import Final
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
+from runner.engine.common.spelling import normalized
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import GROUP, UnpivotOptions
 from runner.engine.tables.around import AroundTables, FoundLabel
+from runner.engine.tables.sources import SourceTable
 from runner.engine.tables.supplied import Supplied
 
 _NAMED: Final = 5  # columns that a message names
@@ -31,6 +33,19 @@ def supply(
                 _apply_label(table, wanted[name], supplied.fields[name], found_label, findings)
             if heads:
                 _apply_caption(table, around, supplied, findings)
+
+
+def note_surroundings(tables: Sequence[MappedTable], supplied: Supplied, *, heads: bool) -> None:
+    """Let tables of one input know what around them becomes a value of their rows, before they are compared."""
+    by_sheet: dict[int, list[SourceTable]] = {}
+    for table in tables:
+        by_sheet.setdefault(table.source.sheet.index, []).append(table.source)
+    for mine in by_sheet.values():
+        around = AroundTables(mine)
+        for source in mine if len(mine) > 1 else ():
+            cells = [around.value_of(source, label, supplied.labels).cell for label in supplied.labels.values()]
+            cells += [around.caption(source, supplied.labels)] if heads else []
+            source.surroundings = tuple(None if cell is None else normalized(str(cell.value)) for cell in cells)
 
 
 def _apply_label(

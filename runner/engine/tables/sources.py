@@ -96,6 +96,7 @@ class SourceTable:
         self.spread: list[SpreadColumn] = []  # columns that become rows, and are none of its columns
         self.blanks = "drop"  # whether blank cells of them become rows
         self.caption: SuppliedCell | None = None  # the caption above it, where that counts
+        self.surroundings: tuple[str | None, ...] = ()  # caption and labelled values that tell its rows from others
         self.labelled: dict[str, SuppliedCell] = {}  # added column -> its value in every row
         self.merged = filling.within(merged, self.top, self.bottom)
 

@@ -339,6 +339,8 @@ def test_a_list_that_each_item_repeats_is_no_list_of_allowed_values(tmp_path):
     found = drafted(tmp_path, files)
     assert "allowed" not in specs(found)["level"]
     assert [question["kind"] for question in found["questions"]] == ["allowed"]
+    files["3.csv"] = table(90, level=lambda _: "")
+    assert "allowed" not in specs(drafted(tmp_path, files))["level"]
 
 
 def test_samples_that_write_dates_in_different_orders_are_told(tmp_path):

@@ -254,3 +254,11 @@ def test_a_doubtful_total_may_be_dropped_or_kept(total_rows, rows, codes, tmp_pa
     done = run_job(tmp_path, [*BILL, ["Total", 99]], fields=BILL_FIELDS, reading={"total_rows": total_rows})
     assert done.artifact["summary"]["rows_out"] == rows
     assert [f["code"] for f in done.findings if f["code"] in ("total_assumed", "rows_doubtful", "rows_total")] == codes
+
+
+def test_what_is_no_date_is_never_the_newest(tmp_path):
+    fields = [{"name": "id"}, {"name": "at", "type": "date"}]
+    rows = [["id", "at"], ["a", "2026-01-02"], ["a", "soon"], ["a", "2027-01-01"], ["a", "zz"]]
+    shape = {"dedupe": {"key": ["id"], "keep": "newest", "by": "at"}}
+    outcome = run_job(tmp_path, rows, fields=fields, row_shape=shape)
+    assert [str(value) for value in outcome.column("at")] == ["2027-01-01 00:00:00"]

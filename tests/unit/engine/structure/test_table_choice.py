@@ -349,3 +349,27 @@ def test_a_hook_that_skips_a_table_does_not_speak_for_others(tmp_path):
     done = job(tmp_path, sheets, rules={"hooks/skip.py": source}, decision=answers)
     found = [(f["sheet"], f["message"]) for f in done.findings if f["code"] == "table_skipped"]
     assert found == [("C", "its sheet is left out: it was decided for this drop"), ("B", "a hook skipped this table")]
+
+
+BLOCK = [["Item", "Jan", "Feb"], ["bolt", 10, 21], ["nut", 42, 53], ["screw", 77, 81], ["washer", 95, 64], [None]]
+AROUND = {
+    "captions": ({"reading": {"captions": {"to": "region"}}}, [["North"], *BLOCK, ["South"], *BLOCK]),
+    "labels": ({}, [["Region:", "North"], *BLOCK, ["Region:", "South"], *BLOCK]),
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+def test_equal_rows_of_two_regions_are_no_copies(tmp_path, way):
+    manifest, rows = AROUND[way]
+    source = {"from": {"label": "Region"}} if way == "labels" else {}
+    fields = [{"name": "region", **source}, {"name": "item"}, {"name": "jan", "type": "integer"}]
+    outcome = run_job(tmp_path, rows, fields=fields, **manifest)
+    assert outcome.column("region") == ["North"] * 4 + ["South"] * 4
+    assert outcome.cells("table_repeated") == []
+
+
+def test_equal_rows_of_one_region_are_a_copy(tmp_path):
+    fields = [{"name": "region"}, {"name": "item"}, {"name": "jan", "type": "integer"}]
+    rows = [["North"], *BLOCK, ["South"], *BLOCK, ["South"], *BLOCK]
+    outcome = run_job(tmp_path, rows, fields=fields, reading={"captions": {"to": "region"}})
+    assert outcome.column("region") == ["North"] * 4 + ["South"] * 4
