@@ -105,9 +105,11 @@ class HeldChunks:
         self.rows += len(chunk.numbers)
         self._budget.reserve(len(body) + len(rest), self.rows)
         self._packed.append((table, body, rest))
-        by = None if self._of_age is None else list(chunk.columns[self._of_age])
-        for n in chunk.wrong[self._of_age] if by is not None and self._of_age is not None else ():
-            by[n] = None  # what is not of its type is not newer than what is
+        by: list[Any] | None = None
+        if self._of_age is not None:
+            by = list(chunk.columns[self._of_age])
+            for n in chunk.wrong[self._of_age]:
+                by[n] = None  # what is not of its type is not newer than what is
         self._keys.add([chunk.columns[n] for n in self._of_key], by)
 
     def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
