@@ -58,12 +58,19 @@ def test_dynamodb_asks_each_shard_once_whatever_else_is_there():
             before = requests(table)
             for n in range(30, 90):
                 table.add(result(n))
-            assert requests(table) == before == {"DynamoDB Query": SHARDS, "DynamoDB BatchGetItem": 1}
+            assert requests(table) == before == {"DynamoDB Query": SHARDS, "DynamoDB BatchGetItem": 1, "items": 2}
             assert list(table.page(JobQuery(outcome=Outcome.ERRORS), limit=5).jobs) == bad[::-1]
 
 
 def requests(table: DynamoJobTable) -> dict[str, int]:
-    meter = Meter()
+    """How many requests a page takes, and how many items DynamoDB evaluates for it, which is what it bills."""
+    meter, evaluated = Meter(), list[int]()
     meter.attach(table._db)
+
+    def count(parsed: dict[str, int], **_: object) -> None:
+        evaluated.append(parsed["ScannedCount"])
+
+    table._db.meta.events.register("after-call.dynamodb.Query", count)
     table.page(JobQuery(outcome=Outcome.ERRORS), limit=5)
-    return dict(meter.requests)
+    table._db.meta.events.unregister("after-call.dynamodb.Query", count)
+    return {**meter.requests, "items": sum(evaluated)}
