@@ -13,6 +13,7 @@ import pytest
 from core.loads import LoadBatch, LoadConnection, LoadFailed, LoadRefused, LoadRule, columns_of, widened
 from infra.loads import BLOCK_BYTES, open_tables, without_nuls
 from infra.own_code import ROOT
+from infra.postgres.pg_loads import may_have_guards
 from tests.contract import servers
 
 
@@ -261,6 +262,25 @@ def test_apostrophes_before_formulas_are_taken_away_again(rig, tables, tmp_path)
     text = "id,n\r\n'=1+1,1\r\n''@x,2\r\n'quoted',3\r\n+49 30,4\r\n"
     tables.load(*batch("j1", text, tmp_path))
     assert sorted(i for i, _ in rig.rows("members", "id", "n")) == sorted(["=1+1", "'@x", "'quoted'", "+49 30"])
+
+
+@pytest.mark.parametrize("block", [b"a,'=1\r\n", b"'=1,a\r\n", b'a,"\'=1"\r\n', b"x" * (256 * 1024 - 1) + b",'=1"])
+def test_a_cell_that_begins_with_an_apostrophe_is_noticed(tmp_path, block):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"id,n\r\n" + block)
+    assert may_have_guards(file, ",")
+    file.write_bytes(b"'")
+    assert may_have_guards(file, ",")
+    file.write_bytes(b"id,n\r\nO'Brien,it's\r\n")
+    assert not may_have_guards(file, ",")
+
+
+def test_rows_are_numbered_from_one_in_every_job_whichever_way_they_come(rig, tables, tmp_path):
+    tables.load(*batch("j1", ONE, tmp_path))
+    tables.load(*batch("j2", "id,n\r\n'=1,1\r\nx,2\r\n", tmp_path, line="y"))
+    tables.load(*batch("j3", TWO, tmp_path, line="z"))
+    found = rig.rows("members", "_ade_job", "_ade_row", "id")
+    assert found == [("j1", 1, "a"), ("j1", 2, "b"), ("j2", 1, "=1"), ("j2", 2, "x"), ("j3", 1, "b"), ("j3", 2, "c")]
 
 
 @pytest.mark.parametrize("name", ['a"b', "drop table x; --", "ä ö", "select", "%s {}", "a'b"])
