@@ -76,9 +76,9 @@ from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import unpivot
 from runner.engine.tables.supplied import NONE, supplied
 from runner.engine.transforming import conventions, scales
+from runner.engine.transforming.pipeline import Times
 from runner.engine.transforming.row_passes import RowPasses, pour, table_refs
 from runner.engine.transforming.row_rules import check_row_count
-from runner.engine.transforming.stream import Times
 
 if TYPE_CHECKING:
     pass

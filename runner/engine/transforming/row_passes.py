@@ -21,9 +21,10 @@ from runner.engine.tables.lookups import Lookups
 from runner.engine.tables.sources import SourceTable, chunks, strands
 from runner.engine.transforming.computing import Computations, expression_of
 from runner.engine.transforming.holding import HeldChunks, SortedRows
+from runner.engine.transforming.pipeline import Pipeline
 from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
 from runner.engine.transforming.shown_values import FoundValues
-from runner.engine.transforming.stream import Pipeline, TableStream, write_sorted
+from runner.engine.transforming.stream import TableStream, write_sorted
 from runner.engine.values.checking import FieldChecks, RowCheck
 from runner.engine.writing import NormalizedBook, SheetWriter
 

@@ -4,82 +4,34 @@ A job whose manifest has `rows` leaves rows out between the passes 3 and 4: by i
 rows have been seen. What is computed from several values (`transforming/computing.py`) belongs to pass 3.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from operator import ne
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
-from runner.engine.common.findings import Findings
 from runner.engine.expressions.evaluation import Columns, computed
 from runner.engine.expressions.signatures import Expression
-from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
+from runner.engine.mapping.table_mapping import MappedTable, TablePlan
 from runner.engine.memory.drift import Shares
 from runner.engine.options import DUPLICATE, FILTERED, SplitOff
 from runner.engine.reading import CellError, NoCachedValue
-from runner.engine.rejects.set_aside import RowErrors
 from runner.engine.rules.call import Rule
 from runner.engine.rules.columns import Cells
-from runner.engine.rules.hooks import Hooks
-from runner.engine.rules.load import RulePackage
 from runner.engine.tables import filling
 from runner.engine.tables.filling import FilledDown
 from runner.engine.tables.sources import Rows
 from runner.engine.tables.supplied import NAME, VALUE
-from runner.engine.transforming.computing import Computations, MappedValues, RowRemark
-from runner.engine.transforming.holding import Chunk, HeldChunks, SortedRows
-from runner.engine.transforming.row_rules import ColumnSum, ExpressionCheck, UniqueRows
-from runner.engine.transforming.shown_values import FoundValues
-from runner.engine.values.checking import SPREAD, CellProblem, FieldChecks, Origin, RowCheck
+from runner.engine.transforming.computing import MappedValues, RowRemark
+from runner.engine.transforming.holding import Chunk
+from runner.engine.transforming.pipeline import Pipeline, write_rows
+from runner.engine.transforming.row_rules import ColumnSum
+from runner.engine.values.checking import SPREAD, CellProblem, Origin
 from runner.engine.values.convert import REMARKS, Converted, Converter, text_of
-from runner.engine.writing import SheetWriter
-from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
-if TYPE_CHECKING:
-    from runner.engine.writing.data_files import DataFiles
-
-_NOTHING_UNFIT: Final[Mapping[int, Sequence[int]]] = {}  # of a job without data files
 _NAMED: Final = 20  # columns listed in a finding
-
-
-class Times(dict[str, float]):
-    """Seconds spent in each pass."""
-
-    def spend(self, name: str, since: float) -> float:
-        """Add the seconds since a moment to a pass; returns the moment now."""
-        now = perf_counter()
-        self[name] = self.get(name, 0.0) + now - since
-        return now
-
-
-@dataclass(kw_only=True, slots=True)
-class Pipeline:
-    """What all tables of a job share."""
-
-    columns: Sequence[OutColumn]
-    checks: Mapping[str, FieldChecks]
-    row_rules: Sequence[RowCheck]
-    package: RulePackage
-    hooks: Hooks
-    findings: Findings
-    sheet: SheetWriter | None
-    data: "DataFiles | None"  # the files beside the workbook
-    blanks_errors: bool  # the workbook holds no value that does not fit its column
-    strict: bool
-    errors: RowErrors
-    splits_off: SplitOff
-    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
-    computations: Computations
-    checks_by_expression: Sequence[ExpressionCheck] = ()
-    unique_rows: Sequence[UniqueRows] = ()
-    filter: Expression | None = None
-    held: HeldChunks | None = None  # rows wait here until it is known which of them stay
-    ordered: SortedRows | None = None  # rows wait here to be written in order
-    values: FoundValues | None = None  # that the report shows
-    times: Times = field(default_factory=Times)
 
 
 class TableStream:
@@ -94,13 +46,13 @@ class TableStream:
         self._late: list[int] = []  # columns whose rule runs after all others have their values
         self._points_at: dict[int, int] = {}  # output column without a source -> the column of the sheet to point at
         self._combined = self._combinations()
-        fields = [out.field for out in pipeline.columns]
+        fields = [column.field for column in pipeline.columns]
         maps = ((n, field.value_map) for n, field in enumerate(fields) if field is not None)
         self._value_maps = {n: MappedValues(value_map) for n, value_map in maps if value_map is not None}
         self._by_name = {field.name: n for n, field in enumerate(fields) if field is not None}
         self.converters = [
-            self._converter(n, out.field, index, allowed)
-            for n, (out, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
+            self._converter(n, column.field, index, allowed)
+            for n, (column, index) in enumerate(zip(pipeline.columns, plan.sources, strict=True))
         ]
         columns = [self._column(n) for n in range(len(pipeline.columns))]
         self._merges = [None if at is None else filling.of_column(table.source.merged, at) for at in columns]
@@ -179,21 +131,21 @@ class TableStream:
         if rows.filled:
             self._count_filled(rows.filled)
         clock = perf_counter()
-        out, bad = self._transform(rows, origin, count)
+        output, bad_cells = self._transform(rows, origin, count)
         self.shares.add(rows.columns, count)
-        for n, wrong in enumerate(bad):
+        for n, wrong in enumerate(bad_cells):
             if wrong and (at := self.sources[n]) is not None and at < self._own:
                 self.shares.wrong[at] += len(wrong)
         line.times.spend("transform", clock)
         for n in self.left_out:
             self.left_out[n] += count - rows.columns[n].count(None)
         if not self.filled:
-            self.filled = any(values.count(None) < count for values in self._by_field(out).values())
+            self.filled = any(values.count(None) < count for values in self._by_field(output).values())
         if self.sums:
             totals = {n for n, row in enumerate(rows.numbers) if row in self._table.source.table.totals}
             for column_sum in self.sums:
-                column_sum.add(self._by_field(out), self._wrong_by_field(bad), totals)
-        chunk = Chunk(rows.numbers, out, bad, self._remarks, origin.errors, rows.cells)
+                column_sum.add(self._by_field(output), self._wrong_by_field(bad_cells), totals)
+        chunk = Chunk(rows.numbers, output, bad_cells, self._remarks, origin.errors, rows.cells)
         self._remarks = []
         if line.filter is not None:
             chunk = self._filtered(line.filter, chunk, origin)
@@ -234,7 +186,7 @@ class TableStream:
         """The chunk without rows (1 in `gone`) of which another one stays."""
         if 1 not in gone:
             return chunk
-        return self._left(chunk, [n for n, out in enumerate(gone) if not out], DUPLICATE)
+        return self._left(chunk, [n for n, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
 
     def flag_tied(self, chunk: Chunk, indexes: Sequence[int], by: str) -> None:
         """Report rows that stay though another row with their key is as new."""
@@ -245,43 +197,48 @@ class TableStream:
 
     def finish(self, chunk: Chunk) -> None:
         """Validate the rows that stay, and write them."""
-        line, count, out = self._line, len(chunk.numbers), chunk.columns
+        line, count, output = self._line, len(chunk.numbers), chunk.columns
         if not count:
             return
         clock = perf_counter()
-        self._count_blanks(out, count)
+        self._count_blanks(output, count)
         origin = self.origin(chunk.numbers, chunk.cells)
         origin.errors = chunk.errors
-        for remark in chunk.remarks:
-            field = line.columns[remark.column].field
-            if field is not None:
-                at = self._column(remark.column) if remark.points_at is None else remark.points_at
-                rule = remark.rule
-                origin.flag(
-                    remark.indexes, remark.code, field.severity, remark.what, column=at, field=field.name, rule=rule
-                )
-        self._validate(out, chunk.wrong, origin, count)
+        self._flag_remarks(chunk.remarks, origin)
+        self._validate(output, chunk.wrong, origin, count)
         if origin.errors:
             line.errors.add(self._table.source, _by_row(origin))
-            if bad := _split_off(origin, line.splits_off):
-                self._table.source.split_off.add(sorted(bad))
-                good = [i for i in range(count) if origin.rows[i] not in bad]
-                out, count = [[values[i] for i in good] for values in out], len(good)
-                cells = [chunk.cells[i] for i in good] if chunk.cells else ()
-                origin = self.origin([origin.rows[i] for i in good], cells)
+            if rejected := _split_off(origin, line.splits_off):
+                self._table.source.split_off.add(sorted(rejected))
+                stay = [i for i in range(count) if origin.rows[i] not in rejected]
+                output, count = [[values[i] for i in stay] for values in output], len(stay)
+                cells = [chunk.cells[i] for i in stay] if chunk.cells else ()
+                origin = self.origin([origin.rows[i] for i in stay], cells)
         clock = line.times.spend("validate", clock)
         if count:
-            self._write(out, origin, count)
+            self._write(output, origin, count)
             line.times.spend("write", clock)
         self.rows += count
         source_rows = set(origin.rows) if chunk.cells else ()
         self.source_rows += len(source_rows) if chunk.cells else count
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
         if line.values is not None and line.held is not None:  # the rows themselves are gone; these are their values
-            own = {at: values for n, values in enumerate(chunk.columns) if (at := self._column(n))}
-            line.values.look_up(self._table.source.place.table, chunk.numbers, own)
+            values_by_column = {at: values for n, values in enumerate(chunk.columns) if (at := self._column(n))}
+            line.values.look_up(self._table.source.place.table, chunk.numbers, values_by_column)
+
+    def _flag_remarks(self, remarks: Sequence[RowRemark], origin: Origin) -> None:
+        """Flag what was remarked on while the rows were transformed."""
+        for remark in remarks:
+            field = self._line.columns[remark.column].field
+            if field is not None:
+                at = self._column(remark.column) if remark.points_at is None else remark.points_at
+                origin.flag(
+                    remark.indexes, remark.code, field.severity, remark.what, column=at, field=field.name,
+                    rule=remark.rule,
+                )  # fmt: skip
 
     def origin(self, rows: list[int], cells: Sequence[int]) -> Origin:
+        """Where these rows come from, for findings about them; `cells`: of rows that columns became."""
         return Origin(self._line.findings, self._table.source.place, rows, cells=cells, outside=self._outside)
 
     def report_filled_down(self) -> None:
@@ -302,13 +259,13 @@ class TableStream:
                 first, count = self.filled_down.get(n, FilledDown(filled[index].first, 0))
                 self.filled_down[n] = FilledDown(first, count + filled[index].cells)
 
-    def _count_blanks(self, out: list[list[Any]], count: int) -> None:
+    def _count_blanks(self, output: list[list[Any]], count: int) -> None:
         """Note fields without any value, and count the blanks of those that may have few."""
         self.records += count
         if self._valueless:
-            self._valueless = [n for n in self._valueless if out[n].count(None) == count]
+            self._valueless = [n for n in self._valueless if output[n].count(None) == count]
         for n in self._blanks:
-            self._blanks[n] += out[n].count(None)
+            self._blanks[n] += output[n].count(None)
 
     @property
     def valueless(self) -> list[str]:
@@ -321,14 +278,14 @@ class TableStream:
         columns = self._line.columns
         return {field.name: n for at, n in self._blanks.items() if (field := columns[at].field) is not None}
 
-    def _write(self, out: list[list[Any]], origin: Origin, count: int) -> None:
+    def _write(self, output: list[list[Any]], origin: Origin, count: int) -> None:
         """Write rows at once, or hold them back to be sorted."""
         line = self._line
         if line.ordered is None:
-            write_rows(line, out, count, partial(self.flag_written, origin))
+            write_rows(line, output, count, partial(self.flag_written, origin))
         elif line.sheet is not None or line.data is not None:
             cells = origin.cells or [0] * count
-            line.ordered.add([*out, origin.rows, [self.table_id] * count, [*cells]], count)
+            line.ordered.add([*output, origin.rows, [self.table_id] * count, [*cells]], count)
 
     def flag_written(
         self, origin: Origin, n: int, indexes: list[int], code: str, *, severity: str, what: str
@@ -425,35 +382,33 @@ class TableStream:
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         """The values of each output column for a chunk, and the indexes of cells in it that are not of their type."""
-        out: list[list[Any]] = []
-        bad: list[list[int]] = []
-        for n, column in enumerate(self._line.columns):
-            index = self.sources[n]
-            if index is None:
-                values, wrong = self._combine(n, rows, origin) if n in self._combined else (None, [])
-                out.append([_default_of(column.field)] * count if values is None else values)
-                bad.append(wrong)
-                continue
-            raw = self._unmerged(n, rows.columns[index], origin)
-            self._broken(raw, origin, n)
-            values, wrong = self._typed(n, raw, origin) if column.field else (raw, [])
-            out.append(values)
-            bad.append(wrong)
-            self.total[n] += count - raw.count(None)
-            if values is not raw and n not in self._late:
-                self.changed[n] += sum(map(ne, raw, values))
+        converted = [self._converted(n, rows, origin, count) for n in range(len(self._line.columns))]
+        output, bad_cells = [values for values, _ in converted], [wrong for _, wrong in converted]
         if self._before:
-            self._compute_declared(self._before, out, bad, origin)
+            self._compute_declared(self._before, output, bad_cells, origin)
         for n in self._late:
-            self._compute(n, rows, out, bad, origin)
+            self._compute(n, rows, output, bad_cells, origin)
         if self._after:
-            self._compute_declared(self._after, out, bad, origin)
+            self._compute_declared(self._after, output, bad_cells, origin)
         if self._line.hooks.has("after_transform"):
-            self._after_transform(out, bad, origin, count)
+            self._after_transform(output, bad_cells, origin, count)
         if self._line.package.files:
-            for n, values in enumerate(out):
+            for n, values in enumerate(output):
                 self.present[n] += count - values.count(None)
-        return out, bad
+        return output, bad_cells
+
+    def _converted(self, n: int, rows: Rows, origin: Origin, count: int) -> Converted:
+        """An output column from its source column, from several, or with its default where it has none."""
+        field, index = self._line.columns[n].field, self.sources[n]
+        if index is None:
+            return self._combine(n, rows, origin) if n in self._combined else ([_default_of(field)] * count, [])
+        raw = self._unmerged(n, rows.columns[index], origin)
+        self._report_broken(raw, origin, n)
+        values, wrong = self._typed(n, raw, origin) if field else (raw, [])
+        self.total[n] += count - raw.count(None)
+        if values is not raw and n not in self._late:
+            self.changed[n] += sum(map(ne, raw, values))
+        return values, wrong
 
     def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
         """Repeat the values of merged cells if the field asks for it; otherwise report the blanks under them."""
@@ -475,7 +430,7 @@ class TableStream:
         joins = field.source.options["combine"] == "join"
         for at, converter in self._combined[n]:
             raw = rows.columns[at]
-            self._broken(raw, origin, n, at)
+            self._report_broken(raw, origin, n, at)
             self.total[n] += len(raw) - raw.count(None)
             read = self._convert if joins else self._read
             parts.append(read(n, raw, converter, origin, at))
@@ -493,11 +448,11 @@ class TableStream:
         return self._ruled(n, values, wrong, self._combined[n][0][1], origin)
 
     def _compute_declared(
-        self, names: Sequence[str], out: list[list[Any]], bad: list[list[int]], origin: Origin
+        self, names: Sequence[str], output: list[list[Any]], bad_cells: list[list[int]], origin: Origin
     ) -> None:  # fmt: skip
         """Compute fields from other fields of their rows, as the manifest declares them, in this order."""
-        values_by_field = self._by_field(out)
-        columns = Columns(values_by_field, self._wrong_by_field(bad), len(origin.rows))
+        values_by_field = self._by_field(output)
+        columns = Columns(values_by_field, self._wrong_by_field(bad_cells), len(origin.rows))
         for name in names:
             n = self._by_name[name]
             field, converter = self._line.columns[n].field, self.converters[n]
@@ -515,12 +470,12 @@ class TableStream:
             if rule is not None:
                 values = self._cells(n, origin, values_by_field).transform(rule, values)
                 values, wrong = self._convert(n, values, converter, origin)
-            out[n] = values_by_field[name] = _with_default(field, values)
-            bad[n] = sorted({*wrong, *made.wrong})
-            columns.add(name, out[n], bad[n])
+            output[n] = values_by_field[name] = _with_default(field, values)
+            bad_cells[n] = sorted({*wrong, *made.wrong})
+            columns.add(name, output[n], bad_cells[n])
             self.total[n] += len(origin.rows)
 
-    def _broken(self, raw: list[Any], origin: Origin, n: int, column: int | None = None) -> None:
+    def _report_broken(self, raw: list[Any], origin: Origin, n: int, column: int | None = None) -> None:
         """Report cells with a spreadsheet error, or with a formula that has no stored result."""
         kinds = set(map(type, raw))
         if CellError in kinds:
@@ -557,21 +512,21 @@ class TableStream:
             values = computed
         return _with_default(field, values), wrong
 
-    def _compute(self, n: int, rows: Rows, out: list[list[Any]], bad: list[list[int]], origin: Origin) -> None:
+    def _compute(self, n: int, rows: Rows, output: list[list[Any]], bad_cells: list[list[int]], origin: Origin) -> None:
         """Run a rule that reads other fields of its rows, or that has no source column."""
         field, converter, index = self._line.columns[n].field, self.converters[n], self.sources[n]
         if field is None or converter is None:
             return
         count = len(rows.numbers)
         has_values = index is not None or n in self._combined
-        before = rows.columns[index] if index is not None else out[n] if has_values else [field.constant] * count
-        rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(out))
-        values = cells.transform(rule, out[n] if has_values else before)
-        values, bad[n] = self._convert(n, values, converter, origin)
+        before = rows.columns[index] if index is not None else output[n] if has_values else [field.constant] * count
+        rule, cells = self._line.package.transforms[field.name], self._cells(n, origin, self._by_field(output))
+        values = cells.transform(rule, output[n] if has_values else before)
+        values, bad_cells[n] = self._convert(n, values, converter, origin)
         if has_values:
-            self._count_blanked(n, rule, out[n], values, origin)
-        out[n] = _with_default(field, values)
-        self.changed[n] += sum(map(ne, before, out[n]))
+            self._count_blanked(n, rule, output[n], values, origin)
+        output[n] = _with_default(field, values)
+        self.changed[n] += sum(map(ne, before, output[n]))
         self.total[n] += 0 if has_values else count
 
     def _read(
@@ -633,45 +588,46 @@ class TableStream:
         }
         return Cells(origin, column, name, arguments, others=others, strict=self._line.strict)
 
-    def _by_field(self, out: list[list[Any]]) -> dict[str, list[Any]]:
+    def _by_field(self, output: list[list[Any]]) -> dict[str, list[Any]]:
         """The values of the fields, by name."""
-        return {c.field.name: out[n] for n, c in enumerate(self._line.columns) if c.field is not None}
+        return {c.field.name: output[n] for n, c in enumerate(self._line.columns) if c.field is not None}
 
-    def _wrong_by_field(self, bad: list[list[int]]) -> dict[str, list[int]]:
-        return {name: bad[n] for name, n in self._by_name.items() if bad[n]}
+    def _wrong_by_field(self, bad_cells: list[list[int]]) -> dict[str, list[int]]:
+        """The indexes of cells that are not of their type, by field."""
+        return {name: bad_cells[n] for name, n in self._by_name.items() if bad_cells[n]}
 
     def _place_of(self, origin: Origin) -> dict[str, object]:
         """Where a chunk is, as hooks get it."""
         place = origin.place
         return {"input": place.input, "sheet": place.sheet, "table": place.table, "rows": origin.rows}
 
-    def _after_transform(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+    def _after_transform(self, output: list[list[Any]], bad_cells: list[list[int]], origin: Origin, count: int) -> None:
         """Replace values by those of the hook, in place, and convert them."""
-        changes = self._line.hooks.replaced(self._by_field(out), count, **self._place_of(origin))
+        changes = self._line.hooks.replaced(self._by_field(output), count, **self._place_of(origin))
         for n, column in enumerate(self._line.columns):
             if column.field is not None and column.field.name in changes:
                 converter = self.converters[n] or Converter(column.field)
-                before = out[n]
-                out[n], bad[n] = self._convert(n, changes[column.field.name], converter, origin)
-                self._count_blanked(n, self._line.package.hooks["after_transform"][0], before, out[n], origin)
+                before = output[n]
+                output[n], bad_cells[n] = self._convert(n, changes[column.field.name], converter, origin)
+                self._count_blanked(n, self._line.package.hooks["after_transform"][0], before, output[n], origin)
 
-    def _validate(self, out: list[list[Any]], bad: list[list[int]], origin: Origin, count: int) -> None:
+    def _validate(self, output: list[list[Any]], bad_cells: list[list[int]], origin: Origin, count: int) -> None:
         """Check a chunk: fields, their validators, the manifest's row rules, then the hooks."""
         line = self._line
         for n, column in enumerate(line.columns):
             field = column.field
-            if field is None or (self.converters[n] is None and out[n].count(None) == count):
+            if field is None or (self.converters[n] is None and output[n].count(None) == count):
                 continue  # no column and no other source of values: missing_field reports it if it matters
-            line.checks[field.name].check(out[n], bad[n], origin, self._column(n))
+            line.checks[field.name].check(output[n], bad_cells[n], origin, self._column(n))
             rule = line.package.validators.get(field.name)
             if rule is not None:
-                self._cells(n, origin, self._by_field(out) if rule.sees_others else {}).validate(rule, out[n])
+                self._cells(n, origin, self._by_field(output) if rule.sees_others else {}).validate(rule, output[n])
         hooked = line.hooks.has("after_validate") or line.hooks.has("accumulate")
         if not (line.row_rules or line.checks_by_expression or line.unique_rows or hooked):
             return
-        columns = self._by_field(out)
+        columns = self._by_field(output)
         column_of = {c.field.name: self._column(n) for n, c in enumerate(line.columns) if c.field is not None}
-        self._check_rows(columns, column_of, bad, origin, count)
+        self._check_rows(columns, column_of, bad_cells, origin, count)
         if hooked:
             self._run_hooks(columns, column_of, origin, count)
 
@@ -679,7 +635,7 @@ class TableStream:
         self,
         columns: Mapping[str, list[Any]],
         column_of: Mapping[str, int | None],
-        bad: list[list[int]],
+        bad_cells: list[list[int]],
         origin: Origin,
         count: int,
     ) -> None:
@@ -687,7 +643,7 @@ class TableStream:
         line = self._line
         for row_rule in line.row_rules:
             row_rule.check(columns, count, origin, column_of.get(row_rule.then.field))
-        loaded = Columns(columns, self._wrong_by_field(bad), count)
+        loaded = Columns(columns, self._wrong_by_field(bad_cells), count)
         for check in line.checks_by_expression:
             check.check(columns, loaded, origin, column_of)
         for unique in line.unique_rows:
@@ -704,63 +660,40 @@ class TableStream:
                 [index], code, severity, message, column=column_of.get(name or ""), field=name, rule=rule.name,
                 file=rule.file, line=rule.line,
             )  # fmt: skip
-        if bad := _split_off(origin, line.splits_off):
-            good = [i for i in range(count) if origin.rows[i] not in bad]
+        if bad_cells := _split_off(origin, line.splits_off):
+            good = [i for i in range(count) if origin.rows[i] not in bad_cells]
             columns = {name: [values[i] for i in good] for name, values in columns.items()}
             arguments |= {"columns": columns, "rows": [origin.rows[i] for i in good]}
         line.hooks.notify("accumulate", **arguments)
 
 
-def write_rows(line: Pipeline, out: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
-    """Write rows into all files of the output; `flag` reports cells of a column that a file cannot hold as they are."""
-    unfit = line.data.write(out, count) if line.data is not None else _NOTHING_UNFIT
-    for n, cells in unfit.items():
-        # A text or an error where a number or a date belongs is reported as such already.
-        large = [i for i in cells if not isinstance(out[n][i], str)]
-        what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
-        flag(n, large, "value_unfit", severity="warning", what=what)
-    if line.sheet is None:
-        return
-    if line.blanks_errors:
-        out = [_without(values, unfit.get(n, ())) for n, values in enumerate(out)]
-    altered_before = line.sheet.altered_cells()
-    line.sheet.write(out, count)
-    for n, altered in enumerate(line.sheet.altered_cells()):
-        if altered != altered_before[n]:
-            cut = [i for i, v in enumerate(out[n]) if type(v) is str and too_long(v)]
-            what = f"is longer than {MAX_TEXT} characters and was truncated"
-            flag(n, cut, "text_cut", severity="warning", what=what)
-            inexact = [i for i, v in enumerate(out[n]) if v is not None and not holdable(v)]
-            what = "cannot be stored exactly in a spreadsheet and was written as text"
-            flag(n, inexact, "kept_as_text", severity="info", what=what)
-
-
 def write_sorted(line: Pipeline, streams: Mapping[str, TableStream]) -> None:
     """Write the rows of all tables in their order."""
     for columns in line.ordered.drain() if line.ordered is not None else ():
-        *out, rows, tables, cells = columns
+        *output, rows, tables, cells = columns
 
         def flag(
             n: int, indexes: list[int], code: str, *, severity: str, what: str,
             rows: list[int] = rows, tables: list[str] = tables, cells: list[int] = cells,
         ) -> None:  # fmt: skip
+            """Flag cells of a column in the tables that they come from."""
             for table in dict.fromkeys(tables[i] for i in indexes):
-                mine = [i for i in indexes if tables[i] == table]
+                indexes_of_table = [i for i in indexes if tables[i] == table]
                 stream = streams[table]
-                stream.flag_written(stream.origin(rows, cells), n, mine, code, severity=severity, what=what)
+                stream.flag_written(stream.origin(rows, cells), n, indexes_of_table, code, severity=severity, what=what)
 
-        write_rows(line, out, len(rows), flag)
+        write_rows(line, output, len(rows), flag)
 
 
 def coalesced(parts: Sequence[tuple[list[Any], list[int]]]) -> tuple[list[Any], list[int]]:
     """The first value of each row that is there, and the rows whose value is not of its type."""
     values, wrong = list(parts[0][0]), set(parts[0][1])
     for others, other_wrong in parts[1:]:
-        bad = set(other_wrong)
+        other_wrong_set = set(other_wrong)
         for n, value in enumerate(values):
             if value is None and others[n] is not None:
                 values[n] = others[n]
-                if n in bad:
+                if n in other_wrong_set:
                     wrong.add(n)
     return values, sorted(wrong)
 
@@ -782,11 +715,6 @@ def _by_row(origin: Origin) -> dict[int, list[CellProblem]]:
     for i, errors in origin.errors.items():
         problems.setdefault(origin.rows[i], []).extend(errors)
     return problems
-
-
-def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:
-    """The values of a column without those at these indexes."""
-    return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values
 
 
 def _default_of(field: Field | None) -> Any:

@@ -1,0 +1,92 @@
+"""What all tables of a job share in passes 3 to 5, and how rows are written into all files of the output."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from runner.engine.common.findings import Findings
+from runner.engine.expressions.signatures import Expression
+from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.options import SplitOff
+from runner.engine.rejects.set_aside import RowErrors
+from runner.engine.rules.hooks import Hooks
+from runner.engine.rules.load import RulePackage
+from runner.engine.transforming.computing import Computations
+from runner.engine.transforming.holding import HeldChunks, SortedRows
+from runner.engine.transforming.row_rules import ExpressionCheck, UniqueRows
+from runner.engine.transforming.shown_values import FoundValues
+from runner.engine.values.checking import FieldChecks, RowCheck
+from runner.engine.writing import SheetWriter
+from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
+
+if TYPE_CHECKING:
+    from runner.engine.writing.data_files import DataFiles
+
+_NOTHING_UNFIT: Final[Mapping[int, Sequence[int]]] = {}  # of a job without data files
+
+
+class Times(dict[str, float]):
+    """Seconds spent in each pass."""
+
+    def spend(self, name: str, since: float) -> float:
+        """Add the seconds since a moment to a pass; returns the moment now."""
+        now = perf_counter()
+        self[name] = self.get(name, 0.0) + now - since
+        return now
+
+
+@dataclass(kw_only=True, slots=True)
+class Pipeline:
+    """What all tables of a job share."""
+
+    columns: Sequence[OutColumn]
+    checks: Mapping[str, FieldChecks]
+    row_rules: Sequence[RowCheck]
+    package: RulePackage
+    hooks: Hooks
+    findings: Findings
+    sheet: SheetWriter | None
+    data: "DataFiles | None"  # the files beside the workbook
+    blanks_errors: bool  # the workbook holds no value that does not fit its column
+    strict: bool
+    errors: RowErrors
+    splits_off: SplitOff
+    spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
+    computations: Computations
+    checks_by_expression: Sequence[ExpressionCheck] = ()
+    unique_rows: Sequence[UniqueRows] = ()
+    filter: Expression | None = None
+    held: HeldChunks | None = None  # rows wait here until it is known which of them stay
+    ordered: SortedRows | None = None  # rows wait here to be written in order
+    values: FoundValues | None = None  # that the report shows
+    times: Times = field(default_factory=Times)
+
+
+def write_rows(line: Pipeline, output: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
+    """Write rows into all files of the output; `flag` reports cells of a column that a file cannot hold as they are."""
+    unfit = line.data.write(output, count) if line.data is not None else _NOTHING_UNFIT
+    for n, cells in unfit.items():
+        # A text or an error where a number or a date belongs is reported as such already.
+        large = [i for i in cells if not isinstance(output[n][i], str)]
+        what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
+        flag(n, large, "value_unfit", severity="warning", what=what)
+    if line.sheet is None:
+        return
+    if line.blanks_errors:
+        output = [_without(values, unfit.get(n, ())) for n, values in enumerate(output)]
+    altered_before = line.sheet.altered_cells()
+    line.sheet.write(output, count)
+    for n, altered in enumerate(line.sheet.altered_cells()):
+        if altered != altered_before[n]:
+            cut = [i for i, v in enumerate(output[n]) if type(v) is str and too_long(v)]
+            what = f"is longer than {MAX_TEXT} characters and was truncated"
+            flag(n, cut, "text_cut", severity="warning", what=what)
+            inexact = [i for i, v in enumerate(output[n]) if v is not None and not holdable(v)]
+            what = "cannot be stored exactly in a spreadsheet and was written as text"
+            flag(n, inexact, "kept_as_text", severity="info", what=what)
+
+
+def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:
+    """The values of a column without those at these indexes."""
+    return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values
