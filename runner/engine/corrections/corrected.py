@@ -399,36 +399,11 @@ class CorrectedSheet:
             if not corrections:
                 continue  # its header is below it or gone: nothing says which column is which
             self._corrections.met.add(number)
-            width = max(
-                len(block.columns),
-                *(len(correction.values) for correction in corrections if correction.headings.places is None),
-                0,
-            )
-            source_values = [column[index] for column in block.columns] + [None] * (width - len(block.columns))
-            is_single = len(corrections) == 1
-            asked_positions = [
-                set()
-                if is_single and not correction.headings.file.is_text
-                else correction.headings.asked(correction.values)
-                for correction in corrections
-            ]
-            changes = [
-                _changes_of_cell(value, column, corrections, asked_positions)
-                for column, value in enumerate(source_values)
-            ]
-            outdated = _replaced_files(corrections, {number for changed in changes for number in changed})
-            for column, changed in enumerate(changes):
-                valid_values = [
-                    value
-                    for number, value in changed.items()
-                    if number not in outdated
-                    or corrections[outdated[number]].headings.at(column) in asked_positions[outdated[number]]
-                ]
-                if valid_values:
-                    while len(columns) <= column:
-                        columns.append([None] * len(block.numbers))
-                    columns[column][index] = valid_values[-1]
-                    self._corrections.applied.add(number)
+            for column, value in _corrected_cells([column[index] for column in block.columns], corrections).items():
+                while len(columns) <= column:
+                    columns.append([None] * len(block.numbers))
+                columns[column][index] = value
+                self._corrections.applied.add(number)
         return Block(block.numbers, columns)
 
 
@@ -445,6 +420,29 @@ def _replaced_files(corrections: Sequence[CorrectedRow], changing: Collection[in
         and new_file.number in changing
         and old_file.number not in new_file.knows
     }
+
+
+def _corrected_cells(source_values: list[Value], corrections: Sequence[CorrectedRow]) -> dict[int, Value]:
+    """The values of a row that were corrected, by column (0-based); of several corrections the newest counts."""
+    widths = [len(correction.values) for correction in corrections if correction.headings.places is None]
+    blanks: list[Value] = [None] * (max(len(source_values), *widths, 0) - len(source_values))
+    is_single = len(corrections) == 1
+    asked_positions = [
+        set() if is_single and not correction.headings.file.is_text else correction.headings.asked(correction.values)
+        for correction in corrections
+    ]
+    changes = [
+        _changes_of_cell(value, column, corrections, asked_positions)
+        for column, value in enumerate(source_values + blanks)
+    ]
+    outdated = _replaced_files(corrections, {file for changed in changes for file in changed})
+    corrected: dict[int, Value] = {}
+    for column, changed in enumerate(changes):
+        for file, value in changed.items():
+            by = outdated.get(file)
+            if by is None or corrections[by].headings.at(column) in asked_positions[by]:
+                corrected[column] = value
+    return corrected
 
 
 def _changes_of_cell(

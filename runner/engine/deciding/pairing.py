@@ -163,36 +163,23 @@ def _compared(left: Sequence[Readings], right: Sequence[Readings]) -> _Compared:
     )
 
 
-def _related(mine: Sequence[float | None], theirs: Sequence[float | None]) -> _Compared:
+def _related(column: Sequence[float | None], other: Sequence[float | None]) -> _Compared:
     """How numbers of one column are to those of the other, row by row."""
-    if any((ours is None) is not (their_number is None) for ours, their_number in zip(mine, theirs, strict=True)):
+    if any((left is None) is not (right is None) for left, right in zip(column, other, strict=True)):
         return _Compared(TableRelation.OTHER)
-    pairs = [
-        (ours, their_number)
-        for ours, their_number in zip(mine, theirs, strict=True)
-        if ours is not None and their_number is not None
-    ]
-    if all(abs(ours - their_number) <= _EXACT * max(1.0, abs(their_number)) for ours, their_number in pairs):
+    pairs = [(left, right) for left, right in zip(column, other, strict=True) if left is not None and right is not None]
+    if all(abs(left - right) <= _EXACT * max(1.0, abs(right)) for left, right in pairs):
         return _Compared(TableRelation.EQUAL)
-    our_decimals, their_decimals = (max(map(_decimals, column)) for column in zip(*pairs, strict=True))
-    unit = 10.0 ** -min(our_decimals, their_decimals)
-    several = all(len(set(column)) >= _FEW for column in zip(*pairs, strict=True))
-    if (
-        our_decimals != their_decimals
-        and several
-        and all(abs(ours - their_number) < unit for ours, their_number in pairs)
-    ):
-        return _Compared(TableRelation.ROUNDED, is_coarser=our_decimals < their_decimals)
-    ours, their_number = max(pairs, key=lambda pair: abs(pair[1]))
-    factor = ours / their_number if their_number else 0.0
-    if (
-        factor
-        and several
-        and all(
-            abs(ours - factor * their_number) <= 1.01 * 10.0**-our_decimals + _EXACT * abs(ours)
-            for ours, their_number in pairs
-        )
-    ):
+    if any(len(set(numbers)) < _FEW for numbers in zip(*pairs, strict=True)):
+        return _Compared(TableRelation.OTHER)
+    left_decimals, right_decimals = (max(map(_decimals, numbers)) for numbers in zip(*pairs, strict=True))
+    unit = 10.0 ** -min(left_decimals, right_decimals)
+    if left_decimals != right_decimals and all(abs(left - right) < unit for left, right in pairs):
+        return _Compared(TableRelation.ROUNDED, is_coarser=left_decimals < right_decimals)
+    left, right = max(pairs, key=lambda pair: abs(pair[1]))
+    factor = left / right if right else 0.0
+    slack = 1.01 * 10.0**-left_decimals
+    if factor and all(abs(left - factor * right) <= slack + _EXACT * abs(left) for left, right in pairs):
         return _Compared(TableRelation.MULTIPLIED, factor)
     return _Compared(TableRelation.OTHER)
 

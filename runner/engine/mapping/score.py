@@ -442,22 +442,30 @@ class _Chooser:
             f'{{"name": "{declared.name}", "type": "text"}}, or a synonym for the right column',
         )
 
+    def _between_fields(self, column: ColumnIn, fields: Sequence[int]) -> tuple[str, Doubt]:
+        """Why a column got none of several fields that it fits equally well."""
+        names = [self._fields[n].name for n in fields]
+        message = f"fits {' and '.join(names)} equally well; it was given to neither"
+        evidence = {name: len(column.sample.values) for name in names}
+        remedy = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
+        return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
+
+    def _between_columns(self, field: int, positions: Sequence[int]) -> tuple[str, Doubt]:
+        """Why none of several columns that fit a field equally well got it."""
+        name, letters = self._fields[field].name, [self._columns[c].letters for c in sorted(positions)]
+        message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
+        evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in positions}
+        remedy = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
+        return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
+
     def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
         """Why a column has no field, of those that are `likely`."""
         at = column.position
         if at in self._torn:
-            names = [self._fields[n].name for n in self._torn[at]]
-            message = f"fits {' and '.join(names)} equally well; it was given to neither"
-            evidence = {name: len(column.sample.values) for name in names}
-            remedy = f'{{"name": "{names[0]}", "synonyms": [the header of this column]}}'
-            return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
+            return self._between_fields(column, self._torn[at])
         if at in self._twins:
-            n, others = self._twins[at]
-            name, letters = self._fields[n].name, [self._columns[c].letters for c in sorted((at, *others))]
-            message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
-            evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in (at, *others)}
-            remedy = f'{{"name": "{name}", "synonyms": [the header of the right column]}}'
-            return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
+            field, others = self._twins[at]
+            return self._between_columns(field, (at, *others))
         for n in sorted(self._weigher.named(at)):
             if n in self._constant or (at, n) in self._ranks:
                 return self._named_in_vain(column, n)

@@ -39,24 +39,33 @@ def closest_name(name: str, candidates: Iterable[str]) -> str | None:
 
 def check_folders(folder: Path, parts: Mapping[str, Collection[str]], fields: Collection[str]) -> None:
     """Raise EngineStop for rule files in a folder that is not loaded; `parts`: folders and their functions."""
-    inside = sorted(folder.iterdir())
-    for entry in inside:
+    _check_folder_names(folder, parts)
+    _check_depth(folder, parts)
+    for entry in sorted(folder.iterdir()):
+        stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
+        if stray and "columns" in parts and _defines(entry, parts["columns"]):
+            raise _misplacement(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
+
+
+def _check_folder_names(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
+    """Raise EngineStop for a folder with rules whose name is nearly that of a part."""
+    for entry in sorted(folder.iterdir()):
         part = closest_name(entry.name, parts) if entry.is_dir() and entry.name not in parts else None
         if part is not None and (file := _file_with_rules(entry, parts[part])):
             where = f"{entry.name}/{file}"
             raise _misplacement(
                 where, f"{entry.name}/ is not a folder of rules; did you mean {part}/?", f"{part}/{file}"
             )
+
+
+def _check_depth(folder: Path, parts: Mapping[str, Collection[str]]) -> None:
+    """Raise EngineStop for a file with rules in a folder below that of a part."""
     for part, functions in parts.items():
         for entry in sorted((folder / part).iterdir()) if (folder / part).is_dir() else ():
             nested = entry.is_dir() and not entry.name.startswith(("_", ".")) and _file_with_rules(entry, functions)
             if nested:
                 where = f"{part}/{entry.name}/{nested}"
                 raise _misplacement(where, f"{where} is one folder too deep", f"{part}/{nested}")
-    for entry in inside:
-        stray = entry.suffix == ".py" and entry.stem in fields and not (folder / "columns" / entry.name).exists()
-        if stray and "columns" in parts and _defines(entry, parts["columns"]):
-            raise _misplacement(entry.name, f"{entry.name} is outside columns/", f"columns/{entry.name}")
 
 
 def check_field(stem: str, file: str, fields: Collection[str]) -> None:

@@ -94,6 +94,32 @@ def load(folder: Path | None, fields: Collection[str] = ()) -> RulePackage:
     return package
 
 
+def _add_rule(package: RulePackage, rule: Rule, part: str, name: str, stem: str) -> None:
+    """Add a rule to its place in the package; `stem`: its file's name, which is that of a field or a row type."""
+    if part == "hooks":
+        package.hooks[name].append(rule)
+    elif part == "row_types":
+        package.row_types.setdefault(stem, []).append(rule)
+    elif name.startswith("detect"):
+        package.detectors.append(rule)
+    elif name == "transform":
+        package.transforms[stem] = rule
+    else:
+        package.validators[stem] = rule
+
+
+def _unknown_row_type(file: str, stem: str) -> EngineStop:
+    """The end of a job with a file in row_types/ that no row type is called like."""
+    near = closest_name(stem, ROW_LABELS)
+    return EngineStop(
+        EndCode.RULE_ERROR,
+        f"{file} does not name a row type" + (f"; did you mean {near}?" if near else ""),
+        file=file,
+        line=1,
+        remedy=f"name it after one of {', '.join(ROW_LABELS)}",
+    )
+
+
 def _load_file(package: RulePackage, part: str, path: Path) -> None:
     """Add the rules of a file to the package; raises EngineStop if it has none or one that would never be called."""
     file = f"{part}/{path.name}"
@@ -106,25 +132,11 @@ def _load_file(package: RulePackage, part: str, path: Path) -> None:
             continue
         _check_arguments(rule, f"{part}.{kind}")
         rule_names.append(name)
-        if part == "hooks":
-            package.hooks[name].append(rule)
-        elif part == "row_types":
-            package.row_types.setdefault(path.stem, []).append(rule)
-        elif kind == "detect":
-            package.detectors.append(rule)
-        else:
-            if kind == "transform":
-                rule.returns = returns_of(SOURCES[file], name, rule.line)
-            (package.transforms if kind == "transform" else package.validators)[path.stem] = rule
+        if kind == "transform":
+            rule.returns = returns_of(SOURCES[file], name, rule.line)
+        _add_rule(package, rule, part, name, path.stem)
     if part == "row_types" and path.stem not in ROW_LABELS:
-        near = closest_name(path.stem, ROW_LABELS)
-        raise EngineStop(
-            EndCode.RULE_ERROR,
-            f"{file} does not name a row type" + (f"; did you mean {near}?" if near else ""),
-            file=file,
-            line=1,
-            remedy=f"name it after one of {', '.join(ROW_LABELS)}",
-        )
+        raise _unknown_row_type(file, path.stem)
     check_functions(module, file, rule_names, functions)
     if not rule_names:
         raise EngineStop(

@@ -349,6 +349,10 @@ class _Search:
                 "a date or time stands among codes; a spreadsheet program may have made it of a code such as 1-2",
                 remedy="format the column as text before the codes are entered", at=at,
             )  # fmt: skip
+        self._report_dittos(findings)
+
+    def _report_dittos(self, findings: Findings) -> None:
+        """Report ditto marks; columns with proven ones are noted on the table."""
         marks = Counter(row for rows in self._dittos.values() for row in rows)
         for at, rows in self._dittos.items():
             is_clear = at not in self._quoted or any(marks[row] > 1 for row in rows)

@@ -42,6 +42,23 @@ Override = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tupl
 Tallies = dict[int, Tally]  # by column index within the table
 
 
+def _around_column(
+    field: Field,
+    votes: ColumnSurroundings,
+    columns: Sequence[tuple[int, str]],
+    shown_units: Counter[str],
+    delimiter: object,
+) -> ColumnSurroundings:
+    """What is known around a column beside its values: `votes` of other columns, headers, number formats, the file."""
+    header = ", ".join(name for _, name in columns)
+    return votes._replace(
+        delimiter=delimiter if isinstance(delimiter, str) else None,
+        percent_header=_PERCENT.search(header) is not None,
+        units=_named(shown_units),
+        births=field.type in ("date", "datetime") and _is_of_births(header, field),
+    )
+
+
 def decide(
     source: SurveyedInput,
     tables: Sequence[MappedTable],
@@ -52,7 +69,6 @@ def decide(
 ) -> None:
     """Set the conventions of every table's columns; `override` has the last word on each."""
     by_name = {f.name: f for f in fields}
-    delimiter = source.notes.get("delimiter")
     tallied = [(table, _tally(table, by_name)) for table in tables]
     witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
@@ -66,16 +82,10 @@ def decide(
                 continue
             decided.add(index)
             columns = _columns(table.source, index)
-            shown = _units(table.source, columns)
-            table.units[index] = shown + Counter(getattr(tallies[index], "currencies", ()))
-            votes = _votes([v for n, v in witnesses[at].items() if n != index])
-            header = ", ".join(name for _, name in columns)
-            around = _outweighing(votes, elsewhere)._replace(
-                delimiter=delimiter if isinstance(delimiter, str) else None,
-                percent_header=_PERCENT.search(header) is not None,
-                units=_named(shown),
-                births=field.type in ("date", "datetime") and _is_of_births(header, field),
-            )
+            shown_units = _units(table.source, columns)
+            table.units[index] = shown_units + Counter(getattr(tallies[index], "currencies", ()))
+            votes = _outweighing(_votes([v for n, v in witnesses[at].items() if n != index]), elsewhere)
+            around = _around_column(field, votes, columns, shown_units, source.notes.get("delimiter"))
             convention, choices = decide_convention(field, tallies[index], around)
             if index < len(table.source.columns):
                 convention, choices = override(table, index, convention, choices)

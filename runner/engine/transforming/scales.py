@@ -96,25 +96,45 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
 def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
     """Report a scale that the header, the number formats or a line beside the table states and the field does not."""
     field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
-    header = _measure_of_header(placed.header, field)
     shown_scale, thousands = _shown(placed)
-    row: int | None = max(placed.source.table.header_rows, default=None)
-    column: int | None = placed.column.index
-    where, scale = "header", header.scale
-    if scale is None and shown_scale is not None and not thousands:
-        where, scale = "format", shown_scale
-    if scale is None and line is not None and _is_about(line, placed, field):
-        where, scale, row, column = "title", line.measure.scale, line.row, line.column
-    if scale is None and thousands:
-        where, scale = "divided", 0
-    elif scale is None and field_scales != {0} and (header.currencies or header.units):
-        where, scale = "plain", 0
-    if scale is None or (where != "divided" and scale - 3 * thousands in field_scales):
+    stated = _stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
+    if stated is None or (stated.where != "divided" and stated.scale - 3 * thousands in field_scales):
         return
     findings.add(
-        "scale_ignored", "warning", _MESSAGES[where] + _REMEDY, place=placed.source.place, row=row, column=column,
-        field=field.name, rule="reading",
+        "scale_ignored", "warning", _MESSAGES[stated.where] + _REMEDY, place=placed.source.place, row=stated.row,
+        column=stated.column, field=field.name, rule="reading",
     )  # fmt: skip
+
+
+class _StatedScale(NamedTuple):
+    """A scale, and where it is stated: a key of _MESSAGES and a cell."""
+
+    where: str
+    scale: int  # a power of ten
+    row: int | None
+    column: int | None
+
+
+def _stated_scale(
+    placed: _Placed, field: Field, line: _Line | None, *, shown: int | None, thousands: int, field_scales: set[int]
+) -> _StatedScale | None:
+    """The scale of a column's numbers; None if nothing states one.
+
+    `shown`, `thousands`: the scale that number formats show, and how often they divide by a thousand.
+    """
+    row, column = max(placed.source.table.header_rows, default=None), placed.column.index
+    header = _measure_of_header(placed.header, field)
+    if header.scale is not None:
+        return _StatedScale("header", header.scale, row, column)
+    if shown is not None and not thousands:
+        return _StatedScale("format", shown, row, column)
+    if line is not None and _is_about(line, placed, field) and line.measure.scale is not None:
+        return _StatedScale("title", line.measure.scale, line.row, line.column)
+    if thousands:
+        return _StatedScale("divided", 0, row, column)
+    if field_scales != {0} and (header.currencies or header.units):
+        return _StatedScale("plain", 0, row, column)
+    return None
 
 
 def _measure_of_header(header: str, field: Field) -> Measure:

@@ -589,6 +589,19 @@ def _zoned_time(text: str) -> ZonedTime | None:
     written = _TIME.fullmatch(text)
     if written is None or (written["mi"] is None and written["p"] is None):
         return None
+    clock, zone = _clock_of(written), written["z"]
+    if clock is None or zone is None:
+        return None if clock is None else ZonedTime(clock, None)
+    ahead = _offset_of(zone)
+    if ahead is None:
+        return None
+    if written["s"] is None and zone[0] == "-" and -ahead > timedelta(hours=clock.hour, minutes=clock.minute):
+        return None  # 10:15-11:00 is rather from a time to another
+    return ZonedTime(clock, ahead)
+
+
+def _clock_of(written: re.Match[str]) -> time | None:
+    """The time of day that `_TIME` found, in 24 hours; None if there is no such time."""
     hour, minute, second = int(written["h"]), int(written["mi"] or 0), int(written["s"] or 0)
     if written["p"]:
         if not 1 <= hour <= 12:
@@ -596,16 +609,7 @@ def _zoned_time(text: str) -> ZonedTime | None:
         hour = hour % 12 + (12 if written["p"] == "p" else 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
-    microsecond = int((written["f"] or "0").ljust(6, "0")[:6])
-    clock, zone = time(hour, minute, second, microsecond), written["z"]
-    if zone is None:
-        return ZonedTime(clock, None)
-    ahead = _offset_of(zone)
-    if ahead is None:
-        return None
-    if written["s"] is None and zone[0] == "-" and -ahead > timedelta(hours=hour, minutes=minute):
-        return None  # 10:15-11:00 is rather from a time to another
-    return ZonedTime(clock, ahead)
+    return time(hour, minute, second, int((written["f"] or "0").ljust(6, "0")[:6]))
 
 
 def _offset_of(zone: str) -> timedelta | None:
