@@ -246,11 +246,8 @@ class Corrections:
                 if headings is not None and _holds(values, headings.skipped):
                     leave_out(place, number, "mend_without_key", "has no key, so it is unknown which row it corrects")
                 continue
-            kind, job, source_place = (
-                key_match[1],
-                key_match[2],
-                (int(key_match[3]), int(key_match[4]), int(key_match[5])),
-            )
+            kind, job = key_match[1], key_match[2]
+            source_place = (int(key_match[3]), int(key_match[4]), int(key_match[5]))  # input, sheet, row
             if file.corrects is None or job != file.corrects.job or source_place[0] >= len(file.corrects.inputs):
                 leave_out(place, number, "mend_other_job", "has the key of another job than the rest of the file")
             elif kind == "key":

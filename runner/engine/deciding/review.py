@@ -572,24 +572,29 @@ class Asking:
             return
         if self._answers.has_header(source.place.input, source.place.sheet, found=bool(rows)):
             return
-        chosen = AS_FOUND if rows else "none"
         first = doubt.row if doubt is not None and doubt.row else source.table.range.top
-        near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, source.table.range.bottom) + 1)
-        options = dict.fromkeys([chosen, *(str(row) for row in near if [row] != list(rows)), "none"])
-        labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
-        if not self._is_alone(table):
-            options[SKIP], labels[SKIP] = None, "this is no table: leave the sheet out"
         why = doubt.message if doubt is not None and doubt.message else "no header row was found"
         yield Question(
             question_id("header", source.place.input, source.place.sheet),
             "header",
             f"Which row of sheet “{source.place.sheet}” is the header? {why[:1].upper()}{why[1:]}.",
-            tuple(Candidate(o, labels.get(o, f"row {o}")) for o in options),
-            chosen,
+            self._header_candidates(table, first),
+            AS_FOUND if rows else "none",
             input=source.place.input,
             sheet=source.place.sheet,
             table=source.id,
         )
+
+    def _header_candidates(self, table: MappedTable, first: int) -> tuple[Candidate, ...]:
+        """The rows near the `first` one that may be a table's header; as found, none, or no table at all."""
+        rows, bottom = table.source.table.header_rows, table.source.table.range.bottom
+        near = range(max(1, first - _ROWS_ABOVE), min(first + _ROWS_BELOW, bottom) + 1)
+        options = [AS_FOUND if rows else "none", *(str(row) for row in near if [row] != list(rows)), "none"]
+        labels = {AS_FOUND: f"yes: row {' and '.join(map(str, rows))}", "none": "there is no header row"}
+        if not self._is_alone(table):
+            options.append(SKIP)
+            labels[SKIP] = "this is no table: leave the sheet out"
+        return tuple(Candidate(option, labels.get(option, f"row {option}")) for option in dict.fromkeys(options))
 
     def _is_alone(self, table: MappedTable) -> bool:
         """Whether no other sheet has a table."""

@@ -205,26 +205,35 @@ class _Chooser:
         apart = frozenset(g for g in others if g in owned and self._speaks_alone(column, field, g))
         chance = self._chance(column, field, apart)
         if chance >= self._threshold:
-            group = self._ranks[column, field].group[0]
-            twins = self._opposed(column, field, chosen) if group != _CONFIRMED else []
-            if twins or (group >= _REST and (twins := self._equals(column, field, chosen))):
-                self._twins[column] = (field, twins)
-                return False
-            plain = self._evidence(column, field).plain
-            rivals = () if plain else tuple(self._also_named(column, field, owned))
-            if not rivals or self._ranks[column, field].group[0] < _REST:
+            is_alone = self._has_no_rival(column, field, chosen, owned)
+            if is_alone:
                 self._chances[column, field] = chance
-                return True
-            self._torn[column] = (field, *rivals)
-            return False
-        here = self._totals[column][field]
+            return is_alone
+        own_total = self._totals[column][field]
         rivals = tuple(
             g
             for g in others
-            if g not in owned and abs(self._totals[column][g] - here) <= TIE and (column, g) in self._ranks
+            if g not in owned and abs(self._totals[column][g] - own_total) <= TIE and (column, g) in self._ranks
         )
         if rivals:
             self._torn.setdefault(column, (field, *rivals))
+        return False
+
+    def _has_no_rival(self, column: int, field: int, chosen: Mapping[int, int], owned: set[int]) -> bool:
+        """Whether no other column is as much this field, and no other field without a column as much this column.
+
+        Notes the rivals of a pair that has some.
+        """
+        group = self._ranks[column, field].group[0]
+        twins = self._opposed(column, field, chosen) if group != _CONFIRMED else []
+        if twins or (group >= _REST and (twins := self._equals(column, field, chosen))):
+            self._twins[column] = (field, twins)
+            return False
+        plain = self._evidence(column, field).plain
+        rivals = () if plain else tuple(self._also_named(column, field, owned))
+        if not rivals or group < _REST:
+            return True
+        self._torn[column] = (field, *rivals)
         return False
 
     def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:

@@ -150,12 +150,11 @@ class ConfirmedHeaders:
             for piece, headers in headers_by_piece.items()
         }
 
-    def indexed(self) -> bytes | None:
-        """A file for a box; None where there are too many letters."""
-        if sum(map(len, self._keys)) > _MOST_LETTERS:
-            return None
+    def _headers_by_piece(self) -> tuple[dict[str, list[int]], list[int], dict[str, int]]:
+        """The headers that have each run of letters or word; the number of runs of each header; those of signs only."""
         headers_by_piece: defaultdict[str, list[int]] = defaultdict(list)
-        sizes, signs_only = [], {}
+        sizes: list[int] = []
+        signs_only: dict[str, int] = {}
         for number, (key, words) in enumerate(zip(self._keys, self._words, strict=True)):
             marked = f"{END}{key}{END}"
             runs = {marked[start : start + 3] for start in range(len(key))}
@@ -166,6 +165,13 @@ class ConfirmedHeaders:
             headers_by_piece[_WHOLE + key].append(number)
             for piece in (*runs, *{f" {word}" for word in words.split()}):
                 headers_by_piece[piece].append(number)
+        return headers_by_piece, sizes, signs_only
+
+    def indexed(self) -> bytes | None:
+        """A file for a box; None where there are too many letters."""
+        if sum(map(len, self._keys)) > _MOST_LETTERS:
+            return None
+        headers_by_piece, sizes, signs_only = self._headers_by_piece()
         pieces = sorted([(crc32(raw := piece.encode()), raw, headers) for piece, headers in headers_by_piece.items()])
         owners = [headers for _, _, headers in pieces]
         texts = [text.encode() for text in self._texts]

@@ -111,9 +111,21 @@ class _Lookup:
             for field, lift in lifts.items():
                 sums[field] += strength * lift
         chances = {field: total / scale for field, total in sums.items()}
+        nearest = self._nearest(key, [owners.numbers for _, owners in known_runs], run_count)
+        return Likely(
+            chances,
+            nearest,
+            _best_and_next(chances),
+            _best_and_next({label: alike for label, (alike, _) in nearest.items()}),
+        )
+
+    def _nearest(
+        self, key: str, headers_by_run: Sequence[Sequence[int]], run_count: int
+    ) -> dict[str, tuple[float, str]]:
+        """For each field how alike its most similar other header is, and that header."""
         nearest: dict[str, tuple[float, str]] = {}
         itself = self._confirmed.number(key)
-        for number, shared in _headers_in_most([owners.numbers for _, owners in known_runs], len(self._kinds)):
+        for number, shared in _headers_in_most(headers_by_run, len(self._kinds)):
             if number == itself:
                 continue
             for field, weight in self._labels[self._kinds[number]]:
@@ -122,12 +134,7 @@ class _Lookup:
                     alike = 2 * shared / (run_count + self._confirmed.size(number))
                     if alike > closest and weight > 0:
                         nearest[field] = (alike, self._confirmed.text(number))
-        return Likely(
-            chances,
-            nearest,
-            _best_and_next(chances),
-            _best_and_next({label: alike for label, (alike, _) in nearest.items()}),
-        )
+        return nearest
 
     def _lifts(self, piece: str, owners: Owners) -> tuple[float, dict[str, float]]:
         """What a piece says about every label, and what it says more about those that it was seen with."""
