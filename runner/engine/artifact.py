@@ -460,6 +460,7 @@ def _text(value: object) -> str:
 
 
 def _indented(value: object, margin: str) -> str:
+    """A value as JSON, each line one blank further in than what it is part of."""
     if isinstance(value, dict) and value:
         inner = margin + " "
         pairs = [f"{_SCALAR(str(key))}: {_indented(item, inner)}" for key, item in value.items()]

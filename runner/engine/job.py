@@ -215,6 +215,7 @@ class EngineJob:
         return self._mapped(self._structure(fields, package, hooks), fields, package, hooks, listed=shown)
 
     def _run(self, package: RulePackage) -> Json:
+        """The story of a job: the five passes in their order, and every way to end before."""
         fields = self._fields(package)
         shared = {
             "params": dict(self.order.params),
@@ -369,6 +370,7 @@ class EngineJob:
         *,
         listed: ListedFields = IN_SHORT,
     ) -> list[MappedTable]:
+        """Every table with data, its columns mapped to fields; `listed`: how many other fields are named for each."""
         mapped: list[MappedTable] = []
         recall = Recall(self.learnt.headers, self._spellings(fields))
         used = [[t for t in source.tables if t.has_data and not t.skipped] for source in sources]
@@ -410,6 +412,7 @@ class EngineJob:
         return answer if answer is not None else (True if is_known or place.sheet in self.reading.sheets else None)
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
+        """What asks a person, if the manifest lets it; fields with values from elsewhere need no column."""
         valued = {f.name for f in fields if f.default is not None or f.constant is not None}
         valued |= {*package.transforms, *self.supplied.fields, *(f.name for f in fields if f.is_computed)}
         return Asking(self.order, self.options, self.answers, fields, valued=valued)
@@ -447,9 +450,9 @@ class EngineJob:
             table.source.fill_down = frozenset(c.position for c in table.choices if c.field in down)
         heads = self.reading.heads_count
         for source in sources if heads or self.supplied.labels else ():
-            mine = [t for t in tables if t.source in source.tables]
+            tables_of_source = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                supply(mine, fields, self.supplied, self.findings, heads=heads)
+                supply(tables_of_source, fields, self.supplied, self.findings, heads=heads)
         report_unmapped(self.unmapped, tables, self.findings)
 
     def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
@@ -596,6 +599,7 @@ class EngineJob:
                 )
 
     def _row_passes(self, package: RulePackage, hooks: Hooks, columns: list[OutColumn]) -> RowPasses:
+        """The passes over the rows, with what they need to know of this job."""
         return RowPasses(
             order=self.order,
             options=self.options,

@@ -112,5 +112,5 @@ def check_published(names: Iterable[str], *, succeeded: bool) -> None:
 
 def data_files(formats: Iterable[str]) -> tuple[OutputName, ...]:
     """The files that these formats give; whatever is not a workbook comes with its schema."""
-    named = tuple(DATA_FORMATS[one] for one in formats)
+    named = tuple(DATA_FORMATS[name] for name in formats)
     return named if set(named) <= {OutputName.WORKBOOK} else (*named, OutputName.SCHEMA)

@@ -40,8 +40,8 @@ class DataTypes:
         return cls(
             output=read.object("output"),
             types={
-                name: (one.text("type"), one.count("scale") if one.raw.get("scale") is not None else None)
-                for name, one in fields.items()
+                name: (field.text("type"), field.count("scale") if field.raw.get("scale") is not None else None)
+                for name, field in fields.items()
             },
         )
 
@@ -115,12 +115,12 @@ class VerifyOrder:
             "params": dict(self.params),
             "config": {"digest": self.config_digest, **encode_overlays(self.overlays)},
             "verify": {
-                "inputs": [one.encode() for one in self.known],
+                "inputs": [facts.encode() for facts in self.known],
                 "title": self.title,
                 "formats": list(self.formats),
                 "decision": None if self.decision is None else dict(self.decision),
                 "answer_to": self.answer_to,
-                "memories": [dict(one) for one in self.memories],
+                "memories": [dict(facts) for facts in self.memories],
                 "why": self.why,
                 "removes": list(self.removes),
                 "audit": self.audit,
@@ -158,11 +158,12 @@ class VerifyOrder:
             audit=verify.flag("audit"),
             review=verify.flag("review"),
             report=PLAIN_REPORT if report is None else ReportTerms.decode(report),
-            written={one.text("name"): one.place() for one in read.children("inputs")},
+            written={file.text("name"): file.place() for file in read.children("inputs")},
             outputs=read.places("outputs"),
             sandbox=SandboxFacts.decode(read.object("sandbox")),
         )
 
 
 def encode_overlays(overlays: Sequence[AppliedOverlay]) -> Json:
-    return {"overlays": [one.encode() for one in overlays]} if overlays else {}
+    """The overlays as an order has them; nothing if there are none."""
+    return {"overlays": [overlay.encode() for overlay in overlays]} if overlays else {}

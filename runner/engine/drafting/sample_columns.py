@@ -116,6 +116,7 @@ class ColumnFacts:
         return text
 
     def _note_form(self, text: str, raw: str) -> None:
+        """Note what a text's form shows: leading zeros, long numbers, percent signs, doubled blanks."""
         if text.isdecimal():
             self.zeros = self.zeros or (len(text) > 1 and text[0] == "0")
             self.digits = self.digits or len(text) >= _MANY_DIGITS
@@ -124,6 +125,7 @@ class ColumnFacts:
             self.inner_blanks = self.inner_blanks or "  " in raw.strip()
 
     def _count(self, text: str) -> None:
+        """Count a text while there is room; notes that there was none."""
         if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
             self.overflow = True
             return

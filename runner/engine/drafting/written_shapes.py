@@ -27,6 +27,7 @@ class _Run(NamedTuple):
 
 
 def _class_of(char: str) -> str:
+    """The class of a character in a shape: a digit, a capital, a small letter, or itself."""
     if "0" <= char <= "9":
         return "digit"
     if char.isascii() and char.isalpha():

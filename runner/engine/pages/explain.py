@@ -37,6 +37,7 @@ def explain(artifact: ArtifactDocument) -> list[str]:
 
 
 def _sheets(output: OutputPart) -> str:
+    """The sheets of the output in words; empty if it has one."""
     if len(output["sheets"]) < 2:
         return ""
     parts = [f"{name} {rows}" for name, rows in zip(output["sheets"], output["sheet_rows"], strict=True)]

@@ -90,23 +90,33 @@ class AroundTables:
             return SuppliedCell(row, min(cells), text)
         return None
 
-    def value_of(self, table: SourceTable, wanted: WantedLabel, known: Mapping[str, WantedLabel]) -> FoundLabel:
-        """The value of the label nearest to a table; `known`: all labels that the manifest names."""
+    def value_of(self, table: SourceTable, wanted: WantedLabel, all_wanted: Mapping[str, WantedLabel]) -> FoundLabel:
+        """The value of the label nearest to a table; `all_wanted`: all labels that the manifest names."""
         box, name = self._boxes[table.id], normalized(wanted.label)
-        labels = {normalized(one.label) for one in known.values()}
+        labels = {normalized(label.label) for label in all_wanted.values()}
         for rows in self._zones(box):
-            found = [
+            labels_here = [
                 _beside(self._cells, (row, column), wanted.side, labels)
                 for row in rows
                 for column, value in self._cells[row].items()
                 if isinstance(value, str) and _names(value, name)
             ]
-            if not found:
+            if not labels_here:
                 continue
-            own = [one for one in found if one.label and box.left <= one.label[1] <= box.right] or found
-            own.sort(key=lambda one: one.cell is None)  # stable: the nearest with a value comes first
-            best = own[0]
-            others = [one for one in own[1:] if best.cell and one.cell and one.cell.value != best.cell.value]
+            in_columns = [
+                label_here
+                for label_here in labels_here
+                if label_here.label and box.left <= label_here.label[1] <= box.right
+            ] or labels_here
+            in_columns.sort(
+                key=lambda found_label: found_label.cell is None
+            )  # stable: the nearest with a value comes first
+            best = in_columns[0]
+            others = [
+                label_here
+                for label_here in in_columns[1:]
+                if best.cell and label_here.cell and label_here.cell.value != best.cell.value
+            ]
             return best._replace(differing=others[0].label) if others else best
         return FoundLabel(None)
 
