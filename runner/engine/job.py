@@ -212,7 +212,7 @@ class EngineJob:
         package = load(None)
         fields = self._fields(package)
         hooks = Hooks(package, self.findings, {}, strict=self.options.stops_on_rule_error)
-        return self._mapped(self._structure(fields, package, hooks), fields, package, hooks, listed=shown)
+        return self._map_all(self._structure(fields, package, hooks), fields, package, hooks, listed=shown)
 
     def _run(self, package: RulePackage) -> Json:
         """The story of a job: the five passes in their order, and every way to end before."""
@@ -247,7 +247,7 @@ class EngineJob:
             [(t.fields, t.unmapped_columns()) for t in tables],
             policy=self.mapping.unmapped,
             use_labels=self.output.use_labels,
-            added=self._added(tables),
+            added=self._added_columns(tables),
         )
         self._note_renamed(columns)
         artifact = Artifact(
@@ -343,7 +343,7 @@ class EngineJob:
     ) -> list[MappedTable]:
         """Pass 2: map the columns of every table, and choose the tables whose rows are used."""
         clock = perf_counter()
-        mapped = self._mapped(sources, fields, package, hooks)
+        mapped = self._map_all(sources, fields, package, hooks)
         tables_in_use = [t for t in mapped if t.is_mapped] or mapped
         self.unmapped = [table for table in mapped if table not in tables_in_use]
         for table in self.unmapped:
@@ -361,7 +361,7 @@ class EngineJob:
         self.times.spend("mapping", clock)
         return tables_in_use
 
-    def _mapped(
+    def _map_all(
         self,
         sources: list[SurveyedInput],
         fields: list[Field],
@@ -455,7 +455,7 @@ class EngineJob:
                 supply(tables_of_source, fields, self.supplied, self.findings, heads=heads)
         report_unmapped(self.unmapped, tables, self.findings)
 
-    def _added(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
+    def _added_columns(self, tables: list[MappedTable]) -> dict[str, tuple[str, list[int]]]:
         """Columns appended to the output: for each its header and its position in each table's chunks."""
         headers = self.supplied.headers
         return {what: (name, [t.source.place_of(what) for t in tables]) for what, name in headers.items()}

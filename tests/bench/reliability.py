@@ -191,7 +191,7 @@ class Table(NamedTuple):
             "memories": [{"path": str(path), "key": name} for path, name in self.learnt.memories],
             "headers": self.learnt.headers and {"path": str(self.learnt.headers)},
         }
-        spent = [timed(job, "read_memories"), timed(job.EngineJob, "_mapped")]
+        spent = [timed(job, "read_memories"), timed(job.EngineJob, "_map_all")]
         (table,) = job.EngineJob(read_order(order, self.path.parent), EventWriter(None)).map_only(IN_SHORT)
         assert [column.name for column in table.source.columns] == [header for header, _ in self.columns]
         return 1000 * sum(map(sum, spent))

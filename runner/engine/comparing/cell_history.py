@@ -41,11 +41,11 @@ class _Place(NamedTuple):
 def explain_cell(side: ResultSide, cell: str) -> Json:
     """The facts about a cell such as `D3` or `Normalized!D3`, and the same in sentences. Raises BadOutput."""
     artifact = side.artifact
-    index, sheet, row = _parsed(cell, artifact)
+    index, sheet, row = _parse_cell(cell, artifact)
     column = artifact["output"]["columns"][index]
     row_of_output, number = _row(side, artifact, sheet, row)
     value = _value(row_of_output, artifact, index)
-    place = _source(artifact, row_of_output, number)
+    place = _source_of(artifact, row_of_output, number)
     mappings = _mappings(artifact, column, place)
     mapping = mappings[0] if len(mappings) == 1 else None  # of several columns any may have given the value
     source_cell = f"{mapping['column']}{place.row}" if mapping and place and place.row else None
@@ -82,7 +82,7 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
     }
 
 
-def _parsed(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
+def _parse_cell(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
     """The column (0-based), sheet and row of a cell of the output."""
     output = artifact["output"]
     name, _, address = cell.rpartition("!")
@@ -127,13 +127,13 @@ def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
     return None if index in hidden else row.cells[index - sum(n < index for n in hidden)]
 
 
-def _source(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
+def _source_of(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
     """Where in the inputs a row of the output comes from; None if nothing says it."""
     origins = row_origins(artifact)
     origin = None if origins is None else next(islice(origins, number, None), None)
     if origin is not None and origin.address(several=False) in ("", _last(row.source)):
         known = int(row.source.rpartition("!")[2]) if row.source else origin.row
-        return _placed(origin, known)
+        return _place_of_origin(origin, known)
     return next(_by_address(artifact, row.source), None) if row.source else None
 
 
@@ -142,7 +142,7 @@ def _last(source: str) -> str:
     return source.rpartition("/")[2]
 
 
-def _placed(origin: RowOrigin, row: int | None) -> _Place:
+def _place_of_origin(origin: RowOrigin, row: int | None) -> _Place:
     """The place of an origin; `row`: its exact row, if that is known."""
     rows = None if row is not None else (origin.first, origin.last)
     return _Place(origin.input, origin.sheet, origin.table, row, rows)

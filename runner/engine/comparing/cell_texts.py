@@ -24,7 +24,7 @@ def cell_text(value: object) -> str:
     if value is None or isinstance(value, NoCachedValue):
         return ""
     if isinstance(value, str):
-        return value if isinstance(value, CellError) else _marked(value)
+        return value if isinstance(value, CellError) else _mark_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -37,7 +37,7 @@ def cell_text(value: object) -> str:
         return value.isoformat()
     if isinstance(value, timedelta):
         return _duration(value)
-    return _marked(str(value))
+    return _mark_text(str(value))
 
 
 def kind_of(text: str) -> str:
@@ -59,7 +59,7 @@ def _kind(text: str) -> str:
     return "text"
 
 
-def _marked(text: str) -> str:
+def _mark_text(text: str) -> str:
     return f"'{text}" if text.startswith(_MARKED) or not text or _kind(text) != "text" else text
 
 

@@ -65,11 +65,11 @@ class RowPairs:
                     waiting[side].setdefault(name, deque()).append(row)
                     counts[side] += 1
             if max(counts) > self._most and self._spool is not None:
-                yield from self._spooled(self._spool, waiting, sides)
+                yield from self._pair_by_parts(self._spool, waiting, sides)
                 return
         yield from _singles(waiting)
 
-    def _spooled(
+    def _pair_by_parts(
         self,
         spool: IO[bytes],
         waiting: tuple[dict[str, Queue], dict[str, Queue]],

@@ -348,7 +348,7 @@ class CorrectedSheet:
         for block in blocks_of(self.inner):
             self._match(block)
             corrected = [index for index, number in enumerate(block.numbers) if number in rows]
-            yield self._replaced(block, corrected) if corrected else block
+            yield self._with_corrections(block, corrected) if corrected else block
 
     def _learn(self) -> None:
         """Learn how corrected text files write their columns, from the cells that need no correction."""
@@ -383,7 +383,7 @@ class CorrectedSheet:
                         place=headings.place, row=None, rule="mending", count=missing,
                     )  # fmt: skip
 
-    def _replaced(self, block: Block, indexes: Sequence[int]) -> Block:
+    def _with_corrections(self, block: Block, indexes: Sequence[int]) -> Block:
         """A block with the corrected values of some of its rows, by their indexes."""
         columns = [list(column) for column in block.columns]
         for index in indexes:

@@ -273,12 +273,12 @@ def lists_values(table: TableContents, others: Sequence[TableContents]) -> tuple
         return False, False
     is_short = table.rows > 1 and table.rows * 2 <= sum(t.rows for t in others)
     is_like = is_short and len(keys) == len(table.columns) and not set(keys) <= set(table.numeric)
-    compared = [_compared(table, others, key) for key in keys]
+    compared = [_compare_values(table, others, key) for key in keys]
     every = is_like and all(is_nested for is_nested, _ in compared)
     return every and any(others[0].repeats_values(key) for key in keys), any(lists_all for _, lists_all in compared)
 
 
-def _compared(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
+def _compare_values(table: TableContents, others: Sequence[TableContents], key: str) -> tuple[bool, bool]:
     """Whether the values of a column are among the others' values or the reverse; and whether it lists all of them,
     each once, where the others repeat them."""
     values = [_plain(v) for v in _flat(table, key) if v is not None]

@@ -60,7 +60,7 @@ def compare(
     written = any(isinstance(v, str) for k in names if k in dated for t in (table, other) for v in t.sample(k))
     for day_first in (True, False) if written else (True,):
         rows = _Rows(names, numbers, dated, DateReader((), day_first=day_first))
-        if (pairs := rows.paired(table, other)) is not None:
+        if (pairs := rows.pairs_of_rows(table, other)) is not None:
             return _likeness(pairs, numbers, len(names))
     return None
 
@@ -71,12 +71,14 @@ class _Rows:
     def __init__(self, names: Sequence[str], numbers: Sequence[str], dated: Collection[str], dates: DateReader) -> None:
         self._names, self._numbers, self._dated, self._dates = names, numbers, dated, dates
 
-    def paired(self, table: TableContents, other: TableContents) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
+    def pairs_of_rows(
+        self, table: TableContents, other: TableContents
+    ) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
         """The numbers of rows of one name in both tables; None unless each row looked for is found."""
         if table.rows != other.rows or table.rows <= SAMPLED:
             for key in self._names:
-                other_names = set(self._called(key, other.sample(key)))
-                if other_names.isdisjoint(self._called(key, table.sample(key))):
+                other_names = set(self._row_names(key, other.sample(key)))
+                if other_names.isdisjoint(self._row_names(key, table.sample(key))):
                     return None
         rows_by_name: dict[tuple[Any, ...], Sequence[Any]] = {}
         count = 0
@@ -99,12 +101,12 @@ class _Rows:
     def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
         """The rows of a table by chunk: what each is called, and its numbers."""
         for _, rows in chunks([table.table.source]):
-            called = [self._called(key, rows.columns[table.columns[key]]) for key in self._names]
+            called = [self._row_names(key, rows.columns[table.columns[key]]) for key in self._names]
             numbers = [rows.columns[table.columns[key]] for key in self._numbers]
             values = zip(*numbers, strict=True) if numbers else [()] * len(called[0])
             yield list(zip(zip(*called, strict=True), values, strict=True))
 
-    def _called(self, key: str, values: Sequence[Any]) -> list[Any]:
+    def _row_names(self, key: str, values: Sequence[Any]) -> list[Any]:
         """What the values of a column call rows: texts folded, dates as dates."""
         if key in self._dated:
             self._dates.remarks.clear()
@@ -132,7 +134,7 @@ def _likeness(
 ) -> TableLikeness | None:
     """What differs between paired rows; None if columns differ in several ways."""
     relations = {
-        key: _compared([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
+        key: _closest_relation([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
         for n, key in enumerate(numbers)
     }
     differing = {key: compared for key, compared in relations.items() if compared.relation is not TableRelation.EQUAL}
@@ -154,16 +156,16 @@ def _readings(value: Any) -> Readings:
     return float(readings[0]), float(readings[1])
 
 
-def _compared(left: Sequence[Readings], right: Sequence[Readings]) -> _Compared:
+def _closest_relation(left: Sequence[Readings], right: Sequence[Readings]) -> _Compared:
     """How two columns of numbers are to each other, in the reading in which they are closest."""
     ways = product((0, 1), repeat=2) if any(a != b for a, b in (*left, *right)) else [(0, 0)]
     return min(
-        (_related([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
+        (_relation([m[a] for m in left], [t[b] for t in right]) for a, b in ways),
         key=lambda comparison: comparison.relation,
     )
 
 
-def _related(column: Sequence[float | None], other: Sequence[float | None]) -> _Compared:
+def _relation(column: Sequence[float | None], other: Sequence[float | None]) -> _Compared:
     """How numbers of one column are to those of the other, row by row."""
     if any((left is None) is not (right is None) for left, right in zip(column, other, strict=True)):
         return _Compared(TableRelation.OTHER)

@@ -174,17 +174,17 @@ class _Selection:
             return None if asked else _Judgement("table_skipped", "info", "it was decided for this drop")
         used = [other for other in used if not _are_set_apart(table, other)]
         others, rows = self._seen.hold(table, used)
-        if rows and (repeated := self._repeated(table, others, rows)) is not None:
+        if rows and (repeated := self._judge_repeated(table, others, rows)) is not None:
             return repeated
         if (alike := self._alike_to(table, used)) is not None:
             return alike
         if table is self._main or not self._main.fields:
             return None
-        if derived := self._derived(table):
+        if derived := self._why_derived(table):
             return _Judgement("table_derived", "info", f"it {derived} of {self._main.id}")
-        return self._doubtful(table)
+        return self._judge_doubtful(table)
 
-    def _repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
+    def _judge_repeated(self, table: TableContents, others: Sequence[TableContents], rows: int) -> "_Judgement | None":
         """How a table is judged of which so many rows are in others; None if that may be by chance."""
         other = others[0]
         shared = table.columns.keys() & other.columns.keys()
@@ -227,7 +227,7 @@ class _Selection:
             single = len(likeness.columns) == 1 and likeness.agreeing > 1 and table.rows == other.rows
             few = len(self._alike) <= _SERIES
             return _Judgement("table_assumed", "warning", why, is_used=True) if single and few else None
-        judgement = self._repeated(table, [other], table.rows)
+        judgement = self._judge_repeated(table, [other], table.rows)
         if judgement is None:
             return None
         is_worse, how = likeness.is_coarser, f"with {columns} rounded"
@@ -251,7 +251,7 @@ class _Selection:
             return _Judgement("table_assumed", "warning", f"{why}, and the others differ from rows there in some cells")
         return _Judgement("table_repeated", "warning", why, is_used=True)
 
-    def _derived(self, table: TableContents) -> str:
+    def _why_derived(self, table: TableContents) -> str:
         """What proves that a table is made from the main one or about it; empty if nothing does."""
         others = [t for t in self._alike if t is not table and not t.table.left_out]
         if not others:
@@ -277,7 +277,7 @@ class _Selection:
         """Whether a table has fields of the main one only, and none that tells rows apart."""
         return table.fields < self._main.fields and table.fields.isdisjoint(self._record_keys)
 
-    def _doubtful(self, table: TableContents) -> "_Judgement | None":
+    def _judge_doubtful(self, table: TableContents) -> "_Judgement | None":
         """How a table is judged that may not hold records."""
         why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
         own_fields = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them

@@ -97,7 +97,7 @@ def computed(expression: Expression, columns: Columns) -> Computed:
     A value that is not of its field's type, and that nothing reported as such, makes the expression fail in its row.
     """
     try:
-        return _computed(expression, columns)
+        return _compute_all(expression, columns)
     except _UNEXPECTED:
         return _row_by_row(expression, columns)
 
@@ -108,7 +108,7 @@ def _row_by_row(expression: Expression, columns: Columns) -> Computed:
     failed: dict[int, Failure] = {}
     for n in range(columns.count):
         try:
-            row_result = _computed(expression, columns.row(n))
+            row_result = _compute_all(expression, columns.row(n))
         except _UNEXPECTED:
             row_result = Computed([None], {0: INPUT})
         values += row_result.values
@@ -117,10 +117,10 @@ def _row_by_row(expression: Expression, columns: Columns) -> Computed:
     return Computed(values, failed)
 
 
-def _computed(expression: Expression, columns: Columns) -> Computed:
+def _compute_all(expression: Expression, columns: Columns) -> Computed:
     """An expression over all rows at once: its values, and by row why there is none."""
     with localcontext(CONTEXT):
-        vector = _evaluated(expression.tree, columns)
+        vector = _evaluate(expression.tree, columns)
         values = list(vector.values)
         if expression.kind == NUMBER:
             values = [v if v.__class__ in _GAPS else written(v) for v in values]
@@ -132,7 +132,7 @@ def _computed(expression: Expression, columns: Columns) -> Computed:
     return Computed(values, failed)
 
 
-def _evaluated(node: Checked, columns: Columns) -> Vector:
+def _evaluate(node: Checked, columns: Columns) -> Vector:
     """The values of a part of an expression, one per row."""
     match node:
         case FieldValue():
@@ -140,7 +140,7 @@ def _evaluated(node: Checked, columns: Columns) -> Vector:
         case Value():
             return Vector([node.value] * columns.count, node.value is None)
         case CheckedCall():
-            arguments = [_evaluated(argument, columns) for argument in node.arguments]
+            arguments = [_evaluate(argument, columns) for argument in node.arguments]
             special = _SPECIAL.get(node.name)
             if special is not None:
                 return special(arguments)

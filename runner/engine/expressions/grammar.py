@@ -69,7 +69,7 @@ def parse(text: str) -> Node:
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"has {len(text)} characters", MAX_LENGTH + 1, f"at most {MAX_LENGTH}")
     parser = _Parser(text)
-    tree = parser.either()
+    tree = parser.parse_or()
     parser.end()
     return tree
 
@@ -109,41 +109,41 @@ class _Parser:
     def end(self) -> None:
         if self._word.kind != "end":
             brackets = "; a field's name with blanks is in brackets: [first name]" if self._word.kind == "name" else ""
-            raise self._unexpected(f"an operator such as +, == or and, or the end{brackets}")
+            raise self._unexpected_word(f"an operator such as +, == or and, or the end{brackets}")
 
-    def either(self) -> Node:
+    def parse_or(self) -> Node:
         """Parse `a or b`: the whole of an expression, or what is in parentheses."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
-        left = self._both()
+        left = self._parse_and()
         while self._is("or"):
-            left = self._call("or", left, self._both)
+            left = self._call("or", left, self._parse_and)
         self._depth -= 1
         return left
 
-    def _both(self) -> Node:
+    def _parse_and(self) -> Node:
         """Parse `a and b`."""
-        left = self._negated()
+        left = self._parse_negation()
         while self._is("and"):
-            left = self._call("and", left, self._negated)
+            left = self._call("and", left, self._parse_negation)
         return left
 
-    def _negated(self) -> Node:
+    def _parse_negation(self) -> Node:
         """Parse `not a`."""
         if not self._is("not"):
-            return self._compared()
+            return self._parse_comparison()
         at = self._next().at
-        return self._made(at, "not", self._nested(self._negated))
+        return self._make_call(at, "not", self._parse_nested(self._parse_negation))
 
-    def _compared(self) -> Node:
+    def _parse_comparison(self) -> Node:
         """Parse a comparison, `is blank` or `in (…)`; any of them binds less than a sum."""
-        left = self._sum()
+        left = self._parse_sum()
         word = self._word
         if word.kind == "sign" and word.text in _COMPARISONS:
-            comparison = self._call(word.text, left, self._sum)
+            comparison = self._call(word.text, left, self._parse_sum)
             if self._word.kind == "sign" and self._word.text in _COMPARISONS:
-                raise self._unexpected("one comparison at a time: join two with and")
+                raise self._unexpected_word("one comparison at a time: join two with and")
             return comparison
         if self._is("is"):
             self._next()
@@ -152,93 +152,93 @@ class _Parser:
                 self._next()
                 name = "is not blank"
             if not self._is("blank"):
-                raise self._unexpected("blank: is blank, is not blank")
+                raise self._unexpected_word("blank: is blank, is not blank")
             self._next()
-            return self._made(word.at, name, left)
+            return self._make_call(word.at, name, left)
         if self._is("in"):
             self._next()
-            return self._made(word.at, "in", left, *self._listed())
+            return self._make_call(word.at, "in", left, *self._parse_list())
         if self._is("not"):
             self._next()
             if not self._is("in"):
-                raise self._unexpected("in: not in (…)")
+                raise self._unexpected_word("in: not in (…)")
             self._next()
-            return self._made(word.at, "not in", left, *self._listed())
+            return self._make_call(word.at, "not in", left, *self._parse_list())
         return left
 
-    def _sum(self) -> Node:
+    def _parse_sum(self) -> Node:
         """Parse `a + b`, `a - b` and `a & b`."""
-        left = self._product()
+        left = self._parse_product()
         while self._word.kind == "sign" and self._word.text in ("+", "-", "&"):
-            left = self._call(self._word.text, left, self._product)
+            left = self._call(self._word.text, left, self._parse_product)
         return left
 
-    def _product(self) -> Node:
+    def _parse_product(self) -> Node:
         """Parse `a * b` and `a / b`."""
-        left = self._signed()
+        left = self._parse_signed()
         while self._word.kind == "sign" and self._word.text in ("*", "/"):
-            left = self._call(self._word.text, left, self._signed)
+            left = self._call(self._word.text, left, self._parse_signed)
         return left
 
-    def _signed(self) -> Node:
+    def _parse_signed(self) -> Node:
         """Parse `-a`."""
         if self._word.kind == "sign" and self._word.text == "-":
             at = self._next().at
-            return self._made(at, "negative", self._nested(self._signed))
-        return self._primary()
+            return self._make_call(at, "negative", self._parse_nested(self._parse_signed))
+        return self._parse_primary()
 
-    def _primary(self) -> Node:
+    def _parse_primary(self) -> Node:
         """Parse a number, a text, a field, a function call, or an expression in parentheses."""
         word = self._word
         match word.kind:
             case "number":
                 if len(word.text) > MAX_DIGITS:
                     raise ExpressionError("has a number that is too long", word.at, f"at most {MAX_DIGITS} digits")
-                return self._counted(Literal(self._next().at, Decimal(word.text)))
+                return self._count_node(Literal(self._next().at, Decimal(word.text)))
             case "text":
                 quote = word.text[0]
-                return self._counted(Literal(self._next().at, word.text[1:-1].replace(quote * 2, quote)))
+                return self._count_node(Literal(self._next().at, word.text[1:-1].replace(quote * 2, quote)))
             case "field":
                 self._next()
-                return self._counted(FieldName(word.at, word.text.strip()))
+                return self._count_node(FieldName(word.at, word.text.strip()))
             case "name":
-                return self._named()
+                return self._parse_name()
             case "sign" if word.text == "(":
                 self._next()
-                inner = self.either()
+                inner = self.parse_or()
                 self._expect(")")
                 return inner
-        raise self._unexpected("a field, a number, a text in quotes or a function")
+        raise self._unexpected_word("a field, a number, a text in quotes or a function")
 
-    def _named(self) -> Node:
+    def _parse_name(self) -> Node:
         """Parse what begins with a name: a constant, a function call or a field."""
         word = self._word
         if word.text in ("true", "false"):
-            return self._counted(Literal(self._next().at, word.text == "true"))
+            return self._count_node(Literal(self._next().at, word.text == "true"))
         if word.text == "blank":
-            return self._counted(Literal(self._next().at, None))
+            return self._count_node(Literal(self._next().at, None))
         if word.text in _RESERVED:
-            raise self._unexpected("a field, a number, a text in quotes or a function")
+            raise self._unexpected_word("a field, a number, a text in quotes or a function")
         self._next()
         if self._word.kind == "sign" and self._word.text == "(":
-            return self._made(word.at, word.text, *self._listed(least=0))
-        return self._counted(FieldName(word.at, word.text))
+            return self._make_call(word.at, word.text, *self._parse_list(least=0))
+        return self._count_node(FieldName(word.at, word.text))
 
-    def _listed(self, least: int = 1) -> list[Node]:
+    def _parse_list(self, least: int = 1) -> list[Node]:
         """Arguments or values in parentheses, separated by commas."""
         self._expect("(")
         arguments: list[Node] = []
         while not (self._word.kind == "sign" and self._word.text == ")" and len(arguments) >= least):
-            arguments.append(self.either())
+            arguments.append(self.parse_or())
             if self._word.kind == "sign" and self._word.text == ",":
                 self._next()
                 least = len(arguments) + 1
             elif not (self._word.kind == "sign" and self._word.text == ")"):
-                raise self._unexpected("a comma or )")
+                raise self._unexpected_word("a comma or )")
         self._next()
         return arguments
 
-    def _nested(self, read: Callable[[], Node]) -> Node:
+    def _parse_nested(self, read: Callable[[], Node]) -> Node:
         """What a sign before it applies to, which may begin with such a sign again."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -249,12 +249,12 @@ class _Parser:
 
     def _call(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
         at = self._next().at
-        return self._made(at, name, left, read())
+        return self._make_call(at, name, left, read())
 
-    def _made(self, at: int, name: str, *arguments: Node) -> Node:
-        return self._counted(FunctionCall(at, name, arguments))
+    def _make_call(self, at: int, name: str, *arguments: Node) -> Node:
+        return self._count_node(FunctionCall(at, name, arguments))
 
-    def _counted(self, node: Node) -> Node:
+    def _count_node(self, node: Node) -> Node:
         """The node itself; raises ExpressionError once there are too many."""
         self._nodes += 1
         if self._nodes > MAX_NODES:
@@ -271,10 +271,10 @@ class _Parser:
 
     def _expect(self, sign: str) -> None:
         if not (self._word.kind == "sign" and self._word.text == sign):
-            raise self._unexpected(sign)
+            raise self._unexpected_word(sign)
         self._next()
 
-    def _unexpected(self, allowed: str) -> ExpressionError:
+    def _unexpected_word(self, allowed: str) -> ExpressionError:
         """The error for the word at hand, with what may be there instead."""
         word = self._word
         if word.kind == "end":

@@ -202,10 +202,10 @@ def _modulo(dividend: Number, divisor: Number) -> Any:
 def _round(value: Number, places: Number = 0) -> Any:
     """Halves go away from zero, as spreadsheets and people round."""
     digits = _whole(places, MAX_PLACES)
-    return NOT_WHOLE if digits is None else _quantized(value, digits, ROUND_HALF_UP)
+    return NOT_WHOLE if digits is None else _round_to(value, digits, ROUND_HALF_UP)
 
 
-def _quantized(value: Number, digits: int, rounding: str) -> Any:
+def _round_to(value: Number, digits: int, rounding: str) -> Any:
     """The value rounded to so many decimals; as it is if it has no more."""
     exact = Decimal(value)
     shifted = exact.scaleb(digits, context=CONTEXT)
@@ -224,7 +224,7 @@ def _add_days(value: date, days: Number) -> Any:
         if not -_MOST_DAYS <= days <= _MOST_DAYS:
             return NO_DATE
         micros = CONTEXT.multiply(days, _MICROSECONDS)
-        step = timedelta(microseconds=int(_quantized(micros, 0, ROUND_HALF_UP)))
+        step = timedelta(microseconds=int(_round_to(micros, 0, ROUND_HALF_UP)))
     else:
         count = _whole(days, _MOST_DAYS)
         if count is None:
@@ -335,8 +335,8 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "text": text,
     "number": _number,
     "round": _round,
-    "floor": lambda value: _quantized(value, 0, ROUND_FLOOR),
-    "ceiling": lambda value: _quantized(value, 0, ROUND_CEILING),
+    "floor": lambda value: _round_to(value, 0, ROUND_FLOOR),
+    "ceiling": lambda value: _round_to(value, 0, ROUND_CEILING),
     "absolute": abs,
     "modulo": _modulo,
     "least": min,

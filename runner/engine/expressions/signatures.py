@@ -251,14 +251,14 @@ class _Checker:
         known = ", ".join(list(self._fields)[:20]) or "none"
         if near is None and node.name in FUNCTIONS:
             raise ExpressionError(f"has the function {node.name} without its (…)", node.at, f"{node.name}(…)")
-        meant = f"; did you mean {_written(near)}?" if near else ""
+        meant = f"; did you mean {_field_text(near)}?" if near else ""
         raise ExpressionError(f"names {node.name[:60]}, which is not a field{meant}", node.at, f"a field: {known}")
 
     def _call(self, node: FunctionCall) -> Checked:
         """The call with the operation that fits its arguments; raises ExpressionError if none does."""
         signatures = OPERATORS.get(node.name) or FUNCTIONS.get(node.name)
         if signatures is None:
-            raise _unknown(node)
+            raise _unknown_function(node)
         arguments = [self.checked(argument) for argument in node.arguments]
         kinds = tuple(argument.kind for argument in arguments)
         match = _way(node.name, kinds) if len(kinds) <= 2 else _found_way(signatures, kinds)
@@ -280,7 +280,7 @@ def _way(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
 
 def _found_way(signatures: Sequence[Signature], kinds: Sequence[str]) -> tuple[str, str] | None:
     """The operation and kind of the first signature that fits these kinds; None if none does."""
-    return next((match for signature in signatures if (match := _matched(signature, kinds)) is not None), None)
+    return next((match for signature in signatures if (match := _match_signature(signature, kinds)) is not None), None)
 
 
 def _kind_of(literal: Literal) -> str:
@@ -300,7 +300,7 @@ def _check_date(node: FunctionCall, value: object) -> None:
         raise ExpressionError("has a date that does not exist", node.at, "a date such as date('2026-01-31')") from None
 
 
-def _matched(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
+def _match_signature(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
     """The operation and what it gives for arguments of these kinds; None if it does not take them."""
     if way.operation == "choose":
         return _choice(way, kinds)
@@ -308,7 +308,7 @@ def _matched(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
     if len(kinds) < least or (len(kinds) > len(way.parameters) and not way.repeats):
         return None
     wanted = [*way.parameters, *[way.parameters[-1]] * (len(kinds) - len(way.parameters))][: len(kinds)]
-    shared = _shared([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME])
+    shared = _shared_kind([kind for kind, want in zip(kinds, wanted, strict=True) if want == _SAME])
     if shared is None:
         return None
     fits = all(want in (_ANY, _SAME, kind) or kind == BLANK for kind, want in zip(kinds, wanted, strict=True))
@@ -320,12 +320,12 @@ def _choice(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
     if len(kinds) < 3 or len(kinds) % 2 == 0:
         return None
     conditions, values = kinds[:-1:2], [*kinds[1:-1:2], kinds[-1]]
-    shared = _shared(values)
+    shared = _shared_kind(values)
     fits = shared is not None and all(kind in (BOOLEAN, BLANK) for kind in conditions)
     return (way.operation, shared) if fits and shared is not None else None
 
 
-def _shared(kinds: Sequence[str]) -> str | None:
+def _shared_kind(kinds: Sequence[str]) -> str | None:
     """The one kind of several values; None if they differ."""
     distinct = {kind for kind in kinds if kind != BLANK}
     return None if len(distinct) > 1 else next(iter(distinct), BLANK)
@@ -373,7 +373,7 @@ def _usage(name: str, signature: Signature) -> str:
     return f"{name}({', '.join(optional)}{', …' if signature.repeats else ''})"
 
 
-def _unknown(node: FunctionCall) -> ExpressionError:
+def _unknown_function(node: FunctionCall) -> ExpressionError:
     """The error for a function that does not exist, with a guess at what is meant."""
     name = node.name
     if name in _CLOCKS:
@@ -395,6 +395,6 @@ def _nearest(name: str, known: Mapping[str, object]) -> str | None:
     return folded[near[0]] if near else None
 
 
-def _written(name: str) -> str:
+def _field_text(name: str) -> str:
     """A field as an expression names it."""
     return name if name.isidentifier() else f"[{name}]"

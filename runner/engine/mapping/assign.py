@@ -33,11 +33,11 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
         for _, column, field in sorted(groups[group]):
             if column not in chosen and field not in owned and still_holds(column, field, chosen):
                 options.setdefault(column, []).append(field)
-        chosen |= _matched(options)
+        chosen |= _match_columns(options)
     return chosen
 
 
-def _matched(options: Mapping[int, list[int]]) -> dict[int, int]:
+def _match_columns(options: Mapping[int, list[int]]) -> dict[int, int]:
     """As many columns as possible, each with one of its fields; earlier columns never lose theirs to later ones."""
     fields_by_column: dict[int, int] = {}  # column -> its field
     columns_by_field: dict[int, int] = {}  # field -> its column

@@ -118,7 +118,7 @@ def overlap(header_words: frozenset[str], name_words: frozenset[str], stems: _St
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
     itself, only shared words count that together distinguish the field from others: `stems` has the fields of a word.
     """
-    common, left, right = _compared(header_words, name_words)
+    common, left, right = _compare_words(header_words, name_words)
     differ = any(_weight(w) == 1 for w in left | right)
     shared = sum(common.values())
     if differ and common and stems:
@@ -139,7 +139,7 @@ def coverage(header_words: frozenset[str], name_words: frozenset[str], stems: _S
 
     Where it lacks some, those that it has must distinguish the field from others.
     """
-    common, left, right = _compared(header_words, name_words)
+    common, left, right = _compare_words(header_words, name_words)
     if not common:
         return None
     if "without" in left or (qualifiers_of(frozenset(left)) and _is_specific(right)):
@@ -186,17 +186,19 @@ def are_numbered(header: str, other: str) -> bool:
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:
     """What a header says more than a name, but for words such as `primary`; None if it lacks something."""
-    _, left, right = _compared(bare_words(header), words(name))
+    _, left, right = _compare_words(bare_words(header), words(name))
     return None if any(_weight(w) == 1 for w in right) else unqualified(frozenset(left))
 
 
 def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> int:
     """How many words that are not generic only one side has."""
-    _, left, right = _compared(header_words, name_words)
+    _, left, right = _compare_words(header_words, name_words)
     return sum(_weight(w) == 1 for w in left | right)
 
 
-def _compared(header_words: frozenset[str], name_words: frozenset[str]) -> tuple[dict[str, float], set[str], set[str]]:
+def _compare_words(
+    header_words: frozenset[str], name_words: frozenset[str]
+) -> tuple[dict[str, float], set[str], set[str]]:
     """The field's words that are shared, with their weights, and what each side has to itself."""
     shared = {word: _weight(word) for word in header_words & name_words}
     header_only, name_only = set(header_words - name_words), set(name_words - header_words)
@@ -324,7 +326,7 @@ class FieldNames:
         """Whether a header says everything but what all rows are about: `STATUS` where fields are called `case_number`,
         `case_date` and `case_status`; or names one of two that always come together, such as `agent_attorney`.
         """
-        _, header_only, name_only = _compared(header_words, name_words)
+        _, header_only, name_only = _compare_words(header_words, name_words)
         shared_words = name_words - name_only
         if header_only or not name_only or not shared_words:
             return False

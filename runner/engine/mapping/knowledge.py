@@ -383,10 +383,10 @@ def essence(header: str) -> str:
 @lru_cache(maxsize=8192)
 def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
     """What a header may mean, each with how plainly it says so (0 to 1), the plainest first."""
-    scores = _ambiguous(header) or _also(header) | _plainly(header)
+    scores = _ambiguous(header) or _meanings_of_synonyms(header) | _meanings_of_whole(header)
     if max(scores.values(), default=0.0) < _EXACT and (bare := essence(header)) != normalized(header):
-        scores = _ambiguous(bare) or scores | _plainly(bare)
-    scores = scores or _partly(header)
+        scores = _ambiguous(bare) or scores | _meanings_of_whole(bare)
+    scores = scores or _meanings_of_parts(header)
     for name, score in tuple(scores.items()):
         for kind in _knowledge().kinds.get(name, ()):
             scores[kind] = max(scores.get(kind, 0.0), _KIND * score)
@@ -399,14 +399,14 @@ def _ambiguous(header: str) -> dict[str, float]:
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
 
 
-def _also(header: str) -> dict[str, float]:
+def _meanings_of_synonyms(header: str) -> dict[str, float]:
     """What else a header of one word may mean: an `Adresse` as well as an `Address` may hold but the street."""
     words = understood(header).words
     meanings = _knowledge().ambiguous.get(words[0], {}) if len(words) == 1 and not words[0].isdecimal() else {}
     return dict.fromkeys(meanings, _LESSER)
 
 
-def _plainly(header: str) -> dict[str, float]:
+def _meanings_of_whole(header: str) -> dict[str, float]:
     """What the words of a header mean together."""
     meaning = understood(header)
     scores: dict[str, float] = {}
@@ -419,12 +419,12 @@ def _plainly(header: str) -> dict[str, float]:
     return scores
 
 
-def _partly(header: str) -> dict[str, float]:
+def _meanings_of_parts(header: str) -> dict[str, float]:
     """What some words of a header mean."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     whole = frozenset(meaning.words)
-    for phrase in _parts(whole):
+    for phrase in _known_phrases(whole):
         rest = [w for w in whole - phrase if w not in _knowledge().modifiers and not w.isdecimal()]
         score = _REST * len(phrase) / (len(phrase) + len(rest)) * meaning.known
         for name in _knowledge().phrases[phrase]:
@@ -474,7 +474,7 @@ def _readings(words: tuple[str, ...]) -> Iterable[tuple[frozenset[str], float]]:
         yield plain - {word}, _MODIFIED
 
 
-def _parts(words: frozenset[str]) -> set[frozenset[str]]:
+def _known_phrases(words: frozenset[str]) -> set[frozenset[str]]:
     """The largest phrases that are part of a header."""
     holding = _knowledge().holding
     inside = {phrase for word in words for phrase in holding.get(word, ()) if phrase <= words}

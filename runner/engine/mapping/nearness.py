@@ -106,14 +106,14 @@ class _Texts:
         """Field -> the weight of the words in common over the weight of all words."""
         asked_words = tokens(header)
         matched = {word: self._spellings.of(word) for word in asked_words}
-        by_text = {at: self._overlap(at, matched) for at in self._reached(matched)}
+        by_text = {at: self._overlap(at, matched) for at in self._texts_with(matched)}
         by_text |= {at: max(x, by_text.get(at, 0.0)) for at, x in self._by_initials(asked_words)}
         by_field: dict[int, float] = {}
         for at, x in by_text.items():
             by_field[self._owners[at]] = max(x, by_field.get(self._owners[at], 0.0))
         return by_field
 
-    def _reached(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
+    def _texts_with(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
         """Texts that have one of the words which few fields have, or some of those with the rarest one."""
         words = {other for others in matched.values() for other in others}
         if leading := words & self._leading:

@@ -225,8 +225,8 @@ class _Chooser:
         Notes the rivals of a pair that has some.
         """
         group = self._ranks[column, field].group[0]
-        twins = self._opposed(column, field, chosen) if group != _CONFIRMED else []
-        if twins or (group >= _REST and (twins := self._equals(column, field, chosen))):
+        twins = self._opposed_columns(column, field, chosen) if group != _CONFIRMED else []
+        if twins or (group >= _REST and (twins := self._equal_columns(column, field, chosen))):
             self._twins[column] = (field, twins)
             return False
         plain = self._evidence(column, field).plain
@@ -236,7 +236,7 @@ class _Chooser:
         self._torn[column] = (field, *rivals)
         return False
 
-    def _equals(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+    def _equal_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
         """Other columns without a field that are as likely to be this one: `Phone 1` and `Phone 2`; or that would be,
         but for what tells them apart, which the field does not say: `Home phone` and `Work phone`.
         """
@@ -248,7 +248,7 @@ class _Chooser:
         ]
         return [c for c, gap in near if abs(gap) <= TIE or self._are_apart(column, c, field, abs(gap))]
 
-    def _opposed(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
+    def _opposed_columns(self, column: int, field: int, chosen: Mapping[int, int]) -> list[int]:
         """Other columns without a field of which one is as much this field as this column: `Qty ordered` and `Qty
         shipped` for `quantity`, which does not say which. A `Primary phone` is the phone, beside a `Secondary phone`.
         """

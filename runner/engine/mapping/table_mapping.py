@@ -485,7 +485,7 @@ def map_table(
         shown=shown,
     )
     if hooks.has("after_mapping"):
-        choices = _remapped(source, choices, hooks, {f.name for f in fields if f.needs_column})
+        choices = _apply_hook(source, choices, hooks, {f.name for f in fields if f.needs_column})
     table = MappedTable(source, choices, samples, supplied)
     table.combine(fields)
     return table
@@ -570,7 +570,9 @@ def _scores(rule: Rule, answer: Any, names: set[str]) -> dict[str, float]:
     return scores
 
 
-def _remapped(source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]) -> list[MappingChoice]:
+def _apply_hook(
+    source: SourceTable, choices: list[MappingChoice], hooks: Hooks, names: set[str]
+) -> list[MappingChoice]:
     """The choices after the hook `after_mapping`; a field that it moves leaves the column that had it."""
     letters = [a1.letters(c.index) for c in source.columns]
     changes = hooks.remapped(

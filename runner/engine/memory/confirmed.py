@@ -97,7 +97,7 @@ class ConfirmedHeaders:
                 if entry.get("said_at") and instant(entry["said_at"]) is not None:
                     by_person.append(number)
             if kind == len(self.by_kind):
-                summed = _summed(about[number])
+                summed = _sum_counts(about[number])
                 self.by_kind.append(summed if more else summed._replace(person_field=None))
             kinds.append(kind)
         self.kinds, self.by_person = kinds, frozenset(by_person)
@@ -262,7 +262,7 @@ class IndexedHeaders(ConfirmedHeaders):
         return None
 
 
-def _summed(entries: Iterable[Entry]) -> Confirmed:
+def _sum_counts(entries: Iterable[Entry]) -> Confirmed:
     """What all entries about one header say."""
     counts: dict[str, int] = {}
     person_field: str | None = None

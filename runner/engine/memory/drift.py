@@ -169,7 +169,7 @@ def most_like(profiles: Sequence[EarlierProfile], now: ProfileDocument) -> tuple
 
 def likeness(before: ProfileDocument, now: ProfileDocument) -> float:
     """The share of columns that two profiles have in common, by header or by field."""
-    columns = _paired(before, now)
+    columns = _pair_columns(before, now)
     common = len(columns.both) + len(columns.renamed)
     return common / max(1, common + len(columns.gone) + len(columns.fresh))
 
@@ -200,7 +200,7 @@ def read_profile(body: bytes) -> ProfileDocument | None:
 
 def columns_drift(before: ProfileDocument, now: ProfileDocument) -> ColumnChanges:
     """How the columns differ: new, gone, renamed, moved, and mapped to another field."""
-    columns = _paired(before, now)
+    columns = _pair_columns(before, now)
     renamed: list[DriftedColumn] = [
         {"from": old["header"], "to": new["header"], "field": old["field"]} for old, new in columns.renamed
     ]
@@ -235,7 +235,7 @@ def values_drift(before: ProfileDocument, now: ProfileDocument) -> list[ValuesCh
     if min(before["rows"], now["rows"]) < FEW:
         return []
     changes = []
-    columns = _paired(before, now)
+    columns = _pair_columns(before, now)
     for old, new in (*columns.both, *columns.renamed):
         if new["types"] and old["types"] and not set(new["types"]) <= set(old["types"]):
             changes.append(_change(new, "types", old["types"], new["types"]))
@@ -291,7 +291,7 @@ class _PairedColumns(NamedTuple):
     fresh: list[ProfileColumn]
 
 
-def _paired(before: ProfileDocument, now: ProfileDocument) -> _PairedColumns:
+def _pair_columns(before: ProfileDocument, now: ProfileDocument) -> _PairedColumns:
     """Pair the columns by header, then by field.
 
     Of several with one header those with the same field are pairs, then the others from left to right.

@@ -94,7 +94,7 @@ class SenderShapes:
             None,
         )
         if named is not None:
-            return [self._attached(table) for table in detect(replace(hints, fixed=named.rows))]
+            return [self._with_shape(table) for table in detect(replace(hints, fixed=named.rows))]
         tables = detect(hints)
         missing = [match for match in matches if not any(self._is_found(match, table) for table in tables)]
         if missing:
@@ -105,7 +105,7 @@ class SenderShapes:
             and not any(match.rows == table.header_rows for match in own_matches for table in tables)
         ):
             tables = detect(replace(hints, fixed=own_matches[0].rows))
-        return [self._attached(table) for table in tables]
+        return [self._with_shape(table) for table in tables]
 
     def _is_found(self, match: HeaderMatch, table: Table) -> bool:
         """Whether a table has the header without a doubt; another sender's may have rows above it."""
@@ -119,7 +119,7 @@ class SenderShapes:
         """Whether a shape is this sender's."""
         return shape.sender == self._sender
 
-    def _attached(self, table: Table) -> Table:
+    def _with_shape(self, table: Table) -> Table:
         """The table with the shape that it has."""
         key = table_key(table)
         shape = self._with_header(len(table.header_rows), key)

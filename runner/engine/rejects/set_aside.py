@@ -162,7 +162,7 @@ class RejectsDescription:
         columns = _width(spool, source)
         appearances = self._sheet_appearance(source, index, rejected, heads)
         layout, places = spool.layout(), self._errors.places(tables)
-        known_widths = appearances.widths or _measured(spool, rejected | RowSet.of(heads), rejected)
+        known_widths = appearances.widths or _measure_widths(spool, rejected | RowSet.of(heads), rejected)
         columns_with_errors = places[0] if places else range(columns + 1)
         widths = [
             [column, width]
@@ -330,7 +330,7 @@ def _frozen(heads: Mapping[int, str], rejected: RowSet) -> Json:
     return {"headless": headless, "frozen": (1 if headless else len(heads)) if is_above else 0}
 
 
-def _measured(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:
+def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:
     """Widths for the columns of a sheet that has none of its own, by the texts of its first rows."""
     longest: dict[int, int] = {}
     for row, values in islice(_rows(spool, rows), _MEASURED):

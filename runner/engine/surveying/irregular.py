@@ -55,7 +55,7 @@ def report_irregular(
     _report_shared_headers(table, sheet, findings)
     _report_signs(table, sheet, findings)
     _report_cut_headers(table, findings)
-    sample = _sampled(table, sheet)
+    sample = _sample_rows(table, sheet)
     if len(sample) >= LEAST:
         search = _Search(table, sample, names, is_text=is_text)
         for numbers, columns in _cut(table, sheet):
@@ -78,7 +78,7 @@ def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], l
         yield cut.numbers, [cut.columns[c.index - 1] if c.index <= width else blank for c in table.columns]
 
 
-def _sampled(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
+def _sample_rows(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...]]:
     """The first rows of data, as tuples of their values."""
     rows: list[tuple[Any, ...]] = []
     for numbers, columns in _cut(table, sheet):

@@ -350,7 +350,7 @@ class SheetBooks:
 
 
 def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> FindingText:
-    """`filled`: the row is a value of a column of the rows below."""
+    """Why rows are left out, and how to keep them; `filled`: the row is a value of a column of the rows below."""
     singular, plural, remedy = _REASONS[entry.kind]
     noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
     if not proven:

@@ -72,8 +72,8 @@ class DeclaredNames:
     def __init__(self, headings: NamedHeadings) -> None:
         self._keys, self._names, self._labels = headings.keys, headings.names, headings.labels
         self._spellings = headings.spellings | headings.labels if headings.labels else headings.spellings
-        self._enough = min(2, len(self._names))
-        self._last = -1
+        self._enough = min(2, len(self._names))  # names that make a row a header
+        self._last = -1  # the number of the last row with so many names
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
         """What a row's texts say about it: names of declared fields, right below such a row, a label, or nothing."""
@@ -497,13 +497,13 @@ def _as_source_tables(
         epoch_1904 = source.notes.get("epoch") == 1904
         placed = SourceTable(place, sheet, table, leaving, epoch_1904=epoch_1904, merged=merged)
         names = tuple("" if c.generated else " ".join(c.name.casefold().split()) for c in placed.columns)
-        placed.altered = frozenset(n for header in headers for n in _altered(names, header))
+        placed.altered = frozenset(n for header in headers for n in _differing_headers(names, header))
         if len(headers) < _HEADERS:
             headers.add(names)
         yield placed
 
 
-def _altered(names: tuple[str, ...], header: tuple[str, ...]) -> list[int]:
+def _differing_headers(names: tuple[str, ...], header: tuple[str, ...]) -> list[int]:
     """Where a header differs from an earlier one that it mostly repeats: a value may be typed over a label."""
     if len(names) != len(header):
         return []

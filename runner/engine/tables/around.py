@@ -58,7 +58,7 @@ class AroundTables:
         near = [(1, _FIRST)]
         near += [(first, last) for box in boxes for first, last in ((box.top - _ABOVE, box.top - 1), _below(box))]
         for block in _blocks(tables[0], near):
-            for first, last in _joined(near):
+            for first, last in _join_ranges(near):
                 self._add(block.within(first, last), boxes)
 
     def _add(self, rows: Block, boxes: Sequence[_Box]) -> None:
@@ -153,7 +153,7 @@ def _below(box: _Box) -> tuple[int, int]:
     return box.bottom + 1, box.bottom + _BELOW
 
 
-def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same rows as spans that do not overlap."""
     out: list[tuple[int, int]] = []
     for first, last in sorted(spans):
@@ -194,7 +194,7 @@ def _beside(cells: Cells, label: tuple[int, int], side: str | None, labels: set[
     behind = _split(text)[1]
     if behind and normalized(text) not in labels and side is None:
         return FoundLabel(SuppliedCell(row, column, behind), label)
-    right, below = _right(cells, row, column), _under(cells, row, column)
+    right, below = _value_to_the_right(cells, row, column), _under(cells, row, column)
     right = None if side == "below" or (side is None and _is_label(right, labels)) else right
     below = None if side == "right" or (side is None and _is_label(below, labels)) else below
     if right is None or below is None:
@@ -225,7 +225,7 @@ def _is_pair(line: Mapping[int, Any], column: int) -> bool:
     return isinstance(line.get(column), str) and len(line) == 2 and column + 1 in line
 
 
-def _right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
+def _value_to_the_right(cells: Cells, row: int, column: int) -> SuppliedCell | None:
     """The first value to the right of a cell, close enough to belong to it; None if there is none."""
     for at in range(column + 1, column + 2 + _GAP):
         if at in cells[row]:

@@ -44,13 +44,13 @@ class CaptionColumn:
     def _current(self) -> str | None:
         """The value of the rows from here on, with the captions that came since the last one."""
         if self._fresh:
-            self._levels = _replaced(self._levels, self._fresh)
+            self._levels = _replace_dittos(self._levels, self._fresh)
             self._fresh = []
             self._value = JOIN.join(c.text.strip() for c in self._levels)
         return self._value
 
 
-def _replaced(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
+def _replace_dittos(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
     """The levels of captions once fresh ones are in force."""
     if len({level.column for level in (*levels, *fresh)}) > 1:
         for caption in fresh:

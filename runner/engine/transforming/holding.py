@@ -55,10 +55,10 @@ class Chunk(NamedTuple):
             ],
             {new_index[i]: problems for i, problems in self.errors.items() if i in new_index},
             [self.cells[i] for i in indexes] if self.cells else (),
-            self._partly(indexes) if self.cells else self.partly,
+            self._count_partly(indexes) if self.cells else self.partly,
         )
 
-    def _partly(self, indexes: Sequence[int]) -> Mapping[int, int]:
+    def _count_partly(self, indexes: Sequence[int]) -> Mapping[int, int]:
         """How many rows are left out of those that rows of the sheet became which stay in part."""
         left, stay = Counter(self.numbers), Counter(self.numbers[i] for i in indexes)
         return {row: self.partly.get(row, 0) + left[row] - stay[row] for row in stay}

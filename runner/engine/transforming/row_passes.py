@@ -74,7 +74,10 @@ class RowPasses:
             (c.field for c in columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
         with ExitStack() as files:
-            file, described = self._opened(OutputName.WORKBOOK, files), self._opened(OutputName.REJECTED_ROWS, files)
+            file, described = (
+                self._open_until(OutputName.WORKBOOK, files),
+                self._open_until(OutputName.REJECTED_ROWS, files),
+            )
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
             data = self._data_files(columns, files)
@@ -180,7 +183,7 @@ class RowPasses:
                 rule="write",
             )  # fmt: skip
 
-    def _opened(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
+    def _open_until(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
         """Open an output until `files` is closed; None if the order does not ask for it."""
         file = open_output(self.order, name)
         return None if file is None else files.enter_context(file)
@@ -191,7 +194,7 @@ class RowPasses:
         wanted = [name for name in options.names if name is not OutputName.WORKBOOK]
         opened: dict[OutputName, IO[bytes]] = {}
         for name in wanted:
-            if (file := self._opened(name, files)) is not None:
+            if (file := self._open_until(name, files)) is not None:
                 opened[name] = file
         if not (opened or self.output.blanks_errors):
             return None

@@ -96,7 +96,7 @@ def report(tables: Sequence[MappedTable], fields: Sequence[Field], findings: Fin
 def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: Findings) -> None:
     """Report a scale that the header, the number formats or a line beside the table states and the field does not."""
     field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
-    shown_scale, thousands = _shown(placed)
+    shown_scale, thousands = _scale_of_formats(placed)
     stated = _stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
     if stated is None or (stated.where != "divided" and stated.scale - 3 * thousands in field_scales):
         return
@@ -145,7 +145,7 @@ def _measure_of_header(header: str, field: Field) -> Measure:
     return stated
 
 
-def _shown(placed: _Placed) -> tuple[int | None, int]:
+def _scale_of_formats(placed: _Placed) -> tuple[int | None, int]:
     """The scale that number formats state, and by how many thousands they divide what they show."""
     units = placed.table.units.get(placed.at)
     if not units:

@@ -148,7 +148,7 @@ class TableStream:
         chunk = Chunk(rows.numbers, output, bad_cells, self._remarks, origin.errors, rows.cells)
         self._remarks = []
         if line.filter is not None:
-            chunk = self._filtered(line.filter, chunk, origin)
+            chunk = self._filter(line.filter, chunk, origin)
         if line.held is not None:
             line.held.add(self.table_id, chunk)
         else:
@@ -160,7 +160,7 @@ class TableStream:
             spread = [] if at is None else list(zip(rows.cells, rows.columns[at], strict=True))
             line.values.look_up(source.place.table, rows.numbers, own, spread)
 
-    def _filtered(self, expression: Expression, chunk: Chunk, origin: Origin) -> Chunk:
+    def _filter(self, expression: Expression, chunk: Chunk, origin: Origin) -> Chunk:
         """The rows that the filter keeps: all but those for which it is false."""
         columns = Columns(
             self._by_field(chunk.columns), self._wrong_by_field(chunk.wrong), len(chunk.numbers)
@@ -173,9 +173,9 @@ class TableStream:
             origin.flag(unsure, "filter_unsure", "warning", what, column=first, field=None, rule="rows.filter")
         if False not in judged.values:
             return chunk
-        return self._left(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
+        return self._without_rows(chunk, [n for n, v in enumerate(judged.values) if v is not False], FILTERED)
 
-    def _left(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
+    def _without_rows(self, chunk: Chunk, indexes: Sequence[int], kind: str) -> Chunk:
         """The rows of a chunk with these indexes; rows of the sheet of which none is left are noted as of a kind."""
         stay = chunk.only(indexes)
         gone = set(chunk.numbers).difference(stay.numbers)
@@ -186,7 +186,7 @@ class TableStream:
         """The chunk without rows (1 in `gone`) of which another one stays."""
         if 1 not in gone:
             return chunk
-        return self._left(chunk, [n for n, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
+        return self._without_rows(chunk, [n for n, is_gone in enumerate(gone) if not is_gone], DUPLICATE)
 
     def flag_tied(self, chunk: Chunk, indexes: Sequence[int], by: str) -> None:
         """Report rows that stay though another row with their key is as new."""
@@ -382,7 +382,7 @@ class TableStream:
 
     def _transform(self, rows: Rows, origin: Origin, count: int) -> tuple[list[list[Any]], list[list[int]]]:
         """The values of each output column for a chunk, and the indexes of cells in it that are not of their type."""
-        converted = [self._converted(n, rows, origin, count) for n in range(len(self._line.columns))]
+        converted = [self._convert_column(n, rows, origin, count) for n in range(len(self._line.columns))]
         output, bad_cells = [values for values, _ in converted], [wrong for _, wrong in converted]
         if self._before:
             self._compute_declared(self._before, output, bad_cells, origin)
@@ -397,20 +397,20 @@ class TableStream:
                 self.present[n] += count - values.count(None)
         return output, bad_cells
 
-    def _converted(self, n: int, rows: Rows, origin: Origin, count: int) -> Converted:
+    def _convert_column(self, n: int, rows: Rows, origin: Origin, count: int) -> Converted:
         """An output column from its source column, from several, or with its default where it has none."""
         field, index = self._line.columns[n].field, self.sources[n]
         if index is None:
             return self._combine(n, rows, origin) if n in self._combined else ([_default_of(field)] * count, [])
-        raw = self._unmerged(n, rows.columns[index], origin)
+        raw = self._fill_merged(n, rows.columns[index], origin)
         self._report_broken(raw, origin, n)
-        values, wrong = self._typed(n, raw, origin) if field else (raw, [])
+        values, wrong = self._convert_to_type(n, raw, origin) if field else (raw, [])
         self.total[n] += count - raw.count(None)
         if values is not raw and n not in self._late:
             self.changed[n] += sum(map(ne, raw, values))
         return values, wrong
 
-    def _unmerged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
+    def _fill_merged(self, n: int, raw: list[Any], origin: Origin) -> list[Any]:
         """Repeat the values of merged cells if the field asks for it; otherwise report the blanks under them."""
         merges = self._merges[n]
         if merges is None or not (covered := merges.covered(origin.rows, raw)):
@@ -432,7 +432,7 @@ class TableStream:
             raw = rows.columns[at]
             self._report_broken(raw, origin, n, at)
             self.total[n] += len(raw) - raw.count(None)
-            read = self._convert if joins else self._read
+            read = self._convert if joins else self._read_mapped
             parts.append(read(n, raw, converter, origin, at))
         if joins:
             separator = field.source.options["separator"]
@@ -442,10 +442,10 @@ class TableStream:
             values: list[Any] = [separator.join(row) or None for row in texts]
             wrong: list[int] = []
             if n in self._value_maps:
-                values, wrong = self._read(n, values, self._combined[n][0][1], origin)
+                values, wrong = self._read_mapped(n, values, self._combined[n][0][1], origin)
         else:
             values, wrong = coalesced(parts)
-        return self._ruled(n, values, wrong, self._combined[n][0][1], origin)
+        return self._apply_rule(n, values, wrong, self._combined[n][0][1], origin)
 
     def _compute_declared(
         self, names: Sequence[str], output: list[list[Any]], bad_cells: list[list[int]], origin: Origin
@@ -465,7 +465,7 @@ class TableStream:
                     self._remarks.append(
                         RowRemark(n, failed_rows.indexes, failed_rows.code, failed_rows.what, failed_rows.rule, at)
                     )
-            values, wrong = self._read(n, made.values, converter, origin)
+            values, wrong = self._read_mapped(n, made.values, converter, origin)
             rule = self._line.package.transforms.get(name)
             if rule is not None:
                 values = self._cells(n, origin, values_by_field).transform(rule, values)
@@ -487,17 +487,19 @@ class TableStream:
             what = "contains a formula without a stored result and was read as blank; open and save the file in Excel"
             self._flag(n, origin, indexes, "no_cached_value", severity="warning", what=what, rule=None, at=column)
 
-    def _typed(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
+    def _convert_to_type(self, n: int, raw: list[Any], origin: Origin) -> tuple[list[Any], list[int]]:
         """A column converted to its type, by its rule too unless that runs late; and the indexes of bad cells."""
         field, converter = self._line.columns[n].field, self.converters[n]
         if field is None or converter is None:
             return raw, []
         values, wrong = (
-            self._read(n, raw, converter, origin) if self._value_maps else self._convert(n, raw, converter, origin)
+            self._read_mapped(n, raw, converter, origin)
+            if self._value_maps
+            else self._convert(n, raw, converter, origin)
         )
-        return self._ruled(n, values, wrong, converter, origin)
+        return self._apply_rule(n, values, wrong, converter, origin)
 
-    def _ruled(
+    def _apply_rule(
         self, n: int, values: list[Any], wrong: list[int], converter: Converter, origin: Origin
     ) -> tuple[list[Any], list[int]]:
         """A column after its Python rule, if it has one that needs no other field, and with its default."""
@@ -529,7 +531,7 @@ class TableStream:
         self.changed[n] += sum(map(ne, before, output[n]))
         self.total[n] += 0 if has_values else count
 
-    def _read(
+    def _read_mapped(
         self, n: int, raw: list[Any], converter: Converter, origin: Origin, at: int | None = None
     ) -> Converted:  # fmt: skip
         """Convert a column to its type; cells that the field's `map` names become what it says."""

@@ -433,7 +433,7 @@ class DateReader:
 
     def number(self, value: float) -> datetime | Bad:
         """The date and time of a cell with a number: by a given format of digits, then as the column counts."""
-        if self.formats and value == int(value) and (moment := self._formatted(str(int(value)))) is not None:
+        if self.formats and value == int(value) and (moment := self._by_first_format(str(int(value)))) is not None:
             return moment
         return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
@@ -456,9 +456,9 @@ class DateReader:
             return None
         if len(text) > MAX_TEXT:
             return BAD
-        return self._formatted(text) or text
+        return self._by_first_format(text) or text
 
-    def _formatted(self, text: str) -> datetime | None:
+    def _by_first_format(self, text: str) -> datetime | None:
         """What the first of the given formats that fits makes of a text."""
         for read in self.formats:
             if (moment := read(text)) is not None:

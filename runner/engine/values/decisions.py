@@ -431,29 +431,34 @@ class ShortYears(NamedTuple):
     choices: list[ConventionChoice]  # to record
 
 
+def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
+    """Whether the year comes first in dates of three short numbers, any of which may be the year."""
+    first_numbers, last_numbers = len(tally.short_first), len(tally.short_years)
+    # Years vary less than days: if the last numbers vary more, they are the days.
+    year_first = first_numbers * 2 <= last_numbers > 3
+    word, other = ("year", "day") if year_first else ("day", "year")
+    total = sum(tally.short_years.values())
+    choice = ConventionChoice(
+        kind="date_order",
+        chosen=f"{word} first",
+        evidence={"different first numbers": first_numbers, "different last numbers": last_numbers},
+        sure=False,
+        message=f"{_many(total, 'date')} of short numbers could be {word} first or {other} first; read {word} first",
+        settle=f'"formats": ["{_SHORT_FORMATS[word]}"] (or ["{_SHORT_FORMATS[other]}"]) on field {name}',
+        values=total,
+    )
+    return ShortYears(year_first, PIVOT, [choice])
+
+
 def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
     """Whether two-digit years come first, and to which century they belong."""
     years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
     latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
         return ShortYears(year_first=False, pivot=latest, choices=[])
-    total = sum(years.values())
     leading = tally.short_first
     if tally.year_first and any(first > 12 for first in leading) and len(leading) <= len(years):
-        # Years vary less than days: if the last numbers vary more, they are the days.
-        year_first = len(leading) * 2 <= len(years) > 3
-        word, other = ("year", "day") if year_first else ("day", "year")
-        choice = ConventionChoice(
-            kind="date_order",
-            chosen=f"{word} first",
-            evidence={"different first numbers": len(leading), "different last numbers": len(years)},
-            sure=False,
-            message=f"{_many(total, 'date')} of short numbers could be {word} first or {other} first; "
-            f"read {word} first",
-            settle=f'"formats": ["{_SHORT_FORMATS[word]}"] (or ["{_SHORT_FORMATS[other]}"]) on field {name}',
-            values=total,
-        )
-        return ShortYears(year_first, PIVOT, [choice])
+        return _decide_year_place(tally, name)
     pivot = min(_pivot(set(years), either), latest)
     unclear = sum(count for year, count in years.items() if year in either)
     if not unclear:

@@ -43,13 +43,13 @@ def check_data_files(written: Mapping[OutputName, Place], known: DataTypes, outp
     columns = _columns(_read_schema(written), known, output, options)
     for name in options.names:
         if name in _COUNT_ROWS:
-            with _opened(written, name) as file:
+            with _open_written(written, name) as file:
                 rows = _COUNT_ROWS[name](file, columns, options)
             if rows != output["rows"]:
                 raise BadOutput(f"artifact.json counts {output['rows']} rows, {name} has {rows}")
 
 
-def _opened(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
+def _open_written(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
     """Open an output for reading; raises BadOutput if the box did not write it."""
     if name not in written:
         raise BadOutput(f"the box did not write {name}")
@@ -60,7 +60,7 @@ def _opened(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
 
 
 def _read_schema(written: Mapping[OutputName, Place]) -> bytes:
-    with _opened(written, OutputName.SCHEMA) as file:
+    with _open_written(written, OutputName.SCHEMA) as file:
         return file.read(MAX_SCHEMA + 1)
 
 

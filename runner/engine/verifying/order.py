@@ -122,15 +122,15 @@ def _books(artifact: ArtifactDocument) -> Callable[[str, int, int, int], bool]:
             continue
         place = (names.index(sheet["input"]), sheet["index"])
         runs = [(run["from"], run["to"], run["as"]) for run in sheet.get("rows", ())]
-        all_rows[place] = _covered((first, last) for first, last, _ in runs)
-        data_rows[place] = _covered((first, last) for first, last, kind in runs if kind in _DATA)
+        all_rows[place] = _check_covered((first, last) for first, last, _ in runs)
+        data_rows[place] = _check_covered((first, last) for first, last, kind in runs if kind in _DATA)
     nothing = RowSet()
     return lambda kind, input_number, index, row: (
         row in (data_rows if kind == "row" else all_rows).get((input_number, index), nothing)
     )
 
 
-def _covered(runs: Iterable[tuple[int, int]]) -> RowSet:
+def _check_covered(runs: Iterable[tuple[int, int]]) -> RowSet:
     """The rows of runs that may overlap, as those of tables side by side do."""
     joined_runs: list[tuple[int, int]] = []
     for first, last in sorted(runs):

@@ -81,11 +81,11 @@ def _read_page(file: IO[bytes], at: int, end: int) -> _Page:
     if size > MAX_PAGE or at + head + packed > end:
         raise BadOutput(_NOT_OURS)
     file.seek(at + head)
-    body = _unpacked(file.read(packed), size)
+    body = _unpack_page(file.read(packed), size)
     return _Page(PageFacts(at, values, head + size, head + packed), body)
 
 
-def _unpacked(raw: bytes, size: int) -> bytes:
+def _unpack_page(raw: bytes, size: int) -> bytes:
     """A decompressed page; raises BadOutput unless it has exactly the size of its header."""
     unpack = isal_zlib.decompressobj(_GZIP_WINDOW)
     try:
