@@ -387,8 +387,8 @@ class Worker:
                 due_at=now + decision.delay, announced=announced, **facts,
             )  # fmt: skip
         reason = "superseded: its input was replaced or removed" if decision.state is State.SKIPPED else ""
-        kept = {OutputName.LOG} | ({OutputName.REPORT} if is_reported(verdict) else set())
-        files = tuple(f for f in outcome.files if f.name in kept or verdict in EXPLAINED)
+        published = {OutputName.LOG} | ({OutputName.REPORT} if is_reported(verdict) else set())
+        files = tuple(f for f in outcome.files if f.name in published or verdict in EXPLAINED)
         return move(job, decision.state, now=now, reason=reason, error=error, files=files, **facts)
 
     def _asked(self, job: Job, outcome: AttemptEnd, facts: _Facts) -> Job:

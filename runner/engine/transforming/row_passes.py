@@ -82,7 +82,7 @@ class RowPasses:
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
             data = self._data_files(columns, files)
             line = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
-            values = self._opened(OutputName.SHOWN_VALUES, files)
+            values = self._open_until(OutputName.SHOWN_VALUES, files)
             streams = self._table_streams(line, tables, plans)
             clock = perf_counter()
             self._stream_inputs(line, sources, tables, streams, rejects)

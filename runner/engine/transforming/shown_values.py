@@ -19,18 +19,18 @@ class FoundValues:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._seen = 0  # findings that were looked at
+        self._seen = 0  # findings that wait or have their value
         self._waiting: dict[str, dict[int, list[int]]] = {}  # table -> row -> numbers of findings without a value yet
         self._texts: dict[int, str] = {}  # by the number of the finding
 
-    def look_up(
+    def note_cells(
         self,
         table: str,
         rows: Sequence[int],
         columns: Mapping[int, Sequence[Any]],
         spread: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Take the values of findings about these rows of a table.
+        """Note the values of findings about these rows of a table.
 
         `columns`: by their number in the sheet. `spread`: where columns became rows, each row's own column and value.
         """
@@ -39,25 +39,25 @@ class FoundValues:
         if not waiting:
             return
         for index, row in enumerate(rows):
-            own, value = spread[index] if spread else (0, None)
+            spread_column, value = spread[index] if spread else (0, None)
             for number in waiting.get(row, ()):
                 column = self._findings.listed[number].column or 0
-                if column == own:
-                    self._take(number, value)
+                if column == spread_column:
+                    self._note_value(number, value)
                 elif column in columns:
-                    self._take(number, columns[column][index])
+                    self._note_value(number, columns[column][index])
         for row in set(rows):
             waiting.pop(row, None)
 
     def _note_new(self) -> None:
         """Let the findings wait that were added since."""
         for number in range(self._seen, len(self._findings.listed)):
-            one = self._findings.listed[number]
-            if one.place is not None and one.row is not None and one.column is not None:
-                self._waiting.setdefault(one.place.table, {}).setdefault(one.row, []).append(number)
+            finding = self._findings.listed[number]
+            if finding.place is not None and finding.row is not None and finding.column is not None:
+                self._waiting.setdefault(finding.place.table, {}).setdefault(finding.row, []).append(number)
         self._seen = len(self._findings.listed)
 
-    def _take(self, number: int, value: object) -> None:
+    def _note_value(self, number: int, value: object) -> None:
         if value is not None and type(value) is not NoCachedValue:
             text = str(text_of(value))
             self._texts[number] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

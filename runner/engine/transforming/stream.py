@@ -155,10 +155,10 @@ class TableStream:
             self.finish(chunk)
         if line.values is not None:
             source = self._table.source
-            own = {column.index: rows.columns[n] for n, column in enumerate(source.columns)}
+            values_by_column = {column.index: rows.columns[n] for n, column in enumerate(source.columns)}
             at = source.place_of_values
             spread = [] if at is None else list(zip(rows.cells, rows.columns[at], strict=True))
-            line.values.look_up(source.place.table, rows.numbers, own, spread)
+            line.values.note_cells(source.place.table, rows.numbers, values_by_column, spread)
 
     def _filter(self, expression: Expression, chunk: Chunk, origin: Origin) -> Chunk:
         """The rows that the filter keeps: all but those for which it is false."""
@@ -224,7 +224,7 @@ class TableStream:
         self.partly += sum(left for row, left in chunk.partly.items() if row in source_rows)
         if line.values is not None and line.held is not None:  # the rows themselves are gone; these are their values
             values_by_column = {at: values for n, values in enumerate(chunk.columns) if (at := self._column(n))}
-            line.values.look_up(self._table.source.place.table, chunk.numbers, values_by_column)
+            line.values.note_cells(self._table.source.place.table, chunk.numbers, values_by_column)
 
     def _flag_remarks(self, remarks: Sequence[RowRemark], origin: Origin) -> None:
         """Flag what was remarked on while the rows were transformed."""
