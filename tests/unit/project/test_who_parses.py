@@ -21,6 +21,7 @@ LISTED = {
     "core/jobs.py:load_job": OURS + "a row",
     "core/loads.py:LoadRule.parse": OURS + "the address of a notice",
     "core/loads.py:parse_connections": "the operator's own file",
+    "core/mails.py:parse_mail_server": "the operator's own file",
     "console/cli/backups.py:_about": "the operator's own file",
     "console/erasure.py:_mentions": OURS + "an entry of the action log, or an answer; at most 16 MiB is read",
     "console/erasure.py:_shorten_report": OURS + "the report of a replay; at most 16 MiB is read",
