@@ -91,7 +91,7 @@ class _Decision(NamedTuple):
 
 def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     """Draft a manifest from samples, a target or a contract."""
-    from console.cli.service import Signals  # noqa: PLC0415  # the scaffold needs no sandbox
+    from console.cli.signals import Signals  # noqa: PLC0415  # the scaffold needs no sandbox
     from console.desk.boxes import boxes  # noqa: PLC0415
     from console.desk.drafts import Drafting, for_all_tenants, manifest_of, manifest_text, validate  # noqa: PLC0415
     from core.settings import Settings  # noqa: PLC0415

@@ -6,7 +6,7 @@ import sys
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import LAST_SECONDS, Signals
+from console.cli.signals import LAST_SECONDS, Signals
 from console.desk.boxes import boxes
 from handlers.intake import Intake
 from handlers.sources.listening import ReportLog

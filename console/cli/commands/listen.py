@@ -8,7 +8,7 @@ import threading
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import LAST_SECONDS, Signals
+from console.cli.signals import LAST_SECONDS, Signals
 from core.errors import UsageError
 from handlers.sources.listening import event_sources
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer, Progress
-from console.cli.service import Signals
+from console.cli.signals import Signals
 from console.desk.boxes import boxes
 from console.desk.differences import summary
 from console.library import DRAFTED, LIVE, Library

@@ -6,7 +6,8 @@ import sys
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import LAST_SECONDS, Signals, log_chores, service
+from console.cli.service import log_chores, service
+from console.cli.signals import LAST_SECONDS, Signals
 from runner.drain import Drain
 
 

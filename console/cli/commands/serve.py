@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from console.cli import wire
 from console.cli.guard import Exit
 from console.cli.output import Printer
-from console.cli.service import Signals
+from console.cli.signals import Signals
 from core.errors import UsageError
 from infra.addresses import bind, http_address
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from console.cli.explain import explained
 from console.cli.guard import exit_of
 from console.cli.output import Printer, Progress
-from console.cli.service import Signals
+from console.cli.signals import Signals
 from console.desk.boxes import boxes
 from console.desk.files import DeskSource, inbox_folder
 from console.desk.trials import TENANT, Trial, TriedTable, desk_of, trials_of

@@ -9,7 +9,8 @@ from console.cli.console_process import console_beside
 from console.cli.guard import Exit
 from console.cli.live import LiveJobs
 from console.cli.output import Printer
-from console.cli.service import LAST_SECONDS, Signals, service
+from console.cli.service import service
+from console.cli.signals import LAST_SECONDS, Signals
 from infra.logs import Log
 from infra.wiring import Stack
 

@@ -10,7 +10,7 @@ from console.cli.guard import Exit
 
 HANGS = """
 import sys, threading, time
-from console.cli.service import Signals
+from console.cli.signals import Signals
 with Signals() as signals:
     print("up", flush=True)
     signals.wait()
