@@ -9,13 +9,17 @@ from core.errors import SandboxUnavailable
 from core.settings import Settings
 from runner.attempt import Boxes
 from runner.sandbox.drivers import make_layers, make_sandbox, require
+from runner.sandbox.session import Engine
 
 
 @contextlib.contextmanager
-def boxes(settings: Settings, run_dir: Path) -> Iterator[Boxes]:
-    """The sandbox that the settings name and its layers, closed at the end."""
+def boxes(settings: Settings, run_dir: Path, *, rehearses: bool = True) -> Iterator[Boxes]:
+    """The sandbox that the settings name and its layers, closed at the end.
+
+    `rehearses`: warm the engine up for many boxes; a command that needs one or two is done sooner without.
+    """
     name, level = settings.sandbox, settings.sandbox_min_level
-    sandbox = make_sandbox(name, min_level=level, run_dir=run_dir)
+    sandbox = make_sandbox(name, min_level=level, run_dir=run_dir, engine=Engine(rehearses=rehearses))
     layers = make_layers(
         name, min_level=level, run_dir=run_dir, cache=run_dir.parent / "layers", wheelhouse=settings.wheelhouse
     )

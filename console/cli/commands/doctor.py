@@ -100,7 +100,7 @@ def _of_stack(settings: Settings, newest: list[float], *, deep: bool) -> Iterato
 def _sandbox(settings: Settings) -> Iterator[Check]:
     with contextlib.ExitStack() as cleanup:
         scratch = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ade-doctor-"))
-        found = cleanup.enter_context(boxes(settings, Path(scratch)))
+        found = cleanup.enter_context(boxes(settings, Path(scratch), rehearses=False))
         yield from checks.check_sandbox(found.sandbox.isolation(), settings)
 
 

@@ -104,7 +104,7 @@ def _draft(args: argparse.Namespace, folder: Path, out: Printer) -> int:
     settings = Settings.from_env(os.environ)
     with tempfile.TemporaryDirectory(prefix="ade-init-") as scratch, Signals() as signals:
         place = Path(scratch)
-        with boxes(settings, place / "run") as sandbox:
+        with boxes(settings, place / "run", rehearses=False) as sandbox:
             drafting = Drafting(settings, sandbox, place, samples, lambda: Verdict.CANCELLED if signals.asked else None)
             fields = _fields_of(args, drafting)
             document, decisions = _draft_and_ask(drafting, fields, args, out)

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, out: Printer) -> int:
     trials = list(trials_of(desk, files, args.out))
     with tempfile.TemporaryDirectory(prefix="ade-try-") as scratch, Signals() as signals:
         place = Path(scratch)
-        with boxes(settings, place / "run") as sandbox:
+        with boxes(settings, place / "run", rehearses=False) as sandbox:
             table = TriedTable(settings, sandbox, DeskSource({**desk.files, **files}), place)
             ended = []
             for trial in trials:
