@@ -11,8 +11,8 @@ import sys
 
 from tests.bench.harness.figures import Report, drifted
 
-REPORTED = ("engine", "drops")
-COUNTED = ("cloud", "console", "idle", "postgres", "sandbox", "spine", "telemetry")
+REPORTED = ("engine", "drops", "queue")
+COUNTED = ("box", "cloud", "console", "flames", "idle", "postgres", "sandbox", "spine", "telemetry")
 
 
 def main(words: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Many small files: from the moment that a file is there until its result is, and what each costs.
 
-    python -m tests.bench drops [--burst 200] [--single 40] [--only WAY ...]
+    python -m tests.bench drops [--burst 60] [--single 15] [--only WAY ...]
 
 A workbook of 20 rows of the ten columns of `engine`. `single`: one file at a time on an idle service, from the rename to
 result.json. `burst`: all at once. CPU is that of the whole service, after a first few files, per file. Ours reads the
@@ -32,13 +32,13 @@ NAME = "drops"
 TITLE = "Many small files"
 OURS = "ade up"
 ROWS = 20
-BURST, SINGLE = 200, 40
+BURST, SINGLE = 60, 15
 RULES = {
     "columns/last_name.py": "def transform(*, value):\n    return value\n",
     "columns/gross_pay.py": "def validate(*, value):\n    return None\n",
 }
 _LOOK = 0.001
-_LONGEST = 60.0
+_LONGEST = 300.0
 _WARM = 6
 
 

@@ -86,6 +86,21 @@ def cpu_seconds(pid: int) -> float:
     return total / _TICKS
 
 
+def cpu_by_process(pid: int) -> dict[int, tuple[str, float]]:
+    """Of each live process of a tree: its name, and the seconds of CPU that it used itself."""
+    found = {}
+    for one in tree(pid):
+        with contextlib.suppress(OSError):
+            name, _, rest = Path(f"/proc/{one}/stat").read_text().partition("(")[2].rpartition(")")
+            found[one] = (name, sum(map(int, rest.split()[11:13])) / _TICKS)
+    return found
+
+
+def memory_of(pid: int) -> float:
+    """Of one process, in MB."""
+    return _memory_kb(pid) / 1024
+
+
 def tree(pid: int) -> list[int]:
     """A process and its live descendants."""
     found, left = [], [pid]
