@@ -79,8 +79,6 @@ def fill(client: httpx.Client, folder: Path) -> tuple[str, str]:
 def take(page: Page, name: str, path: str, *, at: str = "") -> None:
     page.goto(path)
     page.wait_for_load_state()
-    if path == "/senders":
-        page.locator(".sender summary").first.click()
     if at:
         page.locator(at).evaluate("(one) => scrollTo(0, one.getBoundingClientRect().top + scrollY - 12)")
     page.screenshot(path=PICTURES / f"{name}.png")
