@@ -31,7 +31,8 @@ _STYLE: Final = (
     "border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600}"
     "td{overflow-wrap:break-word;min-width:3rem}.tiles{display:flex;gap:.3rem 1.4rem;flex-wrap:wrap;margin-top:.5rem;"
     "color:var(--soft);font-size:.92rem}.tiles b{color:var(--ink)}code{background:var(--none);padding:.05rem .3rem;"
-    "border-radius:.2rem;overflow-wrap:anywhere}q{quotes:'“' '”'}q bdi{overflow-wrap:anywhere}"
+    "border-radius:.2rem;overflow-wrap:anywhere}td code{overflow-wrap:normal}"
+    "q{quotes:'“' '”'}q bdi{overflow-wrap:anywhere}"
     "ol.steps{margin:0;padding-left:1.3rem}ol.steps li{margin:.25rem 0}.fixes{list-style:none;padding:0;margin:0}"
     ".fixes li{display:grid;grid-template-columns:5rem minmax(0,1fr) minmax(0,20rem);gap:0 .8rem;padding:.6rem 0;"
     "border-bottom:1px solid var(--line);overflow-wrap:anywhere}.fixes li:last-child{border-bottom:0}"
@@ -88,7 +89,7 @@ def report(
         *_folded(artifact, words, values),
         _about(words, artifact["job"].get("job_id"), artifact["job"].get("attempt")),
     ]
-    return _page(words, names, str(artifact["job"].get("workflow") or ""), at, body)
+    return _page(words, names, str(artifact["job"].get("workflow") or ""), body, at=at, terms=terms)
 
 
 def failure_report(job: FailedJob, *, at: float | None = None, terms: ReportTerms = PLAIN_REPORT) -> str:
@@ -101,7 +102,7 @@ def failure_report(job: FailedJob, *, at: float | None = None, terms: ReportTerm
         f"<section>{_folder(words, 'page.next.where', terms)}</section>" if _is_sent_again(job) else "",
         _about(words, job.job_id, job.attempt, job.message),
     ]
-    return _page(words, job.files, job.workflow, at, body)
+    return _page(words, job.files, job.workflow, body, at=at, terms=terms)
 
 
 def _is_sent_again(job: FailedJob) -> bool:
@@ -109,16 +110,27 @@ def _is_sent_again(job: FailedJob) -> bool:
     return job.verdict not in ("rule_error", "config_refused", "bad_output", "signal")
 
 
-def _page(words: Catalogue, names: Iterable[str], workflow: str, at: float | None, body: Iterable[str]) -> str:
+def _page(
+    words: Catalogue,
+    names: Iterable[str],
+    workflow: str,
+    body: Iterable[str],
+    *,
+    at: float | None,
+    terms: ReportTerms,
+) -> str:
     """A whole page: the file, the workflow and the time above everything else."""
     listed = list(names)
     title = listed[0] if len(listed) == 1 else words("page.files", count=len(listed))
     about = " · ".join(part for part in (workflow, "" if at is None else words.date(at)) if part)
+    kept = ""
+    if at is not None and terms.kept_seconds:
+        kept = f'<p class="soft">{escape(words("page.kept", date=words.date(at + terms.kept_seconds)))}</p>'
     return (
         f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
-        f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}</main></body></html>\n'
+        f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}{kept}</main></body></html>\n'
     )
 
 
