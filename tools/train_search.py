@@ -3,13 +3,14 @@
     python -m pip install lightgbm numpy            # in an environment of your own; the product needs neither
     python tools/train_search.py ../shared/corpus ../shared/enron             # cross-validate by family of workbooks
     python tools/train_search.py ../shared/corpus ../shared/enron --write     # and write search.json
+    ... --cache DIR                                 # keeps what each step made: to try another model takes a minute
 
 Sheets of one workbook, and workbooks that share most of their texts, are one family and never on both sides of a fold.
 Four steps, each trained on what the step before says about sheets that it has not seen:
 
 1. the labels of rows (train_structure.py) and the tables that they give, row by row;
 2. places where tables end: between two lines, and at blank columns;
-3. rectangles that are tables;
+3. rectangles that are tables, with and without knowing what was read row by row;
 4. how much more a partition must be worth before it replaces the one that was read row by row.
 
 Half of the training sheets are made of the others: their tables, whole or in pieces, stacked or side by side.
@@ -25,6 +26,7 @@ import random
 import sys
 from bisect import bisect_left, bisect_right
 from dataclasses import astuple, dataclass, field, replace
+from multiprocessing import Pool
 
 import lightgbm
 import numpy as np
@@ -37,12 +39,12 @@ import train_structure as lines  # noqa: E402
 
 from runner.engine.reading import Layout  # noqa: E402
 from runner.engine.structure import features, search  # noqa: E402
-from runner.engine.structure.cuts import COLUMN_CUT, ROW_CUT, column_cut, row_cut  # noqa: E402
+from runner.engine.structure.cuts import column_cut, row_cut  # noqa: E402
 from runner.engine.structure.detection import tables_read_by_row  # noqa: E402
 from runner.engine.structure.forest import Forest  # noqa: E402
 from runner.engine.structure.grid import Grid, Rect  # noqa: E402
 from runner.engine.structure.header_rows import Hints  # noqa: E402
-from runner.engine.structure.rectangles import RECTANGLE, Cuts, Describer  # noqa: E402
+from runner.engine.structure.rectangles import UNREAD, Cuts, Describer  # noqa: E402
 from runner.engine.structure.regions import Regions  # noqa: E402
 from tests.bench.structure_scores import TABLES, box, off, score  # noqa: E402
 
@@ -53,11 +55,12 @@ COMPOSED_WEIGHT = {"cuts": 0.2, "rectangles": 0.05}
 FEW_REGIONS = 80  # per sheet in training
 EDGE = 2  # rows or columns by which an edge may be off
 NEARLY = 0.6  # what a rectangle counts whose edges are nearly right
-CUT_TREES, RECTANGLE_TREES = 70, 180
-MARGINS = (0.1, 0.2, 0.3, 0.5)  # for comparison
+CUTS = {"num_leaves": 16, "num_iterations": 70}
+RECTANGLES = {"num_leaves": 8, "num_iterations": 300}
+MARGINS = (0.2, 0.3)  # for comparison
+JOBS = 2  # processes
 PARAMETERS = {
     "objective": "cross_entropy",
-    "num_leaves": 16,
     "learning_rate": 0.08,
     "min_data_in_leaf": 25,
     "feature_fraction": 0.4,
@@ -261,12 +264,12 @@ def _ends(pair, spread, tables, along, across):
     return ends, max(weight, 0.15)
 
 
-def train(parts, trees):
+def train(parts, shape):
     """A booster from (vector, answer, weight)."""
     x = np.array([one for one, _, _ in parts], dtype=np.float32)
     y = np.array([one for _, one, _ in parts])
     w = np.array([one for _, _, one in parts])
-    return lightgbm.train(PARAMETERS, lightgbm.Dataset(x, y, weight=w / w.mean()), trees)
+    return lightgbm.train(PARAMETERS | shape, lightgbm.Dataset(x, y, weight=w / w.mean()))
 
 
 def forest_of(booster):
@@ -286,39 +289,56 @@ def cut_forests(sheets, cases):
             for one, case in zip(sheets, cases, strict=True)
             for vector, ends, weight in case[kind]
         ]
-        out.append(forest_of(train(parts, CUT_TREES)))
+        out.append(forest_of(train(parts, CUTS)))
     return out
 
 
-def rectangle_cases(one, forests):
-    """The regions of a sheet and of its reading: vectors, and how far they are off the nearest table."""
+@dataclass
+class Candidates:
+    """The regions of a sheet and the tables that were read row by row, described."""
+
+    whole: Rect
+    divisions: dict
+    reading: list
+    boxes: dict  # by rectangle
+    cells: dict
+    vectors: dict
+    looks: bool  # whether the format stores them
+
+
+def candidates(one, forests):
     grid = one.grid()
     cuts = Cuts(grid, *forests)
     read = readings(grid, one)
     describer = Describer(grid, cuts, read)
-    out = []
-    for rect in dict.fromkeys((*Regions(grid, cuts, search.REGIONS).divisions, *read)):
-        own = grid.range_of(rect)
-        area = (own.top, own.left, own.bottom, own.right)
-        out.append((describer.describe(rect), min((off(area, table) for table in one.tables), default=99)))
-    return out
+    regions = Regions(grid, cuts, search.REGIONS)
+    every = list(dict.fromkeys((*regions.divisions, *read)))
+    return Candidates(
+        regions.whole, regions.divisions, read, dict(zip(every, boxes(grid, every), strict=True)),
+        {rect: grid.cells(rect) for rect in every}, {rect: describer.describe(rect) for rect in every},
+        grid.looks.are_known,
+    )  # fmt: skip
 
 
 THIN = 0.3  # share of rectangles far off any table that are used
 FAR_OFF = 8
 
 
-def rectangle_forest(sheets, cases):
+def rectangle_forests(sheets, cases):
+    """With and without what was read row by row."""
     rng = random.Random(SEED)
     parts = []
     for one, case in zip(sheets, cases, strict=True):
-        for vector, away in case:
+        for rect, vector in case.vectors.items():
+            away = min((off(case.boxes[rect], table) for table in one.tables), default=99)
             far = away > FAR_OFF
             if far and rng.random() > THIN:
                 continue
             answer = 1.0 if not away else NEARLY if away <= EDGE else 0.0
-            parts.append((vector, answer, weight_of(one, "rectangles", len(case)) / (THIN if far else 1.0)))
-    return forest_of(train(parts, RECTANGLE_TREES))
+            weight = weight_of(one, "rectangles", len(case.vectors)) / (THIN if far else 1.0)
+            parts.append((vector, answer, weight))
+    unread = [(vector[: len(UNREAD)], answer, weight) for vector, answer, weight in parts]
+    return [forest_of(train(parts, RECTANGLES)), forest_of(train(unread, RECTANGLES))]
 
 
 def f1_of(tables, found):
@@ -334,13 +354,23 @@ def boxes(grid, rects):
     return [(r.top, r.left, r.bottom, r.right) for r in map(grid.range_of, rects)]
 
 
-def outcome_of(one, forests):
-    """What the search finds: its tables, those read row by row, the difference of their values, and which is better."""
-    grid = one.grid()
-    read = readings(grid, one)
-    found = search.search(grid, read, search.SearchModel(*forests, 1.0, 0.0))
-    best = boxes(grid, found.best.tables)
-    return best, found.best.value - found.reading.value, f1_of(one.tables, best) - f1_of(one.tables, one.reading)
+def outcome_of(one, case, forests):
+    """What the search finds: its tables, how much more they are worth than those read row by row, and how much better
+    they are."""
+    known, unread = forests
+
+    def chance(rect):
+        vector = case.vectors[rect]
+        own = known.probability(vector)
+        return (own + unread.probability(vector)) / 2 if case.looks else own
+
+    most = search.REGIONS if case.looks else search.FEW_REGIONS
+    divisions = dict(list(case.divisions.items())[:most])  # those of a lower limit are the first of a higher one
+    solver = search.Solver(case.whole, divisions, chance, lambda rect: case.cells.get(rect, 0))
+    best = solver.best()
+    tables = [case.boxes[rect] for rect in best.tables]
+    more = best.value - solver.value_of(case.reading).value
+    return tables, more, f1_of(one.tables, tables) - f1_of(one.tables, one.reading)
 
 
 def calibrate(outcomes):
@@ -359,7 +389,7 @@ def calibrate(outcomes):
 
 def chosen(one, outcome, margin):
     best, more, _ = outcome
-    is_better = more > margin or (margin == search.MARGIN and one.layout.column_widths)
+    is_better = more > margin or one.layout.cell_looks
     return best if best and is_better else one.reading
 
 
@@ -395,6 +425,7 @@ def report(name, sheets, found):
         "corpus_recall": means["recall"], "corpus_precision": means["precision"],
     }  # fmt: skip
     print(f"{name:22}", {key: round(value, 3) for key, value in scores.items()}, flush=True)
+    print(" " * 22, "misses in enron:", kinds_of_misses(sheets, found))
     return {key: round(value, 3) for key, value in scores.items()}
 
 
@@ -433,15 +464,17 @@ def main():
 
     sheets = step("read", lambda: read_by_row(folded(labelled(given.corpus, given.enron))))
     print(len(sheets), "sheets read", flush=True)
-    places = step("places", lambda: [cut_cases(one) for one in sheets])
+    places = step("places", lambda: mapped(cut_cases, sheets))
     print(sum(len(a) for a, _ in places), sum(len(b) for _, b in places), "places", flush=True)
     others = [[at for at, one in enumerate(sheets) if one.fold != fold] for fold in range(FOLDS)]
-    forests = step("cuts", lambda: [cut_forests(*_of(own, sheets, places)) for own in others])
-    rectangles = step("rectangles", lambda: [rectangle_cases(one, forests[one.fold]) for one in sheets])
-    print(sum(map(len, rectangles)), "rectangles", flush=True)
-    real = [one for one in sheets if one.source != "composed"]
-    by_fold = step("forests", lambda: [rectangle_forest(*_of(own, sheets, rectangles)) for own in others])
-    outcomes = step("outcomes", lambda: [outcome_of(one, (*forests[one.fold], by_fold[one.fold])) for one in real])
+    cuts = step("cuts", lambda: mapped(_cuts_of, [_of(own, sheets, places) for own in others]))
+    cases = step("candidates", lambda: mapped(_candidates_of, [(one, cuts[one.fold]) for one in sheets]))
+    print(sum(len(case.vectors) for case in cases), "rectangles", flush=True)
+    reach(sheets, cases)
+    by_fold = step("forests", lambda: mapped(_rectangles_of, [_of(own, sheets, cases) for own in others]))
+    pairs = [(one, case) for one, case in zip(sheets, cases, strict=True) if one.source != "composed"]
+    real = [one for one, _ in pairs]
+    outcomes = step("outcomes", lambda: [outcome_of(one, case, by_fold[one.fold]) for one, case in pairs])
     slope, offset = calibrate(outcomes)
     print("slope", round(slope, 3), "offset", round(offset, 3))
     scores = {
@@ -453,22 +486,70 @@ def main():
         report(f"worth {margin} more", real, [chosen(a, b, margin) for a, b in zip(real, outcomes, strict=True)])
     reliability(outcomes, slope, offset)
     if given.write:
-        write(sheets, places, rectangles, (slope, offset), scores)
+        write(sheets, places, cases, (slope, offset), scores)
+
+
+def mapped(make, parts):
+    """`make` of each part, in several processes."""
+    with Pool(JOBS) as pool:
+        return list(pool.imap(make, parts, chunksize=1 if len(parts) == FOLDS else 8))
+
+
+def _cuts_of(part):
+    return cut_forests(*part)
+
+
+def _candidates_of(part):
+    return candidates(*part)
+
+
+def _rectangles_of(part):
+    return rectangle_forests(*part)
 
 
 def _of(own, *lists):
     return [[one[at] for at in own] for one in lists]
 
 
-def write(sheets, places, rectangles, line, scores):
-    rows, columns = cut_forests(sheets, places)
-    names = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTANGLE}
-    forests = {"row_cuts": rows, "column_cuts": columns, "rectangles": rectangle_forest(sheets, rectangles)}
+def reach(sheets, cases):
+    """How many marked tables are among the candidates: no model finds the others."""
+    away = [
+        min((off(table, area) for area in case.boxes.values()), default=99)
+        for one, case in zip(sheets, cases, strict=True)
+        if one.source == "enron_xls"
+        for table in one.tables
+    ]
+    shares = [sum(1 for one in away if one <= most) / len(away) for most in (EDGE, 0)]
+    print("enron's tables among the candidates: nearly {:.3f}, exactly {:.3f}".format(*shares))
+
+
+def kinds_of_misses(sheets, found):
+    """Tables of Enron that are merged with others, split, off at an edge, or not found at all."""
+    kinds = collections.Counter()
+    for one, tables in zip(sheets, found, strict=True):
+        for table in one.tables if one.source == "enron_xls" else ():
+            meeting = [other for other in tables if meets(table, other)]
+            if any(off(table, other) <= EDGE for other in meeting):
+                continue
+            merged = len(meeting) == 1 and sum(meets(other, meeting[0]) for other in one.tables) > 1
+            kinds["missed" if not meeting else "split" if len(meeting) > 1 else "merged" if merged else "edges"] += 1
+    return dict(kinds)
+
+
+def meets(a, b):
+    return min(a[2], b[2]) >= max(a[0], b[0]) and min(a[3], b[3]) >= max(a[1], b[1])
+
+
+def write(sheets, places, cases, line, scores):
+    every = [*cut_forests(sheets, places), *rectangle_forests(sheets, cases)]
     counts = collections.Counter(one.source for one in sheets)
     whole = {
         "data": dict(sorted(counts.items())), "seed": SEED, "folds": FOLDS, "scores": scores,
         "slope": round(line[0], 3), "offset": round(line[1], 3),
-        **{name: {"features": list(names[name]), "trees": forest.trees} for name, forest in forests.items()},
+        **{
+            name: {"features": list(names), "trees": forest.trees}
+            for (name, names), forest in zip(search.FEATURES.items(), every, strict=True)
+        },
     }  # fmt: skip
     path = ROOT / "runner/engine/structure/search.json"
     path.write_text(json.dumps(whole, separators=(",", ":")) + "\n", encoding="utf-8")

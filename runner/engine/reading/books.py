@@ -131,6 +131,19 @@ class DeclaredTable(NamedTuple):
     totals_rows: int = 0
 
 
+class Look(NamedTuple):
+    """How a cell looks, as far as a table's edges show by it."""
+
+    above: bool = False  # a line is drawn there
+    below: bool = False
+    left: bool = False
+    right: bool = False
+    fill: int = 0  # a colour; 0: none
+    bold: bool = False
+    size: int = 0  # of the letters
+    kind: int = 0  # the same for cells that differ in their lines only
+
+
 @dataclass(kw_only=True)
 class Layout:
     """What a sheet stores besides its values. Whatever a format does not store is empty."""
@@ -151,6 +164,13 @@ class Layout:
     frozen_columns: int = 0
     print_title_rows: tuple[int, int] | None = None
     column_widths: dict[int, float] = field(default_factory=dict)  # by column, in usual widths (.xls only)
+    # by row and column, blank cells included: an index of `looks` (.xls only)
+    cell_looks: dict[int, dict[int, int]] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
+    formulas: Marks = field(default_factory=dict)  # cells with a formula (.xls only)
+    summed: list[Area] = field(
+        default_factory=list
+    )  # areas of several cells that formulas of the sheet read (.xls only)
 
     def add_unit(self, column: int, unit: str, first: int, last: int) -> None:
         """Note the unit that a column's number format shows in a run of rows; runs must come from top to bottom."""

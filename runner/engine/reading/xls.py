@@ -19,6 +19,7 @@ from runner.engine.reading.books import (
     CellError,
     Layout,
     ListedSheet,
+    Look,
     ReadingChoice,
     ReadLimits,
     Remark,
@@ -31,6 +32,7 @@ from runner.engine.reading.books import (
     ascending,
 )
 from runner.engine.reading.containers import Container, workbook_stream
+from runner.engine.reading.formula_areas import areas_read
 from runner.engine.reading.number_formats import (
     BOLD,
     ERRORS,
@@ -220,6 +222,8 @@ class _GlobalsReader:
         self._limits = limits
         self._formats: dict[int, NumberFormat] = {}
         self._fonts: list[CellStyle] = []
+        self._sizes: list[int] = []
+        self._kinds: dict[tuple[int, ...], int] = {}
         self._xfs: list[bytes] = []
         self._texts: list[bytes] = []
         self._last = 0
@@ -234,6 +238,7 @@ class _GlobalsReader:
         for body in self._xfs:
             number = u16(body, 2)
             self.shared.styles.add(number, self._formats, self._cell_style(body))
+            self.shared.styles.looks.append(self._look(body))
         return self.shared
 
     def _record(self, kind: int, body: bytes) -> None:
@@ -257,6 +262,7 @@ class _GlobalsReader:
             self._formats[u16(body, 0)] = format_of(self._format(body))
         elif kind == _FONT:
             flags = u16(body, 2)
+            self._sizes.append(u16(body, 0))
             self._fonts.append(CellStyle(bold=u16(body, 6) >= BOLD, struck=bool(flags & 8)))
             self.shared.styles.fonts.append(font_style(flags, u16(body, 8)))
             self._charset(body[12] if len(body) > 12 else 0)
@@ -302,6 +308,19 @@ class _GlobalsReader:
             style.lined = body[11] > 0  # the lines above and below; those at the sides are in the byte before
         return style
 
+    def _look(self, body: bytes) -> Look:
+        """The look that an XF record gives a cell; of an Excel 5 book without lines and colours."""
+        font = u16(body, 0)
+        font -= font > 4
+        bold, size = (self._fonts[font].bold, self._sizes[font]) if font < len(self._fonts) else (False, 0)
+        fill = lines = 0
+        if len(body) >= 20:
+            fill = u16(body, 18) & 0x7F if body[17] >> 2 else 0
+            lines = u16(body, 10)
+        kind = (font, u16(body, 2), body[6] & 7 if len(body) > 6 else 0, fill)
+        left, right, above, below = (bool(lines >> shift & 0xF) for shift in (0, 4, 8, 12))
+        return Look(above, below, left, right, fill, bold, size, self._kinds.setdefault(kind, len(self._kinds) + 1))
+
 
 def _codec(number: int) -> str:
     """The name of Python's codec for a code page; Windows-1252 for an unknown one."""
@@ -327,6 +346,7 @@ _FORMULA, _FORMULA_TEXT = 0x0006, 0x0207
 _FORMULAS = (0x0006, 0x0206, 0x0406)
 _CELLS = {_NUMBER, _RK, _MULRK, _BLANK, _MULBLANK, _LABEL, _RSTRING, _LABELSST, _BOOLERR, *_FORMULAS}
 _ROW, _COLUMNS, _MERGED, _PANE, _WINDOW = 0x0208, 0x007D, 0x00E5, 0x0041, 0x023E
+_MOST_SUMMED = 5_000  # areas of formulas that are kept as hints
 _USUAL_WIDTH = 2340  # of a column, in 256ths of a character
 _F64 = struct.Struct("<d")
 _POINTS_NOWHERE = CellError("#VALUE!")
@@ -411,6 +431,8 @@ class XlsSheet:
                 ordered = ordered and number >= row
                 row = number
                 _mark(marker, kind, row, body)
+                if kind in _FORMULAS and row <= self._limits.layout_rows:
+                    _mark_formula(marker.layout, row, body, self._shared.version)
             elif kind == _ROW:
                 marker.row(u16(body, 0) + 1, hidden=len(body) > 12 and bool(body[12] & 0x20))
             elif kind == _COLUMNS:
@@ -432,6 +454,12 @@ def _mark_columns(marker: Marker, body: bytes) -> None:
     if u16(body, 8) & 1:
         marker.hide_columns(first, last)
     marker.widen_columns(first, last, u16(body, 4) / _USUAL_WIDTH)
+
+
+def _mark_formula(layout: Layout, row: int, body: bytes, version: int) -> None:
+    layout.formulas.setdefault(row, set()).add(u16(body, 2) + 1)
+    if version == BIFF8 and len(layout.summed) < _MOST_SUMMED:
+        layout.summed += [area for area in areas_read(body) if area[0] < area[2] or area[1] < area[3]]
 
 
 def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:

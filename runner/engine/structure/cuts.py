@@ -15,6 +15,8 @@ from runner.engine.structure.tables import BODY, Label
 NEAR = 8  # lines above and below that are compared
 FAR = 40  # lines above among which the header of the block above is looked for
 WIDEST = 20  # blank rows from which more do not matter
+LOOKED = 60  # lines whose looks are compared
+TITLES = 3  # rows above a rectangle whose merged cells count
 FIRST = 5  # lines of a strip that may name its columns
 UNKNOWN = -1.0
 _BODY = sorted(BODY)
@@ -26,6 +28,9 @@ ROW_CUT = (
     "cells_above", "cells_below", "widest_above", "widest_below", "lines_above", "lines_below",
     "left_moves", "right_moves", "same_kinds", "fits_above", "over_values", "texts_below", "header_again",
     "first_length", "beside_above", "beside_below", "bold_above", "bold_below", "bold_next",
+    "look_same", "look_same_after", "look_same_before", "line_under", "line_over", "line_under_next",
+    "fill_above", "fill_below", "fill_next", "size_above", "size_below",
+    "gap_drawn", "sums_across", "formulas_above", "formulas_below",
 )  # fmt: skip
 COLUMN_CUT = (
     "gap", "gap_share", "left_width", "right_width", "left_lines", "right_lines", "left_shared", "right_shared",
@@ -34,6 +39,7 @@ COLUMN_CUT = (
     "right_key_distinct", "left_end_texts", "left_texts", "right_texts", "equal_keys",
     "left_header", "left_data", "right_header", "right_data", "left_named", "right_named", "same_width", "rows",
     "gap_width", "gap_relative_width", "gap_lined",
+    "line_right_of_left", "line_left_of_right", "look_same", "look_same_firsts", "gap_filled", "merged_over",
 )  # fmt: skip
 
 
@@ -70,6 +76,25 @@ def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int]) -> list[float]:
         len(grid.rows[below].filled) - grid.cells_of(below, left, right),
         grid.bold_share(above, left, right), grid.bold_share(below, left, right),
         grid.bold_share(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        *_row_looks(grid, place, upper, lower),
+    ]  # fmt: skip
+
+
+def _row_looks(grid: Grid, place: LinePlace, upper: Sequence[int], lower: Sequence[int]) -> list[float]:
+    """How the lines around a place look."""
+    looks = grid.looks
+    above, below, left, right = place
+    return [
+        looks.same(above, below, left, right),
+        looks.same(lower[0], lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        looks.same(upper[1], upper[0], left, right) if len(upper) > 1 else UNKNOWN,
+        looks.under(above, left, right), looks.over(below, left, right), looks.under(below, left, right),
+        looks.fill(above, left, right), looks.fill(below, left, right),
+        looks.fill(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        looks.size(above, left, right), looks.size(below, left, right),
+        looks.gap_drawn(above, below, left, right),
+        looks.sums_across(grid.rows[above].number, grid.rows[below].number, left, right),
+        looks.formulas(above, left, right), looks.formulas(below, left, right),
     ]  # fmt: skip
 
 
@@ -168,7 +193,23 @@ def column_cut(grid: Grid, rect: Rect, gap: Span) -> list[float]:
         float(left.last - left.first == right.last - right.first),
         grid.rows[rect.bottom].number - grid.rows[rect.top].number,
         *grid.gap_widths(gap, left, right), grid.lined_share(sorted({*upper, *lower}), gap),
+        *_column_looks(grid, rect, gap, sorted({*upper, *lower})[:LOOKED]),
     ]  # fmt: skip
+
+
+def _column_looks(grid: Grid, rect: Rect, gap: Span, lines: Sequence[int]) -> list[float]:
+    """How the columns on both sides of a gap look, and how many merged cells are across it."""
+    looks = grid.looks
+    left, right = _strips(grid, rect, gap)
+    first, last = grid.rows[rect.top].number - TITLES, grid.rows[rect.bottom].number
+    return [
+        looks.beside(left.last + 1, rect.top, rect.bottom),
+        looks.beside(right.first, rect.top, rect.bottom),
+        looks.same_columns(left.last, right.first, lines),
+        looks.same_columns(left.first, right.first, lines),
+        max(looks.fill(line, gap.first, gap.last) for line in lines[:2]),
+        sum(1 for area in grid.merged if area[1] <= gap.first and area[3] > gap.last + 1 and first <= area[0] <= last),
+    ]
 
 
 def _strips(grid: Grid, rect: Rect, gap: Span) -> tuple[Span, Span]:

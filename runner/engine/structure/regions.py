@@ -1,10 +1,11 @@
 """Where a sheet may be cut into tables, and the rectangles that such cuts leave.
 
-A region is a rectangle that may be a table. The whole sheet is one; each is divided at its blank rows, at places where
-a table may start or end without a blank row, and at its blank columns. Every run of neighbouring parts is a region
-again, down to DEPTH divisions and at most `most` per sheet: nearer divisions first.
+A region is a rectangle that may be a table, or that is divided again. The whole sheet is one; each is divided between
+lines, at the likeliest places where a table may start or end, and at its blank columns. Every run of neighbouring parts
+may be a region again. Those whose edges are likely places, with no likely place inside, come first, up to `most` per
+sheet.
 
-        whole sheet            divided at blank rows      the second part at blank columns
+        whole sheet            divided between lines      the second part at blank columns
         +-----------+          +-----------+
         | A A A     |          | A A A     |
         |           |   --->   +-----------+              +-----+ +---+
@@ -13,24 +14,37 @@ again, down to DEPTH divisions and at most `most` per sheet: nearer divisions fi
         +-----------+          +-----------+              +-----+ +---+
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush, nsmallest
+from itertools import accumulate, pairwise
+from math import log
 from typing import NamedTuple
 
 from runner.engine.structure.grid import Grid, Rect, Span, runs
 from runner.engine.structure.rectangles import MOST_CUTS, Cuts, places
 
 DEPTH = 4  # divisions of divisions
-PARTS = 12  # parts of which every run is a region; of more, only single parts and pairs are
-MOST_PARTS = 80
-UNLIKELY = 0.03  # probability of a cut below which the sheet is not divided there
+MOST_PARTS = 32  # of a division: it is cut at the likeliest places
+MOST_RUNS = 60  # runs of parts that become regions, besides single parts
+UNLIKELY = 0.02  # probability of a cut below which a region is not divided there
+INSIDE = 0.6  # weight of the places inside a region, relative to those at its edges
+NEVER = 1e-3
 
 
 class Division(NamedTuple):
-    """One way to divide a region: its parts are numbered, and each run of them is a region."""
+    """One way to divide a region: its parts are numbered, and runs of them are regions."""
 
     parts: int
     regions: dict[tuple[int, int], Rect]  # first and last part -> region
+
+
+class Cut(NamedTuple):
+    """A region still to be divided."""
+
+    cost: float  # how unlikely its edges are, and that no table ends inside
+    depth: int
+    made_by: str
+    rect: Rect
 
 
 class Regions:
@@ -41,67 +55,67 @@ class Regions:
         self._cuts = cuts
         self.divisions: dict[Rect, list[Division]] = {}
         self.whole = grid.whole()
-        waiting = [(self.whole, "")] if self.whole is not None else []
-        for depth in range(DEPTH + 1):
-            found: list[tuple[Rect, str]] = []
-            for rect, made_by in waiting:
-                if rect not in self.divisions and len(self.divisions) < most:
-                    self.divisions[rect] = []
-                    if depth < DEPTH:
-                        found += self._divide(rect, made_by)
-            waiting = found
+        waiting = [Cut(0.0, 0, "", self.whole)] if self.whole is not None else []
+        while waiting and len(self.divisions) < most:
+            one = heappop(waiting)
+            if one.rect not in self.divisions:
+                self.divisions[one.rect] = []
+                if one.depth < DEPTH:
+                    for found in self._divide(one):
+                        heappush(waiting, found)
 
-    def _divide(self, rect: Rect, made_by: str) -> Iterator[tuple[Rect, str]]:
+    def _divide(self, one: Cut) -> Iterator[Cut]:
         """Divide a region in each way but the one that it comes from; yields the regions this makes."""
-        for way, spans in _ways(self._grid, self._cuts, rect):
-            if way != made_by:
-                division = _division(self._grid, rect, spans, by_columns=way == "columns")
-                self.divisions[rect].append(division)
-                yield from ((region, way) for region in division.regions.values())
+        for way, spans, chances in _ways(self._grid, self._cuts, one.rect):
+            if way != one.made_by:
+                regions: dict[tuple[int, int], Rect] = {}
+                for cost, first, last in _runs(chances):
+                    region = _part(self._grid, one.rect, spans[first].first, spans[last].last, way)
+                    if region is not None:
+                        regions[first, last] = region
+                        yield Cut(one.cost + cost, one.depth + 1, way, region)
+                self.divisions[one.rect].append(Division(len(spans), regions))
 
 
-def _ways(grid: Grid, cuts: Cuts, rect: Rect) -> list[tuple[str, list[Span]]]:
-    """The ways to divide a rectangle, each with its parts."""
+def _ways(grid: Grid, cuts: Cuts, rect: Rect) -> Iterator[tuple[str, list[Span], list[float]]]:
+    """The ways to divide a rectangle, each with its parts and the probability of the cut before each further one."""
     lines = grid.lines(rect)
-    likely = {
-        place.below: chance
-        for place in places(grid, rect, lines)[:MOST_CUTS]
-        if (chance := cuts.between(place)) >= UNLIKELY
-    }
-    blank = {b: likely[b] for a, b in pairwise(lines) if b in likely and grid.gap(a, b) > 0}
-    ways = [("rows", spans) for spans in _bounded(lines, blank)]
-    if len(blank) < len(likely):
-        ways += [("lines", spans) for spans in _bounded(lines, likely)]
+    likely = {place.below: cuts.between(place) for place in places(grid, rect, lines)[:MOST_CUTS]}
+    kept = _likeliest(likely)
+    if kept:
+        spans = runs(lines, [line in kept for line in lines[1:]])
+        yield "lines", spans, [kept[span.first] for span in spans[1:]]
     columns = grid.column_spans(rect)
-    if len(columns) > 1:
-        chances = [cuts.beside(rect.top, rect.bottom, Span(a.last + 1, b.first - 1)) for a, b in pairwise(columns)]
+    beside = {b.first: cuts.beside(rect.top, rect.bottom, Span(a.last + 1, b.first - 1)) for a, b in pairwise(columns)}
+    kept = _likeliest(beside)
+    if kept:
         apart = [columns[0]]
-        for span, chance in zip(columns[1:], chances, strict=True):
-            apart = [*apart, span] if chance >= UNLIKELY else [*apart[:-1], Span(apart[-1].first, span.last)]
-        ways += [("columns", apart[:MOST_PARTS])] if len(apart) > 1 else []
-    return ways
+        for span in columns[1:]:
+            apart = [*apart, span] if span.first in kept else [*apart[:-1], Span(apart[-1].first, span.last)]
+        yield "columns", apart, [kept[span.first] for span in apart[1:]]
 
 
-def _bounded(lines: Sequence[int], starts: Mapping[int, float]) -> list[list[Span]]:
-    """The parts that start at these lines; if there are many, also those at the most likely ones only."""
-    if not starts:
-        return []
-    every = runs(lines, [line in starts for line in lines[1:]])
-    if len(every) <= PARTS:
-        return [every]
-    kept = set(sorted(starts, key=lambda line: -starts[line])[: PARTS - 1])
-    return [every[:MOST_PARTS], runs(lines, [line in kept for line in lines[1:]])]
+def _likeliest(chances: dict[int, float]) -> dict[int, float]:
+    """The likeliest places of a region, at most MOST_PARTS - 1."""
+    order = sorted((place for place in chances if chances[place] >= UNLIKELY), key=lambda place: -chances[place])
+    return {place: chances[place] for place in order[: MOST_PARTS - 1]}
 
 
-def _division(grid: Grid, rect: Rect, spans: Sequence[Span], *, by_columns: bool) -> Division:
-    parts = len(spans)
-    longest = parts - 1 if parts <= PARTS else 2
-    regions: dict[tuple[int, int], Rect] = {}
-    for length in range(1, longest + 1):
-        for first in range(parts - length + 1):
-            start, end = spans[first].first, spans[first + length - 1].last
-            cut = rect._replace(left=start, right=end) if by_columns else rect._replace(top=start, bottom=end)
-            region = grid.trimmed(cut)
-            if region is not None:
-                regions[first, first + length - 1] = region
-    return Division(parts, regions)
+def _runs(chances: Sequence[float]) -> list[tuple[float, int, int]]:
+    """Runs of parts as cost, first and last part: all single parts, and those with the likeliest edges."""
+    parts = len(chances) + 1
+    edge = [0.0, *(-log(max(one, NEVER)) for one in chances), 0.0]  # before each part, and after the last
+    inside = list(accumulate((-INSIDE * log(max(1 - one, NEVER)) for one in chances), initial=0.0))
+    single = [(edge[at] + edge[at + 1], at, at) for at in range(parts)]
+    longer = (
+        (edge[first] + edge[last + 1] + inside[last] - inside[first], first, last)
+        for first in range(parts)
+        for last in range(first + 1, parts)
+        if last - first < parts - 1
+    )
+    return single + nsmallest(MOST_RUNS, longer)
+
+
+def _part(grid: Grid, rect: Rect, start: int, end: int, way: str) -> Rect | None:
+    by_columns = way == "columns"
+    return grid.trimmed(rect._replace(left=start, right=end) if by_columns else rect._replace(top=start, bottom=end))

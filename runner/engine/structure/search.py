@@ -1,17 +1,18 @@
 """Finds the best partition of a sheet into tables.
 
-Theory of operation. A sheet is divided again and again, at blank rows, blank columns, headers, titles and notes
-(regions.py); the regions that this leaves are the candidates. A forest gives each the probability of being a table
-(rectangles.py). A partition is worth the sum of its tables' probabilities, less COST for each table and UNCOVERED times
-the share of cells in no table. The best one is found from the smallest regions up: a region is a table, or blank, or
-the best sequence of its parts. Each region is solved once, so the work is bounded by the number of regions.
+Theory of operation. A sheet is divided again and again, between lines and at blank columns (regions.py); the regions
+that this leaves are the candidates. Two forests give each the probability of being a table (rectangles.py): one knows
+the tables that were read row by row, the other does not. A partition is worth the sum of its tables' probabilities,
+less COST for each table and UNCOVERED times the share of cells in no table. The best one is found from the smallest
+regions up: a region is a table, or blank, or the best sequence of its parts. Each region is solved once, so the work is
+bounded by the number of regions.
 
-The tables that were read row by row (bands.py) are one partition. If the format stores no widths of columns, another
+The tables that were read row by row (bands.py) are one partition. If the format stores no looks of cells, another
 one takes its place only if it is worth MARGIN more. The one that is not taken is the tables' `alternative`, if close.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp
@@ -21,15 +22,18 @@ from typing import NamedTuple
 from runner.engine.structure.cuts import COLUMN_CUT, ROW_CUT
 from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import Grid, Rect
-from runner.engine.structure.rectangles import RECTANGLE, Cuts, Describer
+from runner.engine.structure.rectangles import RECTANGLE, UNREAD, Cuts, Describer
 from runner.engine.structure.regions import Division, Regions
 
-COST = 0.15  # of each table
+COST = 0.25  # of each table
 UNCOVERED = 0.4  # of a sheet whose cells are in no table
-# By how much a partition must be worth more to replace the one that was read row by row, if the format stores no widths
-# of columns: a blank column may then be a spacer as well as a border between tables. With widths the search decides.
+# By how much a partition must be worth more to replace the one that was read row by row, if the format stores no looks
+# of cells: a blank column may then be a spacer as well as a border between tables. With looks the search decides.
 MARGIN = 0.5
-REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without widths of columns
+REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without looks
+
+
+FEATURES = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTANGLE, "unread": UNREAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class SearchModel:
     row_cuts: Forest
     column_cuts: Forest
     rectangles: Forest
+    unread: Forest  # rectangles, without what was read row by row; used where the format stores looks
     slope: float  # the log odds that a partition is better than another: slope * difference of values + offset
     offset: float
 
@@ -46,16 +51,10 @@ def load() -> SearchModel:
     """The shipped forests, loaded once per process."""
     with Path(__file__).with_name("search.json").open(encoding="utf-8") as file:
         raw = json.load(file)
-    names = [list(ROW_CUT), list(COLUMN_CUT), list(RECTANGLE)]
-    if [raw[part]["features"] for part in ("row_cuts", "column_cuts", "rectangles")] != names:
+    if {part: raw[part]["features"] for part in FEATURES} != {part: list(names) for part, names in FEATURES.items()}:
         raise RuntimeError("search.json was trained for other features: run tools/train_search.py")
-    return SearchModel(
-        Forest(raw["row_cuts"]["trees"]),
-        Forest(raw["column_cuts"]["trees"]),
-        Forest(raw["rectangles"]["trees"]),
-        raw["slope"],
-        raw["offset"],
-    )
+    rows, columns, rectangles, unread = (Forest(raw[part]["trees"]) for part in FEATURES)
+    return SearchModel(rows, columns, rectangles, unread, raw["slope"], raw["offset"])
 
 
 class Solution(NamedTuple):
@@ -80,49 +79,59 @@ class SearchOutcome(NamedTuple):
 def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOutcome:
     """Compare the partition that was read row by row with the best one."""
     cuts = Cuts(grid, model.row_cuts, model.column_cuts)
-    regions = Regions(grid, cuts, REGIONS if grid.has_widths else FEW_REGIONS)
+    regions = Regions(grid, cuts, REGIONS if grid.looks.are_known else FEW_REGIONS)
     describer = Describer(grid, cuts, reading)
-    solver = _Solver(grid, regions, describer, model.rectangles)
-    best = solver.solve(regions.whole) if regions.whole is not None else NOTHING
+
+    def chance(rect: Rect) -> float:
+        vector = describer.describe(rect)
+        known = model.rectangles.probability(vector)
+        return (known + model.unread.probability(vector)) / 2 if grid.looks.are_known else known
+
+    solver = Solver(regions.whole, regions.divisions, chance, grid.cells)
+    best = solver.best()
     read = solver.value_of(reading)
     more = best.value - read.value
     odds = max(-30.0, min(30.0, model.slope * more + model.offset))
-    return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.has_widths or more > MARGIN)
+    return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.looks.are_known or more > MARGIN)
 
 
-class _Solver:
+class Solver:
     """The best tables of each region, solved once."""
 
-    def __init__(self, grid: Grid, regions: Regions, describer: Describer, forest: Forest) -> None:
-        self._grid = grid
-        self._regions = regions
-        self._describer = describer
-        self._forest = forest
-        self._chances: dict[Rect, float] = {}
+    def __init__(
+        self,
+        whole: Rect | None,
+        divisions: Mapping[Rect, Sequence[Division]],
+        chance: Callable[[Rect], float],
+        cells: Callable[[Rect], int],
+    ) -> None:
+        """`chance`: the probability that a rectangle is a table; `cells`: how many it has."""
+        self._whole = whole
+        self._divisions = divisions
+        self._chance = cache(chance)
+        self._cells = cells
+        self._all = cells(whole) if whole is not None else 1
         self._solved: dict[Rect, Solution] = {}
-        self._cells = grid.cells(regions.whole) if regions.whole is not None else 1
 
-    def chance(self, rect: Rect) -> float:
-        """The probability that the rectangle is a table."""
-        if rect not in self._chances:
-            self._chances[rect] = self._forest.probability(self._describer.describe(rect))
-        return self._chances[rect]
+    def best(self) -> Solution:
+        """The best partition of the sheet."""
+        return self._solve(self._whole) if self._whole is not None else NOTHING
 
     def value_of(self, tables: Sequence[Rect]) -> Solution:
-        covered = sum(self._grid.cells(one) for one in tables) / self._cells
-        value = sum(self.chance(one) - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
+        covered = sum(self._cells(one) for one in tables) / self._all
+        value = sum(self._chance(one) - COST for one in tables) - UNCOVERED * max(0.0, 1.0 - covered)
         return Solution(value, tuple(tables))
 
-    def solve(self, rect: Rect) -> Solution:
+    def _solve(self, rect: Rect) -> Solution:
         """The best tables of a region: itself, none, or the best of one of its divisions."""
         if rect in self._solved:
             return self._solved[rect]
-        blank = Solution(-UNCOVERED * self._grid.cells(rect) / self._cells, ())
-        if rect not in self._regions.divisions:  # beyond the limit of regions
+        blank = Solution(-UNCOVERED * self._cells(rect) / self._all, ())
+        if rect not in self._divisions:  # beyond the limit of regions
             return blank
-        best = max(blank, Solution(self.chance(rect) - COST, (rect,)))
+        best = max(blank, Solution(self._chance(rect) - COST, (rect,)))
         self._solved[rect] = best
-        for division in self._regions.divisions[rect]:
+        for division in self._divisions[rect]:
             best = max(best, self._sequence(division), key=lambda one: one.value)
         self._solved[rect] = best
         return best
@@ -135,7 +144,7 @@ class _Solver:
                 Solution(before.value + own.value, before.tables + own.tables)
                 for start in range(end + 1)
                 if (before := best[start]) is not None and (region := division.regions.get((start, end))) is not None
-                for own in (self.solve(region),)
+                for own in (self._solve(region),)
             ]
             best.append(max(tries, key=lambda one: one.value, default=None))
         return best[-1] or Solution(float("-inf"), ())
