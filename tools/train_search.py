@@ -303,7 +303,7 @@ class Candidates:
     boxes: dict  # by rectangle
     cells: dict
     vectors: dict
-    looks: bool  # whether the format stores them
+    designs: bool  # whether the format stores them
 
 
 def candidates(one, forests):
@@ -316,7 +316,7 @@ def candidates(one, forests):
     return Candidates(
         regions.whole, regions.divisions, read, dict(zip(every, boxes(grid, every), strict=True)),
         {rect: grid.cells(rect) for rect in every}, {rect: describer.describe(rect) for rect in every},
-        grid.looks.are_known,
+        grid.designs.are_known,
     )  # fmt: skip
 
 
@@ -362,9 +362,9 @@ def outcome_of(one, case, forests):
     def chance(rect):
         vector = case.vectors[rect]
         own = known.probability(vector)
-        return (own + unread.probability(vector)) / 2 if case.looks else own
+        return (own + unread.probability(vector)) / 2 if case.designs else own
 
-    most = search.REGIONS if case.looks else search.FEW_REGIONS
+    most = search.REGIONS if case.designs else search.FEW_REGIONS
     divisions = dict(list(case.divisions.items())[:most])  # those of a lower limit are the first of a higher one
     solver = search.Solver(case.whole, divisions, chance, lambda rect: case.cells.get(rect, 0))
     best = solver.best()
@@ -389,7 +389,7 @@ def calibrate(outcomes):
 
 def chosen(one, outcome, margin):
     best, more, _ = outcome
-    is_better = more > margin or one.layout.cell_looks
+    is_better = more > margin or one.layout.cell_designs
     return best if best and is_better else one.reading
 
 

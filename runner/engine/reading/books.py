@@ -131,7 +131,7 @@ class DeclaredTable(NamedTuple):
     totals_rows: int = 0
 
 
-class Look(NamedTuple):
+class Design(NamedTuple):
     """How a cell looks, as far as a table's edges show by it."""
 
     above: bool = False  # a line is drawn there
@@ -164,9 +164,9 @@ class Layout:
     frozen_columns: int = 0
     print_title_rows: tuple[int, int] | None = None
     column_widths: dict[int, float] = field(default_factory=dict)  # by column, in usual widths (.xls only)
-    # by row and column, blank cells included: an index of `looks` (.xls only)
-    cell_looks: dict[int, dict[int, int]] = field(default_factory=dict)
-    looks: list[Look] = field(default_factory=list)
+    # by row and column, blank cells included: an index of `designs` (.xls only)
+    cell_designs: dict[int, dict[int, int]] = field(default_factory=dict)
+    designs: list[Design] = field(default_factory=list)
     formulas: Marks = field(default_factory=dict)  # cells with a formula (.xls only)
     summed: list[Area] = field(
         default_factory=list

@@ -15,7 +15,7 @@ from datetime import date, datetime, time, timedelta
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from runner.engine.reading.books import MINUS, Area, CellError, Layout, Look, ReadLimits, Shown, Value
+from runner.engine.reading.books import MINUS, Area, CellError, Design, Layout, ReadLimits, Shown, Value
 from runner.engine.reading.runs import RunStyle
 
 _DAY_MS = 86_400_000
@@ -384,7 +384,7 @@ class Styles:
     cell_styles: list[CellStyle] = field(default_factory=list)
     shows: dict[int, Shower] = field(default_factory=dict)  # for styles of kind SHOWN
     units: dict[int, str] = field(default_factory=dict)  # for styles whose format shows one
-    looks: list[Look] = field(default_factory=list)  # by style index (.xls only)
+    designs: list[Design] = field(default_factory=list)  # by style index (.xls only)
     fonts: list[RunStyle] = field(default_factory=list)  # how each font makes a run of a text look (.xls and .xlsb)
 
     def add(self, number: int, formats: dict[int, NumberFormat], cell_style: CellStyle) -> None:
@@ -477,7 +477,7 @@ class Marker:
     """Collects the layout of a sheet, within the limits."""
 
     def __init__(self, styles: Styles, limits: ReadLimits) -> None:
-        self.layout = Layout(looks=styles.looks)
+        self.layout = Layout(designs=styles.designs)
         self._limits = limits
         self.units = styles.units
         self.marked_styles = {
@@ -497,8 +497,8 @@ class Marker:
             return
         if unit and style in self.units:
             self.mark_units(column, style, row, row)
-        if self.layout.looks and row <= self._limits.layout_rows:
-            self.layout.cell_looks.setdefault(row, {})[column] = style
+        if self.layout.designs and row <= self._limits.layout_rows:
+            self.layout.cell_designs.setdefault(row, {})[column] = style
         cell_style = self.marked_styles.get(style)
         if cell_style is None:
             return

@@ -17,9 +17,9 @@ from runner.engine.reading.books import (
     STATES,
     Book,
     CellError,
+    Design,
     Layout,
     ListedSheet,
-    Look,
     ReadingChoice,
     ReadLimits,
     Remark,
@@ -238,7 +238,7 @@ class _GlobalsReader:
         for body in self._xfs:
             number = u16(body, 2)
             self.shared.styles.add(number, self._formats, self._cell_style(body))
-            self.shared.styles.looks.append(self._look(body))
+            self.shared.styles.designs.append(self._design(body))
         return self.shared
 
     def _record(self, kind: int, body: bytes) -> None:
@@ -308,7 +308,7 @@ class _GlobalsReader:
             style.lined = body[11] > 0  # the lines above and below; those at the sides are in the byte before
         return style
 
-    def _look(self, body: bytes) -> Look:
+    def _design(self, body: bytes) -> Design:
         """The look that an XF record gives a cell; of an Excel 5 book without lines and colours."""
         font = u16(body, 0)
         font -= font > 4
@@ -319,7 +319,7 @@ class _GlobalsReader:
             lines = u16(body, 10)
         kind = (font, u16(body, 2), body[6] & 7 if len(body) > 6 else 0, fill)
         left, right, above, below = (bool(lines >> shift & 0xF) for shift in (0, 4, 8, 12))
-        return Look(above, below, left, right, fill, bold, size, self._kinds.setdefault(kind, len(self._kinds) + 1))
+        return Design(above, below, left, right, fill, bold, size, self._kinds.setdefault(kind, len(self._kinds) + 1))
 
 
 def _codec(number: int) -> str:

@@ -15,7 +15,7 @@ from runner.engine.structure.tables import BODY, Label
 NEAR = 8  # lines above and below that are compared
 FAR = 40  # lines above among which the header of the block above is looked for
 WIDEST = 20  # blank rows from which more do not matter
-LOOKED = 60  # lines whose looks are compared
+COMPARED_LINES = 60  # lines whose designs are compared
 TITLES = 3  # rows above a rectangle whose merged cells count
 FIRST = 5  # lines of a strip that may name its columns
 UNKNOWN = -1.0
@@ -76,25 +76,25 @@ def row_cut(grid: Grid, place: LinePlace, gaps: Sequence[int]) -> list[float]:
         len(grid.rows[below].filled) - grid.cells_of(below, left, right),
         grid.bold_share(above, left, right), grid.bold_share(below, left, right),
         grid.bold_share(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
-        *_row_looks(grid, place, upper, lower),
+        *_row_design(grid, place, upper, lower),
     ]  # fmt: skip
 
 
-def _row_looks(grid: Grid, place: LinePlace, upper: Sequence[int], lower: Sequence[int]) -> list[float]:
+def _row_design(grid: Grid, place: LinePlace, upper: Sequence[int], lower: Sequence[int]) -> list[float]:
     """How the lines around a place look."""
-    looks = grid.looks
+    designs = grid.designs
     above, below, left, right = place
     return [
-        looks.same(above, below, left, right),
-        looks.same(lower[0], lower[1], left, right) if len(lower) > 1 else UNKNOWN,
-        looks.same(upper[1], upper[0], left, right) if len(upper) > 1 else UNKNOWN,
-        looks.under(above, left, right), looks.over(below, left, right), looks.under(below, left, right),
-        looks.fill(above, left, right), looks.fill(below, left, right),
-        looks.fill(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
-        looks.size(above, left, right), looks.size(below, left, right),
-        looks.gap_drawn(above, below, left, right),
-        looks.sums_across(grid.rows[above].number, grid.rows[below].number, left, right),
-        looks.formulas(above, left, right), looks.formulas(below, left, right),
+        designs.same(above, below, left, right),
+        designs.same(lower[0], lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        designs.same(upper[1], upper[0], left, right) if len(upper) > 1 else UNKNOWN,
+        designs.under(above, left, right), designs.over(below, left, right), designs.under(below, left, right),
+        designs.fill(above, left, right), designs.fill(below, left, right),
+        designs.fill(lower[1], left, right) if len(lower) > 1 else UNKNOWN,
+        designs.size(above, left, right), designs.size(below, left, right),
+        designs.gap_drawn(above, below, left, right),
+        designs.sums_across(grid.rows[above].number, grid.rows[below].number, left, right),
+        designs.formulas(above, left, right), designs.formulas(below, left, right),
     ]  # fmt: skip
 
 
@@ -193,21 +193,21 @@ def column_cut(grid: Grid, rect: Rect, gap: Span) -> list[float]:
         float(left.last - left.first == right.last - right.first),
         grid.rows[rect.bottom].number - grid.rows[rect.top].number,
         *grid.gap_widths(gap, left, right), grid.lined_share(sorted({*upper, *lower}), gap),
-        *_column_looks(grid, rect, gap, sorted({*upper, *lower})[:LOOKED]),
+        *_column_design(grid, rect, gap, sorted({*upper, *lower})[:COMPARED_LINES]),
     ]  # fmt: skip
 
 
-def _column_looks(grid: Grid, rect: Rect, gap: Span, lines: Sequence[int]) -> list[float]:
+def _column_design(grid: Grid, rect: Rect, gap: Span, lines: Sequence[int]) -> list[float]:
     """How the columns on both sides of a gap look, and how many merged cells are across it."""
-    looks = grid.looks
+    designs = grid.designs
     left, right = _strips(grid, rect, gap)
     first, last = grid.rows[rect.top].number - TITLES, grid.rows[rect.bottom].number
     return [
-        looks.beside(left.last + 1, rect.top, rect.bottom),
-        looks.beside(right.first, rect.top, rect.bottom),
-        looks.same_columns(left.last, right.first, lines),
-        looks.same_columns(left.first, right.first, lines),
-        max(looks.fill(line, gap.first, gap.last) for line in lines[:2]),
+        designs.beside(left.last + 1, rect.top, rect.bottom),
+        designs.beside(right.first, rect.top, rect.bottom),
+        designs.same_columns(left.last, right.first, lines),
+        designs.same_columns(left.first, right.first, lines),
+        max(designs.fill(line, gap.first, gap.last) for line in lines[:2]),
         sum(1 for area in grid.merged if area[1] <= gap.first and area[3] > gap.last + 1 and first <= area[0] <= last),
     ]
 

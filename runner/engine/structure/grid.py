@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from runner.engine.common.a1 import CellRange
 from runner.engine.reading import Layout
+from runner.engine.structure.designs import Designs
 from runner.engine.structure.facts import Row
-from runner.engine.structure.looks import Looks
 
 TEXT, VALUE = 1, 2  # families of kinds that are interchangeable in a column; 0 is blank, 3 true or false
 MOST_MERGED = 300  # cells merged over several columns that are compared with a gap
@@ -50,7 +50,7 @@ class Grid:
         self._bold = _by_line(layout.bold, rows)
         self._lined = _by_line(layout.lined, rows)
         self._widths = layout.column_widths
-        self.looks = Looks(rows, layout, self.width)
+        self.designs = Designs(rows, layout, self.width)
         self.merged = [area for area in layout.merged if area[1] < area[3]][:MOST_MERGED]
         self._names: dict[tuple[int, int, int], frozenset[str]] = {}
 

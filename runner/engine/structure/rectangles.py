@@ -34,14 +34,14 @@ READING = (
     "read_off", "read_overlap", "read_inside", "read_meets", "read", "read_top", "read_left", "read_bottom",
     "read_right",
 )  # fmt: skip
-LOOKS = (
+DESIGN = (
     "line_over", "line_under", "line_left", "line_right", "line_over_second", "line_inside", "line_inside_share",
     "look_same_above", "look_same_below", "look_same_second", "look_changes", "look_least",
     "colour_first", "colour_second", "colour_above", "colour_last", "colour_below", "bold_first", "bold_second",
     "bold_above", "bold_last", "bold_below", "size_first", "size_above", "size_below",
     "formulas_last", "formulas_below", "sums_inside", "sums_over_edge", "sums_at_bottom", "formulas_first",
 )  # fmt: skip
-UNREAD = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *LOOKS)
+UNREAD = (*SIZE, *FILL, *LABELS, *CONTENT, *OUTSIDE, *CUTS, *DESIGN)
 RECTANGLE = (*UNREAD, *READING)
 
 FAR = 99.0  # to the next cell where there is none
@@ -118,16 +118,16 @@ def may_end(grid: Grid, above: int, below: int, rect: Rect) -> bool:
     wide = [grid.cells_of(line, rect.left, rect.right) for line in (above, below)]
     if 2 * min(wide) <= max(wide) and max(wide) > 2:  # far fewer cells above or below
         return True
-    return grid.looks.are_known and _looks_change(grid, above, below, rect)
+    return grid.designs.are_known and _design_changes(grid, above, below, rect)
 
 
-def _looks_change(grid: Grid, above: int, below: int, rect: Rect) -> bool:
+def _design_changes(grid: Grid, above: int, below: int, rect: Rect) -> bool:
     """Whether fills or lines start or end between two lines, and most cells look otherwise."""
-    looks, left, right = grid.looks, rect.left, rect.right
-    if looks.same(above, below, left, right) > HALF:
+    designs, left, right = grid.designs, rect.left, rect.right
+    if designs.same(above, below, left, right) > HALF:
         return False
-    fills = looks.fill(above, left, right) - looks.fill(below, left, right)
-    lines = looks.over(below, left, right) - min(looks.over(above, left, right), looks.under(below, left, right))
+    fills = designs.fill(above, left, right) - designs.fill(below, left, right)
+    lines = designs.over(below, left, right) - min(designs.over(above, left, right), designs.under(below, left, right))
     return max(abs(fills), lines) > HALF
 
 
@@ -154,7 +154,7 @@ class Describer:
             *_content(grid, rect, lines),
             *_outside(grid, rect, near, sum(1 for one in filled if one), len(lines)),
             *self._cut(rect, lines, near),
-            *_looks(grid, rect, lines, near),
+            *_designs(grid, rect, lines, near),
             *self._read(rect),
         ]
 
@@ -364,35 +364,35 @@ def _line_outside(grid: Grid, rect: Rect, line: int | None, used: int) -> tuple[
     return cells, fits / cells, cells / used
 
 
-def _looks(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
+def _designs(grid: Grid, rect: Rect, lines: Sequence[int], near: Neighbours) -> list[float]:
     """How the first and last lines look, what is drawn around the rectangle, and which sums are in it."""
-    looks = grid.looks
+    designs = grid.designs
     top, bottom, left, right = rect
-    if not looks.are_known:
-        return [UNKNOWN] * len(LOOKS)
+    if not designs.are_known:
+        return [UNKNOWN] * len(DESIGN)
     second = lines[1] if len(lines) > 1 else lines[0]
-    inner = [looks.over(line, left, right) for line in lines[2:-2][:60]] or [0.0]
-    pairs = [looks.same(a, b, left, right) for a, b in pairwise(lines[1:62])] or [1.0]
+    inner = [designs.over(line, left, right) for line in lines[2:-2][:60]] or [0.0]
+    pairs = [designs.same(a, b, left, right) for a, b in pairwise(lines[1:62])] or [1.0]
     return [
-        looks.over(top, left, right), looks.under(bottom, left, right),
-        looks.beside(left, top, bottom), looks.beside(right + 1, top, bottom),
-        looks.over(second, left, right), max(inner), sum(inner) / len(inner),
-        UNKNOWN if near.above is None else looks.same(near.above, top, left, right),
-        UNKNOWN if near.below is None else looks.same(bottom, near.below, left, right),
-        looks.same(top, second, left, right), sum(1 for one in pairs if one < HALF), min(pairs),
-        looks.fill(top, left, right), looks.fill(second, left, right),
-        UNKNOWN if near.above is None else looks.fill(near.above, left, right),
-        looks.fill(bottom, left, right), UNKNOWN if near.below is None else looks.fill(near.below, left, right),
+        designs.over(top, left, right), designs.under(bottom, left, right),
+        designs.beside(left, top, bottom), designs.beside(right + 1, top, bottom),
+        designs.over(second, left, right), max(inner), sum(inner) / len(inner),
+        UNKNOWN if near.above is None else designs.same(near.above, top, left, right),
+        UNKNOWN if near.below is None else designs.same(bottom, near.below, left, right),
+        designs.same(top, second, left, right), sum(1 for one in pairs if one < HALF), min(pairs),
+        designs.fill(top, left, right), designs.fill(second, left, right),
+        UNKNOWN if near.above is None else designs.fill(near.above, left, right),
+        designs.fill(bottom, left, right), UNKNOWN if near.below is None else designs.fill(near.below, left, right),
         grid.bold_share(top, left, right), grid.bold_share(second, left, right),
         UNKNOWN if near.above is None else grid.bold_share(near.above, left, right),
         grid.bold_share(bottom, left, right),
         UNKNOWN if near.below is None else grid.bold_share(near.below, left, right),
-        looks.size(top, left, right),
-        UNKNOWN if near.above is None else looks.size(near.above, left, right),
-        UNKNOWN if near.below is None else looks.size(near.below, left, right),
-        looks.formulas(bottom, left, right),
-        UNKNOWN if near.below is None else looks.formulas(near.below, left, right),
-        *_sums_in(grid, rect), looks.formulas(top, left, right),
+        designs.size(top, left, right),
+        UNKNOWN if near.above is None else designs.size(near.above, left, right),
+        UNKNOWN if near.below is None else designs.size(near.below, left, right),
+        designs.formulas(bottom, left, right),
+        UNKNOWN if near.below is None else designs.formulas(near.below, left, right),
+        *_sums_in(grid, rect), designs.formulas(top, left, right),
     ]  # fmt: skip
 
 
@@ -400,7 +400,7 @@ def _sums_in(grid: Grid, rect: Rect) -> tuple[float, float, float]:
     """Sums of a column: all rows inside, some of them, and inside up to the last line but two."""
     first, last = grid.rows[rect.top].number, grid.rows[rect.bottom].number
     inside = across = at_end = 0
-    for top, column, bottom, _ in grid.looks.columns_summed:
+    for top, column, bottom, _ in grid.designs.columns_summed:
         if rect.left < column <= rect.right + 1 and top <= last and bottom >= first:
             is_inside = first <= top and bottom <= last
             inside += is_inside

@@ -7,7 +7,7 @@ less COST for each table and UNCOVERED times the share of cells in no table. The
 regions up: a region is a table, or blank, or the best sequence of its parts. Each region is solved once, so the work is
 bounded by the number of regions.
 
-The tables that were read row by row (bands.py) are one partition. If the format stores no looks of cells, another
+The tables that were read row by row (bands.py) are one partition. If the format stores no designs of cells, another
 one takes its place only if it is worth MARGIN more. The one that is not taken is the tables' `alternative`, if close.
 """
 
@@ -27,10 +27,10 @@ from runner.engine.structure.regions import Division, Regions
 
 COST = 0.25  # of each table
 UNCOVERED = 0.4  # of a sheet whose cells are in no table
-# By how much a partition must be worth more to replace the one that was read row by row, if the format stores no looks
-# of cells: a blank column may then be a spacer as well as a border between tables. With looks the search decides.
+# By how much a partition must be worth more to replace the one that was read row by row, if the format has no designs
+# of cells: a blank column may then be a spacer as well as a border between tables. With designs the search decides.
 MARGIN = 0.5
-REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without looks
+REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without designs of cells
 
 
 FEATURES = {"row_cuts": ROW_CUT, "column_cuts": COLUMN_CUT, "rectangles": RECTANGLE, "unread": UNREAD}
@@ -41,7 +41,7 @@ class SearchModel:
     row_cuts: Forest
     column_cuts: Forest
     rectangles: Forest
-    unread: Forest  # rectangles, without what was read row by row; used where the format stores looks
+    unread: Forest  # rectangles, without what was read row by row; used where the format stores designs
     slope: float  # the log odds that a partition is better than another: slope * difference of values + offset
     offset: float
 
@@ -79,20 +79,20 @@ class SearchOutcome(NamedTuple):
 def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOutcome:
     """Compare the partition that was read row by row with the best one."""
     cuts = Cuts(grid, model.row_cuts, model.column_cuts)
-    regions = Regions(grid, cuts, REGIONS if grid.looks.are_known else FEW_REGIONS)
+    regions = Regions(grid, cuts, REGIONS if grid.designs.are_known else FEW_REGIONS)
     describer = Describer(grid, cuts, reading)
 
     def chance(rect: Rect) -> float:
         vector = describer.describe(rect)
         known = model.rectangles.probability(vector)
-        return (known + model.unread.probability(vector)) / 2 if grid.looks.are_known else known
+        return (known + model.unread.probability(vector)) / 2 if grid.designs.are_known else known
 
     solver = Solver(regions.whole, regions.divisions, chance, grid.cells)
     best = solver.best()
     read = solver.value_of(reading)
     more = best.value - read.value
     odds = max(-30.0, min(30.0, model.slope * more + model.offset))
-    return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.looks.are_known or more > MARGIN)
+    return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.designs.are_known or more > MARGIN)
 
 
 class Solver:

@@ -5,14 +5,14 @@ import struct
 import pytest
 
 from runner.engine.reading import Layout
-from runner.engine.reading.books import Look
+from runner.engine.reading.books import Design
 from runner.engine.reading.formula_areas import areas_read
 from runner.engine.structure import search
+from runner.engine.structure.designs import UNKNOWN, Designs
 from runner.engine.structure.facts import row_of
 from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import Grid, Rect
-from runner.engine.structure.looks import UNKNOWN, Looks
-from runner.engine.structure.rectangles import LOOKS, RECTANGLE, UNREAD, Cuts, Describer
+from runner.engine.structure.rectangles import DESIGN, RECTANGLE, UNREAD, Cuts, Describer
 from runner.engine.structure.regions import Regions
 
 DATA = [0.02, 0.9, 0.02, 0.02, 0.02, 0.02]
@@ -63,30 +63,34 @@ LINES = [(1, ["Id", "Qty"]), (2, ["a", 1]), (3, ["b", 2]), (5, ["Sum", 3])]
 
 
 def layout():
-    framed, plain, head = Look(True, True, True, True, kind=1), Look(size=200, kind=1), Look(fill=9, size=400, kind=2)
+    framed, plain, head = (
+        Design(True, True, True, True, kind=1),
+        Design(size=200, kind=1),
+        Design(fill=9, size=400, kind=2),
+    )
     cells = {1: {1: 2, 2: 2}, 2: {1: 0, 2: 0}, 3: {1: 1, 2: 1}, 5: {1: 1, 2: 1}}
-    return Layout(cell_looks=cells, looks=[framed, plain, head], formulas={5: {2}}, summed=[(2, 2, 3, 2)])
+    return Layout(cell_designs=cells, designs=[framed, plain, head], formulas={5: {2}}, summed=[(2, 2, 3, 2)])
 
 
 def test_looks_tell_lines_fills_styles_and_sums():
-    looks = Looks(rows_of(LINES), layout(), 2)
-    assert [looks.over(line, 0, 1) for line in range(4)] == [0, 1, 1, 0]  # the line below row 2 is above row 3
-    assert [looks.fill(line, 0, 1) for line in range(4)] == [1, 0, 0, 0]
-    assert looks.same(0, 1, 0, 1) == 0
-    assert looks.same(1, 2, 0, 1) == 1  # lines alone do not make them differ
-    assert looks.size(0, 0, 1) == 2 * looks.size(2, 0, 1)
-    assert looks.formulas(3, 0, 1) == 0.5
-    assert looks.sums_across(2, 3, 0, 1) == 1
-    assert looks.sums_across(3, 5, 0, 1) == 0
-    assert looks.sums_across(2, 3, 0, 0) == 0  # of another column
+    designs = Designs(rows_of(LINES), layout(), 2)
+    assert [designs.over(line, 0, 1) for line in range(4)] == [0, 1, 1, 0]  # the line below row 2 is above row 3
+    assert [designs.fill(line, 0, 1) for line in range(4)] == [1, 0, 0, 0]
+    assert designs.same(0, 1, 0, 1) == 0
+    assert designs.same(1, 2, 0, 1) == 1  # lines alone do not make them differ
+    assert designs.size(0, 0, 1) == 2 * designs.size(2, 0, 1)
+    assert designs.formulas(3, 0, 1) == 0.5
+    assert designs.sums_across(2, 3, 0, 1) == 1
+    assert designs.sums_across(3, 5, 0, 1) == 0
+    assert designs.sums_across(2, 3, 0, 0) == 0  # of another column
 
 
 def test_without_looks_every_answer_is_unknown():
-    looks = Looks(rows_of(LINES), Layout(), 2)
+    designs = Designs(rows_of(LINES), Layout(), 2)
     answers = [
-        looks.over(0, 0, 1), looks.under(0, 0, 1), looks.beside(0, 0, 1), looks.fill(0, 0, 1), looks.same(0, 1, 0, 1),
-        looks.same_columns(0, 1, [0]), looks.size(0, 0, 1), looks.gap_drawn(2, 3, 0, 1), looks.formulas(0, 0, 1),
-        looks.sums_across(2, 3, 0, 1),
+        designs.over(0, 0, 1), designs.under(0, 0, 1), designs.beside(0, 0, 1), designs.fill(0, 0, 1), designs.same(0, 1, 0, 1),
+        designs.same_columns(0, 1, [0]), designs.size(0, 0, 1), designs.gap_drawn(2, 3, 0, 1), designs.formulas(0, 0, 1),
+        designs.sums_across(2, 3, 0, 1),
     ]  # fmt: skip
     assert set(answers) == {UNKNOWN}
 
@@ -99,7 +103,7 @@ def test_a_rectangle_is_described_in_the_order_of_its_names():
     assert (known["sums_inside"], known["sums_over_edge"], known["colour_first"]) == (1, 0, 1)
     plain = Grid(rows_of(LINES), [DATA] * 4, Layout())
     described = Describer(plain, Cuts(plain, Forest(()), Forest(())), ()).describe(Rect(0, 3, 0, 1))
-    assert {dict(zip(RECTANGLE, described, strict=True))[name] for name in LOOKS} == {UNKNOWN}
+    assert {dict(zip(RECTANGLE, described, strict=True))[name] for name in DESIGN} == {UNKNOWN}
 
 
 @pytest.mark.parametrize("most", [1, 7, 160])

@@ -7,24 +7,24 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from runner.engine.reading import Layout
-from runner.engine.reading.books import Area, Look
+from runner.engine.reading.books import Area, Design
 from runner.engine.structure.facts import Row
 
 UNKNOWN = -1.0
 MOST_ROWS = 40  # blank rows of a gap that are examined
 MOST_SUMS = 300  # different areas that are compared with a place
-NO_LOOK = Look()
+NO_DESIGN = Design()
 
 
-class Looks:
+class Designs:
     """Answers for lines (indexes of kept rows) and columns (0-based)."""
 
     def __init__(self, rows: Sequence[Row], layout: Layout, width: int) -> None:
-        self.are_known = bool(layout.cell_looks)
+        self.are_known = bool(layout.cell_designs)
         self._rows = rows
         self._width = width
-        self._looks = layout.looks
-        self._cells = layout.cell_looks
+        self._designs = layout.designs
+        self._cells = layout.cell_designs
         self._formulas = layout.formulas
         self._kinds: dict[int, list[int]] = {}
         self._above: dict[int, list[int]] = {}  # by row number: sums of the lines drawn above its cells
@@ -34,11 +34,11 @@ class Looks:
         in_columns = dict.fromkeys(area for area in layout.summed if area[1] == area[3])
         self.columns_summed: list[Area] = list(in_columns)[:MOST_SUMS]
 
-    def _look(self, number: int, column: int) -> Look:
+    def _design(self, number: int, column: int) -> Design:
         """The look of a cell by the number of its row and its 0-based column."""
         own = self._cells.get(number)
         at = own.get(column + 1) if own else None
-        return self._looks[at] if at is not None and at < len(self._looks) else NO_LOOK
+        return self._designs[at] if at is not None and at < len(self._designs) else NO_DESIGN
 
     def line_above(self, number: int, left: int, right: int) -> float:
         """Share of the cells of a row, by its number, that a line is drawn above."""
@@ -46,7 +46,7 @@ class Looks:
             return UNKNOWN
         if number not in self._above:
             self._above[number] = _sums(
-                self._look(number, at).above or self._look(number - 1, at).below for at in range(self._width)
+                self._design(number, at).above or self._design(number - 1, at).below for at in range(self._width)
             )
         sums = self._above[number]
         return (sums[right + 1] - sums[left]) / (right - left + 1)
@@ -63,7 +63,8 @@ class Looks:
             return UNKNOWN
         if column not in self._left:
             self._left[column] = _sums(
-                self._look(row.number, column).left or self._look(row.number, column - 1).right for row in self._rows
+                self._design(row.number, column).left or self._design(row.number, column - 1).right
+                for row in self._rows
             )
         sums = self._left[column]
         return (sums[bottom + 1] - sums[top]) / (bottom - top + 1)
@@ -74,14 +75,14 @@ class Looks:
             return UNKNOWN
         if line not in self._fills:
             number = self._rows[line].number
-            self._fills[line] = _sums(self._look(number, at).fill > 0 for at in range(self._width))
+            self._fills[line] = _sums(self._design(number, at).fill > 0 for at in range(self._width))
         sums = self._fills[line]
         return (sums[right + 1] - sums[left]) / (right - left + 1)
 
     def _kinds_of(self, line: int) -> list[int]:
         if line not in self._kinds:
             number = self._rows[line].number
-            self._kinds[line] = [self._look(number, at).kind for at in range(self._width)]
+            self._kinds[line] = [self._design(number, at).kind for at in range(self._width)]
         return self._kinds[line]
 
     def same(self, one: int, other: int, left: int, right: int) -> float:
@@ -102,7 +103,7 @@ class Looks:
         if not self.are_known:
             return UNKNOWN
         row = self._rows[line]
-        return max((self._look(row.number, at).size for at in row.filled if left <= at <= right), default=0) / (
+        return max((self._design(row.number, at).size for at in row.filled if left <= at <= right), default=0) / (
             self._usual_size
         )
 
@@ -111,12 +112,12 @@ class Looks:
         first, last = self._rows[above].number + 1, self._rows[below].number - 1
         if not self.are_known or first > last:
             return UNKNOWN
-        looks = [
-            self._look(number, at)
+        designs = [
+            self._design(number, at)
             for number in range(first, min(last, first + MOST_ROWS) + 1)
             for at in range(left, right + 1)
         ]
-        return sum(1 for one in looks if one.left or one.right or one.fill) / len(looks)
+        return sum(1 for one in designs if one.left or one.right or one.fill) / len(designs)
 
     def formulas(self, line: int, left: int, right: int) -> float:
         """Share of a line's cells with a formula."""
@@ -140,9 +141,9 @@ class Looks:
 
 def _usual_size(layout: Layout) -> int:
     counts: dict[int, int] = {}
-    for row in list(layout.cell_looks.values())[:300]:
+    for row in list(layout.cell_designs.values())[:300]:
         for at in row.values():
-            size = layout.looks[at].size if at < len(layout.looks) else 0
+            size = layout.designs[at].size if at < len(layout.designs) else 0
             counts[size] = counts.get(size, 0) + 1
     return max(counts, key=lambda size: counts[size], default=1) or 1
 
