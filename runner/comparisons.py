@@ -94,7 +94,7 @@ class Inspections:
         result = FinishedResult(rows=file, facts=None, status="")
         text = json.dumps(wanted)
         answer = self._run(
-            lambda staged: InspectOrder(what=SHOW, results=staged, wanted=text), (result,), (InspectName.CELLS,)
+            lambda staged: InspectOrder(what=SHOW, results=staged, request=text), (result,), (InspectName.CELLS,)
         )
         return _document(answer[InspectName.CELLS])
 

@@ -85,8 +85,8 @@ def _show(order: InspectOrder) -> None:
     """Write cells of an input to cells.json."""
     path = order.results[0].rows
     if path is not None:
-        shown = shown_cells(path, json.loads(order.wanted))
-        _write(order, InspectName.CELLS, json.dumps(shown, ensure_ascii=False))
+        cells = shown_cells(path, json.loads(order.request))
+        _write(order, InspectName.CELLS, json.dumps(cells, ensure_ascii=False))
 
 
 _ACTIONS: Final[dict[str, Callable[[InspectOrder], None]]] = {

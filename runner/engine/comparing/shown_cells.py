@@ -21,10 +21,10 @@ _SAMPLES: Final = 5
 _SAMPLED_ROWS: Final = 5_000  # of one sheet that samples are taken from
 
 
-def shown_cells(path: Path, wanted: Mapping[str, Any]) -> dict[str, dict[str, dict[str, list[str]]]]:
+def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, dict[str, list[str]]]]:
     """The wanted cells of a file."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = {"rows": {}, "samples": {}}
-    rows, samples = wanted.get("rows") or {}, wanted.get("samples") or {}
+    cells: dict[str, dict[str, dict[str, list[str]]]] = {"rows": {}, "samples": {}}
+    rows, samples = request.get("rows") or {}, request.get("samples") or {}
     with open_book(path, name=path.name) as book:
         for n, sheet in enumerate(book.sheets):
             names = {sheet.name, ""} if n == 0 else {sheet.name}
@@ -34,42 +34,43 @@ def shown_cells(path: Path, wanted: Mapping[str, Any]) -> dict[str, dict[str, di
                 if name in rows or name in samples:
                     numbers = set(map(int, rows.get(name, ())))
                     columns = _Samples(samples.get(name, ()))
-                    found["rows"][name] = _read(sheet, numbers, columns)
-                    found["samples"][name] = columns.found
-    return found
+                    cells["rows"][name] = _read(sheet, numbers, columns)
+                    cells["samples"][name] = columns.texts
+    return cells
 
 
 def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
     """The texts of the numbered rows; stops where nothing more is wanted."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     numbers = set(sorted(numbers)[:_MOST_ROWS])
     last = max(numbers, default=0)
     for seen, (number, values) in enumerate(sheet.rows(), 1):
         if number in numbers:
-            found[str(number)] = [_text(value) for value in values[:_MOST_COLUMNS]]
+            texts[str(number)] = [_text(value) for value in values[:_MOST_COLUMNS]]
         if seen <= _SAMPLED_ROWS and samples.open:
-            samples.take(number, values)
+            samples.add_row(number, values)
         if number >= last and (seen >= _SAMPLED_ROWS or not samples.open):
             break
-    return found
+    return texts
 
 
 class _Samples:
     """The first few values of columns that differ."""
 
-    def __init__(self, wanted: Iterable[Any]) -> None:
-        self.found: dict[str, list[str]] = {}
+    def __init__(self, areas: Iterable[Any]) -> None:
+        self.texts: dict[str, list[str]] = {}
         self.open: dict[str, tuple[int, int, int]] = {}  # by letters: number from 0, first and last row
-        for letters, first, last in list(wanted)[:_MOST_COLUMNS]:
+        for letters, first, last in list(areas)[:_MOST_COLUMNS]:
             self.open[str(letters)] = (a1.column_number(str(letters)) - 1, int(first), int(last))
-            self.found[str(letters)] = []
+            self.texts[str(letters)] = []
 
-    def take(self, number: int, values: list[Value]) -> None:
+    def add_row(self, number: int, values: list[Value]) -> None:
+        """Note the values of a row in columns that still lack some."""
         for letters, (column, first, last) in list(self.open.items()):
             text = _text(values[column]) if first <= number <= last and column < len(values) else ""
-            if text and text not in self.found[letters]:
-                self.found[letters].append(text)
-            if number > last or len(self.found[letters]) == _SAMPLES:
+            if text and text not in self.texts[letters]:
+                self.texts[letters].append(text)
+            if number > last or len(self.texts[letters]) == _SAMPLES:
                 del self.open[letters]
 
 

@@ -56,14 +56,14 @@ class JsonObject:
     def flag(self, key: str) -> bool:
         return self._value(key, bool, False)
 
-    def object(self, key: str, *, needed: bool = False) -> Json:
-        return dict(self._value(key, dict, None if needed else {}))
+    def object(self, key: str, *, is_required: bool = False) -> Json:
+        return dict(self._value(key, dict, None if is_required else {}))
 
     def child(self, key: str) -> "JsonObject | None":
         return None if self.raw.get(key) is None else JsonObject(self.raw[key], f"{self._at}{key}")
 
-    def children(self, key: str, *, needed: bool = False) -> "list[JsonObject]":
-        items = self._value(key, list, None if needed else [])
+    def children(self, key: str, *, is_required: bool = False) -> "list[JsonObject]":
+        items = self._value(key, list, None if is_required else [])
         return [JsonObject(item, f"{self._at}{key}[{index}]") for index, item in enumerate(items)]
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ class JsonObject:
         value = self.raw.get(key)
         return self.count(key) if isinstance(value, int) else self.path(key)
 
-    def places(self, key: str, *, needed: bool = False) -> dict[str, Place]:
-        children = JsonObject(self.object(key, needed=needed), f"{self._at}{key}")
+    def places(self, key: str, *, is_required: bool = False) -> dict[str, Place]:
+        children = JsonObject(self.object(key, is_required=is_required), f"{self._at}{key}")
         return {name: children.place(name) for name in children.raw}
 
 

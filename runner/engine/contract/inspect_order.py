@@ -62,7 +62,7 @@ class InspectOrder:
     by: str = ""  # how rows are paired; empty: by key where there is one, else by source
     values: bool = False  # whether a comparison shows the values that differ
     cell: str = ""  # the cell to explain
-    wanted: str = ""  # the cells to show, as JSON: see comparing/shown_cells.py
+    request: str = ""  # the cells to show, as JSON: see comparing/shown_cells.py
     outputs: Mapping[str, Place] = field(default_factory=dict)
     sandbox: SandboxFacts = NO_SANDBOX
 
@@ -84,7 +84,7 @@ class InspectOrder:
             "by": self.by,
             "values": self.values,
             "cell": self.cell,
-            "wanted": self.wanted,
+            "request": self.request,
             "outputs": {name: written_place(place) for name, place in self.outputs.items()},
             "sandbox": self.sandbox.encode(),
         }
@@ -96,11 +96,11 @@ class InspectOrder:
         check_version(read)
         return cls(
             what=read.text("inspect"),
-            results=tuple(map(ResultFiles.decode, read.children("results", needed=True))),
+            results=tuple(map(ResultFiles.decode, read.children("results", is_required=True))),
             by=read.text("by", ""),
             values=read.flag("values"),
             cell=read.text("cell", ""),
-            wanted=read.text("wanted", ""),
+            request=read.text("request", ""),
             outputs=read.places("outputs"),
             sandbox=SandboxFacts.decode(read.object("sandbox")),
         )

@@ -172,9 +172,9 @@ class Order:
         decision, verification, draft = read.child("decision"), read.child("verification"), read.child("draft")
         return cls(
             job=JobFacts.decode(read.object("job")),
-            manifest=read.object("manifest", needed=True),
+            manifest=read.object("manifest", is_required=True),
             params=read.object("params"),
-            inputs=tuple(map(InputFile.decode, read.children("inputs", needed=True))),
+            inputs=tuple(map(InputFile.decode, read.children("inputs", is_required=True))),
             config=Path(path) if config is not None and (path := config.text("path", "")) else None,
             config_digest="" if config is None else config.text("digest", ""),
             overlays=() if config is None else tuple(map(AppliedOverlay.decode, config.children("overlays"))),
@@ -188,7 +188,7 @@ class Order:
             refused={refused.text("key"): refused.text("why") for refused in read.children("refused")},
             previous=None if previous is None else StagedFile.decode(previous),
             lost=read.texts("lost"),
-            outputs=read.places("outputs", needed=True),
+            outputs=read.places("outputs", is_required=True),
             sandbox=SandboxFacts.decode(read.object("sandbox")),
             verification=None if verification is None else VerifyOrder.decode(verification.raw),
             draft=None if draft is None else DraftRequest.decode(draft),

@@ -145,7 +145,7 @@ class VerifyOrder:
         """From its JSON form; raises ContractBroken."""
         read = JsonObject(raw)
         check_version(read)
-        verify = JsonObject(read.object("verify", needed=True), "verify")
+        verify = JsonObject(read.object("verify", is_required=True), "verify")
         decision, data, report = (verify.child(name) for name in ("decision", "data", "report"))
         config = read.child("config")
         return cls(
