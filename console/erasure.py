@@ -22,7 +22,7 @@ from pathlib import Path
 from posixpath import basename
 from typing import Final
 
-from console.api.access import Access
+from console.api.access import LINKS_KEY, TOKENS_KEY, Access
 from console.api.actions import ACTIONS
 from console.api.submissions import REQUESTS
 from core.errors import AdeError, IllegalTransition, StoreUnavailable
@@ -185,11 +185,13 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _revoke(stack: Stack, tenant: str) -> int:
-    access = Access(stack.store, stack.clock)
-    mine = [grant for grant in access.grants() if grant.tenant == tenant]
-    for grant in mine:
-        access.revoke(grant.id)
-    return len(mine)
+    gone = 0
+    for key in (TOKENS_KEY, LINKS_KEY):
+        access = Access(stack.store, stack.clock, key=key)
+        for grant in [grant for grant in access.grants() if grant.tenant == tenant]:
+            access.revoke(grant.id)
+            gone += 1
+    return gone
 
 
 def _clear_machine(stack: Stack, known: set[str], report: ErasureReport) -> None:

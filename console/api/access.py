@@ -9,7 +9,7 @@ import hmac
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -19,7 +19,7 @@ from core.errors import AdeError, PreconditionFailed, StoreUnavailable, UsageErr
 from core.keys import ACCESS
 from core.ports import Clock, ObjectStore
 
-TOKENS_KEY = f"{ACCESS}tokens.json"
+TOKENS_KEY, LINKS_KEY = f"{ACCESS}tokens.json", f"{ACCESS}links.json"
 _LIMIT = 4 * 1024 * 1024
 _MOST = 5000
 _TRIES = 8
@@ -90,9 +90,22 @@ class Grant(BaseModel):
     created_at: float
     expires_at: float | None = None
     by: str = Field(default="", max_length=200)
+    # Of an upload link alone: what it is for, the folder that its files go to, and the largest of them.
+    workflow: str = Field(default="", max_length=200)
+    path: str = Field(default="", max_length=800)
+    most_mb: int = Field(default=0, ge=0)
 
     def principal(self) -> Principal:
         return Principal(self.id, self.name, self.scope, self.tenant, self.values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkFacts:
+    """What an upload link is for."""
+
+    workflow: str
+    path: str
+    most_mb: int
 
 
 class _Grants(BaseModel):
@@ -105,22 +118,29 @@ class _Grants(BaseModel):
 class Access:
     """The grants of one bucket. Safe to share between threads."""
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: ObjectStore, clock: Clock, *, key: str = TOKENS_KEY) -> None:
+        """`key`: the object that holds the grants; upload links have one of their own (`LINKS_KEY`)."""
         self._store = store
         self._clock = clock
+        self._key = key
         self._lock = threading.Lock()
         self._known: dict[str, Grant] = {}
         self._version: str | None = None
         self._read_at: float | None = None
 
     def holder(self, token: str) -> Principal | None:
-        """Who holds a token; None where nobody does. Takes the same time whatever part of it is wrong."""
+        """Who holds a token; None where nobody does."""
+        grant = self.grant(token)
+        return None if grant is None else grant.principal()
+
+    def grant(self, token: str) -> Grant | None:
+        """What a token grants; None where it is nobody's. Takes the same time whatever part of it is wrong."""
         parts = token.split("_", 2)
         number, secret = (parts[1], parts[2]) if len(parts) == 3 and parts[0] == "ade" else ("", "")
         grant = self._grants().get(number)
         wanted = grant.hash if grant is not None and grant.hash else "0" * 64
         fits = hmac.compare_digest(_hashed(secret), wanted)
-        return grant.principal() if grant is not None and fits and self._lasts(grant) else None
+        return grant if grant is not None and fits and self._lasts(grant) else None
 
     def person(self, user: str) -> Principal | None:
         """What a person may do whom a trusted proxy names."""
@@ -148,6 +168,7 @@ class Access:
         days: float | None = None,
         by: str = "",
         values: bool = False,
+        link: LinkFacts | None = None,
     ) -> tuple[Grant, str]:
         """Add a grant; the token is returned here and nowhere else (empty for a person)."""
         if scope is Scope.SENDER and tenant is None:
@@ -166,6 +187,7 @@ class Access:
             created_at=now,
             expires_at=None if days is None else now + days * 86400,
             by=by,
+            **(asdict(link) if link is not None else {}),
         )
         self._change(lambda grants: [*grants, grant])
         return grant, f"ade_{grant.id}_{secret}" if secret else ""
@@ -187,26 +209,26 @@ class Access:
             there, version = self._read()
             after = change(there.grants)
             if len(after) > _MOST:
-                raise UsageError(f"{TOKENS_KEY} holds {_MOST} tokens, the most there may be; revoke some")
+                raise UsageError(f"{self._key} holds {_MOST} tokens, the most there may be; revoke some")
             body = _Grants(grants=after).model_dump_json(indent=1).encode()
             try:
-                self._store.put(TOKENS_KEY, body, if_version=version, if_absent=version is None)
+                self._store.put(self._key, body, if_version=version, if_absent=version is None)
             except PreconditionFailed:
                 continue
             self._read_at = None
             return
-        raise StoreUnavailable(f"{TOKENS_KEY} is changed by others all the time; try again")
+        raise StoreUnavailable(f"{self._key} is changed by others all the time; try again")
 
     def _read(self) -> tuple[_Grants, str | None]:
-        info = self._store.head(TOKENS_KEY)
+        info = self._store.head(self._key)
         if info is None:
             return _Grants(), None
-        body = self._store.read(TOKENS_KEY, version=info.version, limit=_LIMIT)
+        body = self._store.read(self._key, version=info.version, limit=_LIMIT)
         try:
             return _Grants.model_validate_json(body), info.version
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise StoreUnavailable(f"{TOKENS_KEY} is damaged at {where or 'its start'}; repair or delete it") from None
+            raise StoreUnavailable(f"{self._key} is damaged at {where or 'its start'}; repair or delete it") from None
 
     def _grants(self) -> dict[str, Grant]:
         """The grants as they are, or were a moment ago."""

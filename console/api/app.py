@@ -85,6 +85,9 @@ def _openapi() -> dict[str, Operation]:
     return {"GET": operation}
 
 
+UPLOAD = "/u/"  # of upload links
+
+
 class Endpoint:
     """One path: authenticates and authorizes the caller, then runs the operation of the method, or the page."""
 
@@ -136,7 +139,8 @@ class Endpoint:
         problem = problem_of(error)
         if problem is None:
             what = f"{type(error).__name__}: {error}"
-            self._context.log.error("request_failed", path=request.url.path, error=what)
+            path = UPLOAD if request.url.path.startswith(UPLOAD) else request.url.path  # the rest is a secret
+            self._context.log.error("request_failed", path=path, error=what)
             detail = "a fault of ade-drop; the log has `request_failed` with the reason. Please report it"
             problem = ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
         if self._wrong is not None and wants_page(request):

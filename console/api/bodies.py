@@ -86,6 +86,7 @@ class ReceivedBody:
         self._declared = declared
         self._most = min(LARGEST_IN_MEMORY, bodies.largest)
         self._who: str | None = ""
+        self._largest = bodies.largest
         self._on_disk = False
         self._seconds = float("inf")
         self._waited = 0.0
@@ -100,8 +101,12 @@ class ReceivedBody:
     def comes_from_stranger(self, address: str) -> None:
         self._who, self._most, self._seconds = f"address {address}", LARGEST_OF_STRANGERS, _STRANGER_SECONDS
 
+    def comes_by_link(self, who: str, most: int) -> None:
+        """From the holder of an upload link: counted against that, and no larger than it says."""
+        self._who, self._largest, self._seconds = who, most, float("inf")
+
     def goes_to_disk(self) -> None:
-        self._on_disk, self._most = True, self._bodies.largest
+        self._on_disk, self._most = True, min(self._bodies.largest, self._largest)
 
     def count_in_memory(self, size: int) -> None:
         """Count a part of a body on the disk that is in memory as well."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from secrets import token_hex
 
-from console.api.access import Access, Principal
+from console.api.access import LINKS_KEY, Access, Principal
 from console.api.actions import ActionLog
 from console.api.downloads import SPOOL_PREFIX, Downloads, Spool
 from console.api.following import Followers
@@ -28,6 +28,7 @@ class ApiContext:
     log: Log
     facade: Facade
     access: Access
+    links: Access
     guard: Guard
     actions: ActionLog
     control: Control
@@ -49,6 +50,7 @@ class ApiContext:
             log=log,
             facade=facade,
             access=access,
+            links=Access(stack.store, stack.clock, key=LINKS_KEY),
             guard=Guard(stack.settings, access, stack.clock),
             actions=ActionLog(stack.store, stack.clock, log),
             control=Control(stack.store, stack.table, stack.queue, stack.clock),

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from console.api.access import ANYONE, LOCAL, Access, Principal
+from console.api.access import ANYONE, LOCAL, Access, Grant, Principal
 from console.api.problems import ProblemError
 from core.errors import SettingsError
 from core.ports import Clock
@@ -41,6 +41,7 @@ MOST_OF_ONE = 100  # requests of one token that are at work, streams among them:
 _GUESSES = 5.0  # wrong tokens a second from one address
 _TEXTS = "'self'"
 # No script but our own files, nothing from elsewhere, in nobody's frame.
+_UPLOADS, _UPLOADS_AT_ONCE = 1 / 60, 20  # by one link: as many at once, then one a minute
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; script-src {_TEXTS}; style-src {_TEXTS}; img-src {_TEXTS} data:; connect-src {_TEXTS}; "
@@ -138,6 +139,15 @@ class Guard:
             self._slow_down(f"guess {_peer(request)}", _GUESSES, _GUESSES * 4)
             raise unauthorized("the token is not known, was revoked or has expired; ask an operator for another")
         return holder
+
+    def holder_of_link(self, request: Request, links: Access, token: str) -> Grant:
+        """What an upload link is for. One that is wrong, revoked or expired does not exist: all are answered alike."""
+        grant = links.grant(token)
+        if grant is None:
+            self._slow_down(f"guess {_peer(request)}", _GUESSES, _GUESSES * 4)
+            raise ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
+        self._slow_down(f"link {grant.id}", *((_UPLOADS, _UPLOADS_AT_ONCE) if request.method == "POST" else (5, 50)))
+        return grant
 
     def limit_rate(self, principal: Principal) -> None:
         if principal is not LOCAL:

@@ -139,7 +139,11 @@ def checked(model: type[Model], values: Mapping[str, Any], what: str) -> Model:
 
 def _described(one: ErrorDetails) -> Problem:
     """A mistake without repeating what came in: it may be a secret."""
-    return Problem(".".join(str(part) for part in one["loc"]), one["msg"], "")
+    is_name = one["type"] == "string_pattern_mismatch" and one["loc"][-1:] == ("tenant",)
+    return Problem(".".join(str(part) for part in one["loc"]), _NO_TENANT if is_name else one["msg"], "")
+
+
+_NO_TENANT = "not a tenant name; use letters, digits, '.', '_', '-', at most 63"
 
 
 def _invalid(problems: list[Problem], what: str) -> ProblemError:

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from console.api import models
 from console.api.access import Permission
-from console.api.app import create_app
+from console.api.app import UPLOAD, create_app
 from console.api.bodies import read_form
 from console.api.guarding import COOKIE
 from console.api.job_routes import read_submission
@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import fixes, forms, home_page, own_page, pages, review_page, sender_pages
+from console.web import fixes, forms, home_page, own_page, pages, review_page, sender_pages, upload_page
 from console.web.changes import changes
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
@@ -196,6 +196,8 @@ EXTRA = (
     _extra("GET", "/login", show_login, None, open=True),
     _extra("POST", "/login", log_in, None, open=True),
     _extra("POST", "/logout", log_out, None, open=True),
+    _extra("GET", f"{UPLOAD}{{token}}", upload_page.show_upload, None, open=True),
+    _extra("POST", f"{UPLOAD}{{token}}", upload_page.take_upload, None, open=True),
     _extra("GET", "/template/{workflow}", own_page.template, Permission.SUBMIT),
     _extra("GET", "/drop", pages.drop, Permission.SUBMIT),
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),

@@ -27,7 +27,7 @@ PAGES = (
     DOCS / "start" / "from-samples.md",
     *(
         DOCS / "guides" / f"{name}.md"
-        for name in ("sender", "downstream", "operator", "console", "testing", "backups", "tenants")
+        for name in ("sender", "downstream", "operator", "console", "testing", "backups", "tenants", "links")
     ),
     *(DOCS / "reference" / f"{name}.md" for name in ("commands", "settings")),
     DOCS / "explanation" / "mapping.md",

@@ -37,6 +37,7 @@ COMMANDS = {
     "janitor": "do the chores: rescue, publish, enqueue, expire, collect",
     "serve": "the console and the job API alone, over any bucket, table and queue",
     "token": "tokens of the API: new, list, revoke",
+    "link": "upload links for people without an account: new, list, revoke",
     "actions": "who did what through the API, newest first",
     "backup": "copy the data folder while jobs run",
     "restore": "put a backup into an empty data folder",

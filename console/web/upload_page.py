@@ -1,0 +1,133 @@
+"""The page of an upload link: a file goes in, its verdict comes out, and nothing else can be seen.
+
+Whoever has the link needs no account. It is of one tenant and one workflow; its files go to folders of their own, so
+that nobody overwrites or sees what others sent, and a verdict is found by the number of its upload alone.
+"""
+
+import re
+import secrets
+from http import HTTPStatus
+from pathlib import Path
+from posixpath import basename
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from console.api.access import Grant
+from console.api.app import UPLOAD
+from console.api.bodies import ReceivedFile, body_of, read_form
+from console.api.operations import Call, in_turn
+from console.api.problems import ProblemError
+from console.api.submissions import HttpDrop
+from console.desk.files import inbox_folder
+from console.web.rendering import bare_page
+from core.drops import is_placeholder
+from core.errors import KeyRefused
+from core.jobs import Job, State
+from core.keys import check_key, is_ignored, is_spreadsheet
+from core.ports import JobQuery
+from runner.documents import quality
+
+_FORM_BYTES = 4096  # of a form beside its file
+_LONGEST_NAME = 150
+_NUMBER = re.compile(r"[0-9a-f]{32}")
+
+
+def show_upload(call: Call) -> Response:
+    link = _link(call)
+    number = call.request.query_params.get("sent", "")
+    verdicts = [_verdict(job) for job in _jobs_of(call, link, number)] if _NUMBER.fullmatch(number) else []
+    return _page(call, link, verdicts=verdicts, sent=bool(number))
+
+
+async def take_upload(call: Call) -> Response:
+    link = await run_in_threadpool(_link, call)
+    most = link.most_mb * 1024 * 1024
+    body_of(call.request).comes_by_link(f"link {link.id}", most + _FORM_BYTES)
+    with call.context.spool.scratch() as scratch:
+        parts = await read_form(call.request, scratch, files=1, field_bytes=_FORM_BYTES)
+        files = [value for name, value in parts if name == "file" and isinstance(value, ReceivedFile)]
+        if len(files) != 1 or not files[0].filename:
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "choose one file first")
+        if files[0].size > most:
+            raise ProblemError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"this link takes files of at most {link.most_mb} MB"
+            )
+        number = await in_turn(call, _store, call, link, file_name(files[0].filename), files[0].path)
+    token = call.request.path_params["token"]
+    return RedirectResponse(f"{UPLOAD}{token}?sent={number}", status_code=HTTPStatus.SEE_OTHER)
+
+
+def file_name(given: str) -> str:
+    """The name of an uploaded file, without the folders of whoever sent it; only spreadsheets have one."""
+    name = basename(given.replace("\\", "/")).strip()
+    try:
+        check_key(f"inbox/x/{name}")
+    except KeyRefused:
+        name = ""
+    if not is_spreadsheet(name) or is_ignored(name) or len(name.encode()) > _LONGEST_NAME:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "this is not the name of a spreadsheet (.xlsx, .xlsm, .xls, .xlsb, .ods, .csv, .tsv; at most 150 letters)",
+        )
+    return name
+
+
+def upload_folder(link: Grant, number: str) -> str:
+    """The folder of one upload below the tenant's inbox."""
+    return "/".join(part for part in (link.path.strip("/"), f"link-{link.id}", number) if part)
+
+
+def _link(call: Call) -> Grant:
+    token = str(call.request.path_params["token"])
+    link = call.context.guard.holder_of_link(call.request, call.context.links, token)
+    if link.tenant is None or not link.workflow:
+        raise ProblemError(HTTPStatus.NOT_FOUND, "there is no such upload link, or it is over; ask for another")
+    return link
+
+
+def _store(call: Call, link: Grant, name: str, file: Path) -> str:
+    context, number, tenant = call.context, secrets.token_hex(16), link.tenant or ""
+    folder = upload_folder(link, number)
+    found = {
+        workflow.manifest.name for workflow in context.submissions.standing([f"{inbox_folder(tenant, folder)}{name}"])
+    }
+    if found != {link.workflow}:
+        raise ProblemError(HTTPStatus.CONFLICT, "this link is for a workflow that takes no such file; ask for another")
+    context.actions.note(link.principal(), "upload", tenant=tenant, link=link.id, files=[name])
+    context.submissions.drop(HttpDrop(tenant, b"", {name: file}, folder), trace=call.span.trace)
+    return number
+
+
+def _jobs_of(call: Call, link: Grant, number: str) -> list[Job]:
+    """The jobs of one upload by this link."""
+    folder = upload_folder(link, number)
+    below = inbox_folder(link.tenant or "", folder)
+    found = call.context.stack.table.page(JobQuery(tenant=link.tenant, text=folder), limit=20).jobs
+    keys = ((job, [item.ref.key for item in job.inputs if item.role == "primary"]) for job in found)
+    return [
+        job
+        for job, inputs in keys
+        if inputs and all(key.startswith(below) for key in inputs) and not is_placeholder(job)
+    ]
+
+
+def _verdict(job: Job) -> dict[str, object]:
+    """What a sender may know of a job: how it ended, and how many rows were good."""
+    counted = quality(job) if job.state is State.SUCCEEDED else None
+    why = job.error.message if job.error is not None else ""
+    return {
+        "file": basename(job.subject.rstrip("/")),
+        "state": str(job.state),
+        "ended": job.ended,
+        "good": job.state is State.SUCCEEDED,
+        "rows": (counted or {}).get("rows_out"),
+        "wrong": (counted or {}).get("rows_with_errors"),
+        "why": why,
+    }
+
+
+def _page(call: Call, link: Grant, *, verdicts: list[dict[str, object]], sent: bool) -> Response:
+    page = bare_page(call.request, "upload.html", name=link.name, most_mb=link.most_mb, verdicts=verdicts, sent=sent)
+    page.headers["X-Robots-Tag"] = "noindex"
+    return page
