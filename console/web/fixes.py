@@ -45,6 +45,11 @@ class FixBody(models.RequestModel):
     ] = Field(min_length=1, max_length=_MOST_EDITS)
 
 
+def download(call: Call) -> Answer:
+    """The workbook by its name: report.html links to it as to a file beside itself."""
+    return call.context.downloads.one(call.context.seen(call.job_id, call.principal), REJECTS, inline=False)
+
+
 def fixing(call: Call) -> Response:
     """The page with the grid."""
     job = _fixable(call)

@@ -210,6 +210,7 @@ EXTRA = (
     _extra("POST", "/acts/resolve", home_page.resolve, Permission.ACT),
     _extra("GET", "/sender", sender_pages.sender, Permission.READ),
     _extra("POST", "/drop", forms.drop, Permission.SUBMIT),
+    _extra("GET", f"/jobs/{{job_id}}/{fixes.REJECTS}", fixes.download, Permission.READ),
     _extra("GET", "/jobs/{job_id}/fix", fixes.fixing, Permission.SUBMIT),
     _extra("GET", "/jobs/{job_id}/fix/rows", fixes.rows, Permission.SUBMIT),
     _extra("POST", "/jobs/{job_id}/fix/check", fixes.check, Permission.SUBMIT, body=fixes.FixBody),

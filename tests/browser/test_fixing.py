@@ -157,6 +157,7 @@ def test_only_whoever_may_submit_for_the_tenant_can_fix(console):
         answer = httpx.get(f"{console.url}/jobs/{job}/fix/rows", headers=headers)
         assert answer.status_code == status, answer.text
         assert answer.headers["Cache-Control"] == "no-store"
+    assert console.call("GET", f"/jobs/{job}/rejects.xlsx").content.startswith(b"PK")  # as report.html links to it
     actions = console.call("GET", "/actions?limit=50").text
     assert "read_rejects" in actions
     assert "Nroth" not in actions
