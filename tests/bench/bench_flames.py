@@ -78,4 +78,4 @@ def main(words: list[str]) -> None:
         ("runner", f"Intake and runner with drops of {ROWS} rows", runner(small, SMALL)),
     ):
         (FOLDER / f"flame-{name}.svg").write_text(draw(title, stacks))
-        print(f"wrote docs/bench/flame-{name}.svg: {sum(stacks.values()):,} samples", flush=True)
+        print(f"wrote {FOLDER.name}/flame-{name}.svg: {sum(stacks.values()):,} samples", flush=True)
