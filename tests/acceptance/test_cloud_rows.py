@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.jobs import State
-from core.ports import Pause
+from core.ports import Pause, Resolution
 from core.verdicts import Verdict
 from tests.support.clients import clients
 from tests.support.places import PLACES
@@ -35,6 +35,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.table.advance("configs/shared")
     for tenant in (None, "acme"):
         made.table.pause(Pause(tenant=tenant, workflow=None, since=1.0, by="me"))
+    made.table.resolve(Resolution(what="failed acme", until=1.0, tenant="acme", at=made.clock.now(), by="me", note=""))
     yield made
     made.close()
 

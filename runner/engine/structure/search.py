@@ -30,6 +30,7 @@ UNCOVERED = 0.4  # of a sheet whose cells are in no table
 # By how much a partition must be worth more to replace the one that was read row by row, if the format has no designs
 # of cells: a blank column may then be a spacer as well as a border between tables. With designs the search decides.
 MARGIN = 0.5
+UNSEEN = 0.5  # what a partition is worth less where designs, which might speak against it, are not stored
 REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without designs of cells
 
 
@@ -90,7 +91,7 @@ def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOut
     solver = Solver(regions.whole, regions.divisions, chance, grid.cells)
     best = solver.best()
     read = solver.value_of(reading)
-    more = best.value - read.value
+    more = best.value - read.value - (0.0 if grid.designs.are_known else UNSEEN)
     odds = max(-30.0, min(30.0, model.slope * more + model.offset))
     return SearchOutcome(best, read, 1.0 / (1.0 + exp(-odds)), grid.designs.are_known or more > MARGIN)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.cli.commands import COMMANDS
-from console.cli.service import LAST_SECONDS
+from console.cli.signals import LAST_SECONDS
 from core.settings import Settings, unknown_variables
 
 ROOT = Path(__file__).parents[3]
