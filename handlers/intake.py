@@ -183,9 +183,11 @@ class Intake:
 
     def _generations(self, folder: str) -> Generations:
         """What a scan of a folder asks for."""
-        parts = folder.split("/")
-        names = [parts[1], SHARED_TENANT, quarantine_mark(parts[1]), *report_marks(folder)]
-        return Generations(self._table, names if len(parts) > 2 else [])
+        _, *below = folder.split("/")
+        if len(below) < 2:  # in no tenant's folder
+            return Generations(self._table, [])
+        names = [below[0], SHARED_TENANT, quarantine_mark(below[0]), *report_marks(folder)]
+        return Generations(self._table, names)
 
     def _waits(self, folder: str, generations: Generations) -> bool:
         """Whether the files of a folder wait because their tenant is in quarantine."""

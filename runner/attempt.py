@@ -249,8 +249,8 @@ class Attempts:
         except StagingFailed as error:
             error.language = staged.manifest.language
             raise
-        kept = retention(job, self._settings.timings)
-        report = with_report(report, job, folder, language=staged.manifest.language, kept_seconds=kept)
+        seconds = retention(job, self._settings.timings)
+        report = with_report(report, job, folder, language=staged.manifest.language, retention_seconds=seconds)
         with self._timed("upload", phases):
             published, plain = deliverables(report), report.verdict is Verdict.OK and mends is None
             check_published(published, succeeded=report.verdict is Verdict.OK)
@@ -285,9 +285,15 @@ class Attempts:
     def _unstaged(self, job: Job, folder: Path, error: StagingFailed, killed: Killed) -> AttemptEnd:
         """How a job ends that could not be staged: with a report, if its sender or author can do something about it."""
         ended = self._ended(error.verdict, str(error))
-        kept = retention(job, self._settings.timings)
+        seconds = retention(job, self._settings.timings)
         paths = write_report(
-            job, ended.verdict, ended.message, error.where, language=error.language, to=folder, kept_seconds=kept
+            job,
+            ended.verdict,
+            ended.message,
+            error.where,
+            language=error.language,
+            to=folder,
+            retention_seconds=seconds,
         )
         if not paths:
             return ended
@@ -340,7 +346,7 @@ class Attempts:
                     settings=self._settings,
                     killed=killed,
                     on_event=on_event,
-                    kept_seconds=retention(job, self._settings.timings),
+                    retention_seconds=retention(job, self._settings.timings),
                 )
             claim = corrected_input(job, report, files)
             if claim is None:
@@ -419,7 +425,7 @@ def run_box(
     settings: Settings,
     killed: Killed,
     on_event: OnEvent,
-    kept_seconds: float = 0.0,
+    retention_seconds: float = 0.0,
 ) -> BoxReport:
     """Run one staged job in a box; used by the fleet and by `ade try` alike."""
     trusted = staged.config is None
@@ -445,7 +451,7 @@ def run_box(
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
         layer=layer,
-        kept_seconds=kept_seconds,
+        retention_seconds=retention_seconds,
     )
     limits = box_limits(Limits(), settings)
     return run_verified(boxes.sandbox, order, limits=limits, killed=killed, on_event=on_event)
@@ -477,10 +483,18 @@ def deliverables(report: BoxReport) -> dict[str, Path]:
     return paths
 
 
-def with_report(report: BoxReport, job: Job, folder: Path, *, language: str, kept_seconds: float = 0.0) -> BoxReport:
+def with_report(
+    report: BoxReport, job: Job, folder: Path, *, language: str, retention_seconds: float = 0.0
+) -> BoxReport:
     """The report of a box with a page for people, if it ended without an artifact that one could be made from."""
     page = write_report(
-        job, report.verdict, report.message, report.where, language=language, to=folder, kept_seconds=kept_seconds
+        job,
+        report.verdict,
+        report.message,
+        report.where,
+        language=language,
+        to=folder,
+        retention_seconds=retention_seconds,
     )
     return replace(report, outputs=page) if page else report
 
@@ -523,7 +537,7 @@ def run_verified(
 ) -> BoxReport:
     """Run a job and verify its outputs, in the same box if that is safe; `limits` are those of the verification."""
     wanted = Verification(
-        job=verification_order(job_order(job), job.kept_seconds),
+        job=verification_order(job_order(job), job.retention_seconds),
         outputs=_made(job),
         limits=replace(limits, file_mb=_file_mb(job)),
         least_seconds=LEAST_SECONDS,
@@ -581,7 +595,7 @@ def _second_box(
     limits: BoxLimits,
     killed: Killed,
 ) -> BoxReport:
-    verify = verification_order(job_order(job), job.kept_seconds).ended(report.verdict)
+    verify = verification_order(job_order(job), job.retention_seconds).ended(report.verdict)
     order = BoxOrder(
         label=job.label,
         tenant=job.tenant,
@@ -678,7 +692,7 @@ def job_order(box: BoxOrder) -> Order:
     return box.job
 
 
-def verification_order(job: Order, kept_seconds: float = 0.0) -> VerifyOrder:
+def verification_order(job: Order, retention_seconds: float = 0.0) -> VerifyOrder:
     """What the runner knows about the job; the outputs are checked against it."""
     options = VerifiedOptions.parse(job.manifest)
     return VerifyOrder(
@@ -699,7 +713,7 @@ def verification_order(job: Order, kept_seconds: float = 0.0) -> VerifyOrder:
             language=options.language,
             shows_values=options.shows_values,
             drop_to=(job.answer_to or "").rpartition("/")[0],
-            kept_seconds=int(kept_seconds),
+            retention_seconds=int(retention_seconds),
         ),
     )
 

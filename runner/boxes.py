@@ -49,7 +49,7 @@ class BoxOrder:
     layer: Path | None = None  # installed requirements, read-only
     grouped: bool = True  # in its own control group, where the host allows it; our own code can do without
     verification: Verification | None = None  # runs in the same box if the driver has a safe place for it
-    kept_seconds: float = 0.0  # how long its results are kept at least, as the report says; 0: nobody knows
+    retention_seconds: float = 0.0  # how long its results are kept at least, as the report says; 0: nobody knows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

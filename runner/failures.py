@@ -24,7 +24,7 @@ def is_reported(verdict: Verdict) -> bool:
 
 
 def write_report(
-    job: Job, verdict: Verdict, message: str, where: Where, *, language: str, to: Path, kept_seconds: float = 0.0
+    job: Job, verdict: Verdict, message: str, where: Where, *, language: str, to: Path, retention_seconds: float = 0.0
 ) -> dict[str, Path]:
     """Write the page into a folder; nothing if a job that ended so has none, or an artifact to be reported from."""
     if not is_reported(verdict):
@@ -38,7 +38,7 @@ def write_report(
         job_id=job.job_id,
         attempt=job.attempts_total,
     )
-    terms = ReportTerms(language=language, drop_to=_folder(job), kept_seconds=int(kept_seconds))
+    terms = ReportTerms(language=language, drop_to=_folder(job), retention_seconds=int(retention_seconds))
     path = to / OutputName.REPORT
     path.write_text(failure_report(failed, at=time.time(), terms=terms), encoding="utf-8", errors="replace")
     return {str(OutputName.REPORT): path}

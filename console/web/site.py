@@ -197,7 +197,7 @@ EXTRA = (
     _extra("POST", "/login", log_in, None, open=True),
     _extra("POST", "/logout", log_out, None, open=True),
     _extra("GET", f"{UPLOAD}{{token}}", upload_page.show_upload, None, open=True),
-    _extra("POST", f"{UPLOAD}{{token}}", upload_page.take_upload, None, open=True),
+    _extra("POST", f"{UPLOAD}{{token}}", upload_page.receive_upload, None, open=True),
     _extra("GET", "/template/{workflow}", own_page.template, Permission.SUBMIT),
     _extra("GET", "/drop", pages.drop, Permission.SUBMIT),
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),

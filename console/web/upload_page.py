@@ -40,7 +40,7 @@ def show_upload(call: Call) -> Response:
     return _page(call, link, verdicts=verdicts, sent=bool(number))
 
 
-async def take_upload(call: Call) -> Response:
+async def receive_upload(call: Call) -> Response:
     link = await run_in_threadpool(_link, call)
     most = link.most_mb * 1024 * 1024
     body_of(call.request).comes_by_link(f"link {link.id}", most + _FORM_BYTES)
@@ -58,9 +58,9 @@ async def take_upload(call: Call) -> Response:
     return RedirectResponse(f"{UPLOAD}{token}?sent={number}", status_code=HTTPStatus.SEE_OTHER)
 
 
-def file_name(given: str) -> str:
+def file_name(sent_name: str) -> str:
     """The name of an uploaded file, without the folders of whoever sent it; only spreadsheets have one."""
-    name = basename(given.replace("\\", "/")).strip()
+    name = basename(sent_name.replace("\\", "/")).strip()
     try:
         check_key(f"inbox/x/{name}")
     except KeyRefused:

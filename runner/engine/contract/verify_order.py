@@ -53,7 +53,7 @@ class ReportTerms:
     language: str = "en"
     shows_values: bool = False  # the manifest asks for the values that findings are about
     drop_to: str = ""  # the folder of the inbox that corrections belong into
-    kept_seconds: int = 0  # how long the results are kept at least; 0: nobody knows
+    retention_seconds: int = 0  # how long the results are kept at least; 0: nobody knows
 
     def encode(self) -> Json:
         """Its JSON form."""
@@ -61,7 +61,7 @@ class ReportTerms:
             "language": self.language,
             "shows_values": self.shows_values,
             "drop_to": self.drop_to,
-            "kept_seconds": self.kept_seconds,
+            "retention_seconds": self.retention_seconds,
         }
 
     @classmethod
@@ -71,7 +71,7 @@ class ReportTerms:
             language=read.text("language", "en"),
             shows_values=read.flag("shows_values"),
             drop_to=read.text("drop_to", ""),
-            kept_seconds=read.count("kept_seconds", 0),
+            retention_seconds=read.count("retention_seconds", 0),
         )
 
 

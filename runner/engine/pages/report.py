@@ -123,14 +123,14 @@ def _page(
     listed = list(names)
     title = listed[0] if len(listed) == 1 else words("page.files", count=len(listed))
     about = " · ".join(part for part in (workflow, "" if at is None else words.date(at)) if part)
-    kept = ""
-    if at is not None and terms.kept_seconds:
-        kept = f'<p class="soft">{escape(words("page.kept", date=words.date(at + terms.kept_seconds)))}</p>'
+    retention = ""
+    if at is not None and terms.retention_seconds:
+        retention = f'<p class="soft">{escape(words("page.kept", date=words.date(at + terms.retention_seconds)))}</p>'
     return (
         f'<!doctype html><html lang="{words.language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head><body><main>'
-        f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}{kept}</main></body></html>\n'
+        f'<h1>{escape(title)}</h1><p class="soft">{escape(about)}</p>{"".join(body)}{retention}</main></body></html>\n'
     )
 
 

@@ -167,7 +167,7 @@ def test_a_failed_rule_is_not_blamed_on_the_sender():
 
 
 def test_it_says_how_long_the_results_are_kept_if_that_is_known():
-    terms = ReportTerms(kept_seconds=48 * 3600)
+    terms = ReportTerms(retention_seconds=48 * 3600)
     assert "kept until 3 January 1970, 00:00 UTC at least" in text_of(report(SAMPLE, at=0, terms=terms))
     assert "kept until 3 January 1970" in text_of(failure_report(FailedJob(verdict="cpu"), at=0, terms=terms))
     assert "kept until" not in text_of(report(SAMPLE, at=0))

@@ -74,7 +74,9 @@ def test_compose_lets_nobody_else_in_without_secrets_of_ones_own():
     done = run(*command, **given)
     assert done.returncode == 0, done.stderr
     published = sorted(re.findall(r"[\d.]+:\d+:\d+", done.stdout))
-    assert published == ["127.0.0.1:4566:4566", "127.0.0.1:9000:9000", "127.0.0.1:9001:9001", "192.0.2.7:9000:9000"]
+    assert published == [
+        "127.0.0.1:4566:4566", "127.0.0.1:8020:8020", "127.0.0.1:9000:9000", "127.0.0.1:9001:9001", "192.0.2.7:9000:9000",
+    ]  # fmt: skip
     assert "ade-local" not in re.sub(r"ade-drop:local", "", done.stdout), "a secret that everybody knows"
 
 

@@ -77,7 +77,8 @@ def commands(home: Path) -> list[list[str]]:
         ["reset", "none", "--yes"], ["remove", "none", "--yes"], ["pause"], ["resume"], ["queue", "stats"],
         ["janitor", "run-once"], ["token", "list"], ["actions"], ["doctor"], ["memory", "show", "--tenant", "acme", "members"],
         ["learn", "--help"], ["demo", "--help"], ["test", "--help"], ["diff", "--help"], ["explain", "--help"],
-        ["workflow", "--help"], ["unload", "--help"], ["replay", "--help"],
+        ["workflow", "--help"], ["unload", "--help"], ["replay", "--help"], ["backup", str(home / "copy")], ["restore", "--help"],
+        ["quarantine"], ["erase", "--help"], ["move", "--help"], ["link", "list"],
     ]  # fmt: skip
     return [*done, *([name, "--help"] for name in (STAYS | NEEDS_CLOUD))]
 
