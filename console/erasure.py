@@ -24,10 +24,9 @@ from typing import Final
 
 from console.api.access import LINKS_KEY, TOKENS_KEY, Access
 from console.api.actions import ACTIONS
-from console.api.submissions import REQUESTS
 from core.errors import AdeError, IllegalTransition, StoreUnavailable
 from core.jobs import Job, State
-from core.keys import CONFIGS, INBOX, OUTPUTS, REPLAYS, WORK
+from core.keys import CONFIGS, INBOX, OUTPUTS, REPLAYS, REQUESTS, WORK
 from core.ports import ErasesTenants, JobQuery, ObjectStore, Purges
 from infra.loads import Loads
 from infra.local.presence import alive_owners, open_below

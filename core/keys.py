@@ -17,6 +17,7 @@ DECISION = ".decision.json"
 # Folders of configs/ that no drop uses: versions of workflows that ran, and one that is being written.
 VERSIONS, DRAFT = ".versions/", ".draft/"
 ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
+REQUESTS = f"{ACCESS}requests/"  # answers to requests that may be repeated
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 MAX_NAME_BYTES = 255  # of a file, on every file system we know

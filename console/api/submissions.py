@@ -16,7 +16,7 @@ from console.job_facts import job_shape
 from core.drops import Workflow, is_placeholder, make_workflow
 from core.errors import KeyRefused, ManifestInvalid, ObjectMissing, PreconditionFailed
 from core.jobs import Job, State
-from core.keys import ACCESS, INBOX, is_ignored, is_manifest, place
+from core.keys import INBOX, REQUESTS, is_ignored, is_manifest, place
 from core.manifests import MAX_MANIFEST_BYTES
 from core.ports import JobQuery, ObjectInfo
 from handlers.intake import Intake
@@ -26,7 +26,6 @@ from infra.parsing import read_manifest
 from infra.quarantine import in_quarantine
 from infra.wiring import Stack
 
-REQUESTS = f"{ACCESS}requests/"
 _BEGUN_SECONDS = 60.0  # after which whoever began with a key is taken for dead
 _LIMIT = 8 * 1024 * 1024  # 1,000 keys of the longest, whatever their script
 _KEY_LENGTH = 200

@@ -26,7 +26,7 @@ def publisher(world: World) -> Publisher:
 def committed(world: World, name: str, *, stamp: float, rows: int, head=None, **more):
     """A job about to be published, its files staged."""
     job, _ = world.table.add(replace(a_job(name), state=State.PUBLISHING, stamp=stamp, attempts_total=1,
-                                     files=(OutputFile(name="logs.txt", size=1, sha256="0"),), **more))  # fmt: skip
+                                     files=(OutputFile(name="logs.txt", size=1, sha256="0" * 64),), **more))  # fmt: skip
     world.store.put(staging_folder(job.job_id, job.fence) + "logs.txt", b"x")
     body = json.dumps(HEAD | (head or {})).encode() + b"\n" + BODY % rows
     world.store.put(staging_folder(job.job_id, job.fence) + OutputName.PROFILE, body)

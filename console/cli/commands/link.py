@@ -5,8 +5,6 @@ import re
 
 from console.api.access import LINKS_KEY, Access, Grant, LinkFacts, Principal, Scope
 from console.api.actions import ActionLog
-from console.api.problems import ProblemError
-from console.api.submissions import Submissions
 from console.cli import wire
 from console.cli.acts import person
 from console.cli.commands.drop import tenant_name
@@ -16,6 +14,8 @@ from console.desk.files import inbox_folder
 from console.job_facts import when
 from core.errors import UsageError
 from core.keys import SPREADSHEETS
+from handlers.intake import Intake
+from handlers.workflows import LiveView
 from infra.wiring import Stack
 
 _DAYS = re.compile(r"([1-9]\d{0,3})d")
@@ -81,12 +81,8 @@ def _new(stack: Stack, links: Access, args: argparse.Namespace, out: Printer) ->
 def _check(stack: Stack, tenant: str, workflow: str, path: str) -> None:
     """Refuse a link whose files that workflow would not process, or others as well."""
     folder = inbox_folder(tenant, f"{path}/link-0/0")
-    found = set[str]()
-    for ending in SPREADSHEETS:
-        try:
-            found |= {one.manifest.name for one in Submissions(stack).standing([f"{folder}file{ending}"])}
-        except ProblemError:
-            continue
+    intake, view = Intake.over(stack), LiveView(stack.store)
+    found = {one.manifest.name for ending in SPREADSHEETS for one in intake.selecting(view, f"{folder}file{ending}")}
     if workflow not in found:
         raise UsageError(
             f"workflow {workflow} does not process files below {folder}; give --path a folder that it subscribes to "
