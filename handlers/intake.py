@@ -190,9 +190,12 @@ class Intake:
         return Generations(self._table, names)
 
     def _waits(self, folder: str, generations: Generations) -> bool:
-        """Whether the files of a folder wait because their tenant is in quarantine."""
+        """Whether the files of a folder wait because their tenant is in quarantine.
+
+        Only of the inbox: a scan of workflows changes generations, and must not have read them before.
+        """
         parts = folder.split("/")
-        if len(parts) <= 2 or not generations.of(quarantine_mark(parts[1])):
+        if not folder.startswith(INBOX) or len(parts) <= 2 or not generations.of(quarantine_mark(parts[1])):
             return False
         return in_quarantine(self._table, parts[1])
 
