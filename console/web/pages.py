@@ -31,10 +31,7 @@ _CHART_DROPS = 40
 _SENDERS = 100
 _QUESTIONS = 200  # as many as a review has
 _CANDIDATES = 20
-_MEMORIES = 500  # that are looked for
-_MEMORY_BYTES = 16 * 1024 * 1024  # of all memories that one page shows
 _WRONG = frozenset({State.FAILED, State.TIMED_OUT})
-_OTHER_MEMORIES = 20  # of workflows without a recent job
 _FILTERS = (
     "text", "state", "outcome", "tenant", "workflow", "verdict", "fault", "runner", "created_from", "created_to",
     "ended_from", "ended_to",
