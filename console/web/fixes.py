@@ -19,7 +19,7 @@ from console.api import models
 from console.api.operations import Answer, Call
 from console.api.problems import ProblemError
 from console.desk.fixing import LARGEST, LONGEST_TEXT, Edit, as_csv, edited_rows, rejected_rows, with_edits
-from console.web.rehearsals import rehearse_input
+from console.web.rehearsals import asker, rehearse_input
 from console.web.rendering import page
 from core.errors import ObjectMissing, ObjectTooLarge
 from core.jobs import InputRef, Job, ObjectRef
@@ -72,7 +72,7 @@ def check(call: Call) -> Answer:
         small, places = _apart(edited_rows, str(path), _edits(body))
         file = path.with_name("rows.xlsx")
         file.write_bytes(small)
-        done = rehearse_input(call.context, job, (_input(job, small, file.name), file), path.parent, _asker(call))
+        done = rehearse_input(call.context, job, (_input(job, small, file.name), file), path.parent, asker(call))
     found = {(sheet, row): at for sheet, row, at in places}
     edited = {(sheet, row) for sheet, row, _, _ in body.edits}
     return {"checked": done.artifact is not None, "wrong": _wrong(done.artifact or {}, found, edited)}
@@ -171,7 +171,3 @@ def _wrong(
         letters = str(finding.get("cell") or "").rstrip("0123456789")
         found.append({"sheet": at[0], "row": row, "column": a1.column_number(letters), "message": finding["message"]})
     return found
-
-
-def _asker(call: Call) -> str:
-    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id

@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import Any
 
 from console.api.context import ApiContext
+from console.api.operations import Call
 from console.api.problems import ProblemError
 from console.api.submissions import HttpDrop
 from console.desk.boxes import boxes
@@ -182,6 +183,11 @@ def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> 
         worker_cpu_seconds=min(_SECONDS, context.stack.settings.worker_cpu_seconds),
     )
     return _boxed(job, source, scratch, settings)
+
+
+def asker(call: Call) -> str:
+    """Whose preview it is: all tokens of a tenant have one at a time."""
+    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
 
 
 class PreviewLine:

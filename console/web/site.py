@@ -26,7 +26,7 @@ from console.web import fixes, forms, home_page, own_page, pages, review_page, s
 from console.web.changes import changes
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
-from console.web.rehearsals import LARGEST, Rehearsal, rehearse_decision, rehearse_drop
+from console.web.rehearsals import LARGEST, Rehearsal, asker, rehearse_decision, rehearse_drop
 from console.web.rendering import STATIC, bare_page, fragment, static_files
 from core.errors import ObjectMissing
 from core.jobs import State
@@ -135,7 +135,7 @@ def _preview(call: Call, submission: HttpDrop, scratch: Path) -> Response:
     if not call.principal.sees(submission.tenant):
         detail = f"this token is of tenant {call.principal.tenant}; name that tenant"
         raise ProblemError(HTTPStatus.FORBIDDEN, detail)
-    return _rehearsed(rehearse_drop(call.context, submission, scratch, _asker(call)))
+    return _rehearsed(rehearse_drop(call.context, submission, scratch, asker(call)))
 
 
 def preview_decision(call: Call) -> Answer:
@@ -146,14 +146,9 @@ def preview_decision(call: Call) -> Answer:
     decision = decision_document(call, job, call.body) | {"remember": False}
     read_decision(json.dumps({**decision, "accept": True}).encode())
     with call.context.spool.scratch() as scratch, call.context.spool.scratch() as other:
-        before = rehearse_decision(call.context, job, {**decision, "answers": []}, other, _asker(call))
-        after = rehearse_decision(call.context, job, decision, scratch, _asker(call))
+        before = rehearse_decision(call.context, job, {**decision, "answers": []}, other, asker(call))
+        after = rehearse_decision(call.context, job, decision, scratch, asker(call))
         return HTMLResponse(fragment("difference.html", job=after.job, changes=changes(before, after)))
-
-
-def _asker(call: Call) -> str:
-    """Whose preview it is: all tokens of a tenant have one at a time."""
-    return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
 
 
 def _rehearsed(done: Rehearsal) -> Response:
