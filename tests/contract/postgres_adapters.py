@@ -19,20 +19,7 @@ from infra.postgres.schema import init_database
 from tests.contract import servers
 from tests.contract.embedded import job_wake_at
 from tests.contract.rigs import P, Rig
-
-_TABLES = [
-    "jobs",
-    "tallies",
-    "pauses",
-    "leases",
-    "fences",
-    "generations",
-    "messages",
-    "lanes",
-    "dead_letters",
-    "ends",
-    "resolutions",
-]
+from tests.support.postgres_server import TABLES
 
 
 def url_of(server_url: str, schema: str, **options: str) -> str:
@@ -53,7 +40,7 @@ def emptied(**options: str) -> str:
     server = servers.postgres().endpoint
     schema = _schema(server)
     with psycopg.connect(server, autocommit=True) as db:
-        db.execute(";".join(f"DELETE FROM {schema}.{name}" for name in _TABLES))
+        db.execute(";".join(f"DELETE FROM {schema}.{name}" for name in TABLES))
     return url_of(server, schema, **options)
 
 

@@ -31,21 +31,9 @@ from tests.sim.parts import SimTable
 from tests.sim.scheduler import Process, Scheduler
 from tests.sim.wires import Network, WiredQueue, WiredTable
 from tests.sim.world import Outcome, World, simulate
+from tests.support.postgres_server import TABLES
 
 T = TypeVar("T")
-_TABLES = [
-    "jobs",
-    "tallies",
-    "pauses",
-    "leases",
-    "fences",
-    "generations",
-    "messages",
-    "lanes",
-    "dead_letters",
-    "ends",
-    "resolutions",
-]
 # A generation only has to grow, and does so twice where the answer to the first try was lost. Who repeats the removal of
 # a row or the lifting of a pause is told that it is gone, whoever did it.
 _NOT_COMPARED = {"generation", "advance", "remove", "resume", "recount", "close"}
@@ -94,7 +82,7 @@ class Database:
         init_database(self.address, apply=True)
         self.connections = BrokenWires(self.address)
         self.admin = psycopg.connect(url, autocommit=True)
-        self._empty = ";".join(f"DELETE FROM {schema}.{name}" for name in _TABLES)
+        self._empty = ";".join(f"DELETE FROM {schema}.{name}" for name in TABLES)
         self.admin.execute(f"SET search_path = {schema}; SET synchronous_commit = off")
 
     def empty(self) -> None:

@@ -19,6 +19,20 @@ import psycopg
 from core.errors import StoreUnavailable
 from infra.deploy.local_cloud import Server, free_port
 
+# Of the product, in a schema of it: what a test empties before the next.
+TABLES = [
+    "jobs",
+    "tallies",
+    "pauses",
+    "leases",
+    "fences",
+    "generations",
+    "messages",
+    "lanes",
+    "dead_letters",
+    "ends",
+    "resolutions",
+]
 _START_SECONDS = 60.0
 _CONFIG = """
 listen_addresses = '127.0.0.1'
