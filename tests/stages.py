@@ -55,7 +55,9 @@ def run(name: str, folders: tuple[str, ...], options: list[str], report: Path, *
     print(f"── {name} ──" if live else f"{name}: started", flush=True)
     paths = [str(TESTS / folder) for folder in folders]
     spread = ["--dist=loadscope", "--no-loadscope-reorder"] if name in WHOLE_MODULES else []
-    command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *options, *spread, *paths]
+    # A folder of its own: pytest empties the folders of sessions it takes for dead, also of the stage beside it.
+    own = [f"--basetemp={report.with_suffix('')}", f"--junitxml={report}"]
+    command = [sys.executable, "-m", "pytest", *own, *options, *spread, *paths]
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         printed = None if live else output
