@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from runner.engine.common import a1
-from runner.engine.common.fields import Field
+from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.common.findings import Findings
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
 from runner.engine.corrections.corrected import Corrections
@@ -27,13 +27,16 @@ from runner.engine.writing import NormalizedBook
 
 VERSION: Final = 1
 ENGINE_VERSION: Final = "0.1.0"
-_RUNS: Final = ("rows", "shared", "beside")
+_RUNS: Final = ("rows", "shared", "beside")  # lists of a sheet that may be long: one line for each item
 _EMPTY_FIELDS: Final = 50  # that the summary names
 _SHAPES: Final = 50  # tables whose headers are kept for the sender's next drop
 
 
 class Artifact:
-    """Collects the decisions of the passes and writes them at the end."""
+    """Collects the decisions of the passes and writes them at the end.
+
+    It is made after pass 2; `streamed` adds what passes 3 to 5 made of the rows, and until then counts are 0.
+    """
 
     def __init__(
         self,
@@ -55,19 +58,19 @@ class Artifact:
         self.columns = columns
         self._findings = findings
         self._streams: list[TableStream] = []
-        self._sheets: list[tuple[str, int]] = []
-        self._rows = 0
+        self._sheets: list[tuple[str, int]] = []  # of the output: name, rows
+        self._rows = 0  # of the output
         self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
-        self.profile: Mapping[str, object] | None = None
-        self.drift: DriftPart | None = None
+        self.profile: Mapping[str, object] | None = None  # the shape of this drop, for drift; set by the job
+        self.drift: DriftPart | None = None  # how it differs from the last one; set by the job
         self._withheld = ""  # why there is no output though rows were read
-        self._extra: list[ExtraSheet] = []
+        self._extra: list[ExtraSheet] = []  # of the output: sheets beside the data
         self._redact = options.redact_headers
         self._is_sorted = bool(options.rows.sort)
 
     @property
     def shares(self) -> dict[str, Shares]:
-        """What the columns of each table hold."""
+        """How full and how well typed the columns of each table are, by the table's id."""
         return {stream.table_id: stream.shares for stream in self._streams}
 
     @property
@@ -94,14 +97,14 @@ class Artifact:
         return {**sender, "tables": tables[:_SHAPES], **({"answers": decided} if decided else {})}
 
     def _shapes(self, table: SourceTable, source: SurveyedInput, answers: Answers) -> Iterator[Json]:
-        """The shapes of a table for a memory: that its sheet is left out, and its header."""
+        """What a memory stores about a table: up to one entry about its sheet, and one about its header."""
         place, rows = table.place, table.table.header_rows
         decided: Json = {"decided": True} if answers.is_touched(table) else {}
         sheet: Json = {"sheet": source.label(place.sheet), "header_rows": list(rows)}
         left_out = table in source.skipped and bool(table.skipped)
         cut = answers.cut(place.input, place.sheet)
-        is_asked = (left_out or answers.skips(place.input, place.sheet) is not None) and not source.is_single
-        if is_asked or cut is not None:
+        has_decided_use = left_out or answers.skips(place.input, place.sheet) is not None
+        if (has_decided_use and not source.is_single) or cut is not None:
             about_sheet: Json = {"left_out": left_out, **({"cut": cut} if cut is not None else {})}
             yield {**sheet, "header_rows": [], "headers": [], **about_sheet, **decided}
         if left_out or self._redact:
@@ -112,9 +115,13 @@ class Artifact:
             yield {**sheet, **headers, **named, **decided}
 
     def _headless(self, table: SourceTable, source: SurveyedInput, *, named: bool) -> Json:
-        """The fields of a table that is known to have no header; empty if it is only supposed to have none."""
+        """The fields of a table that is known to have no header; empty if it is only supposed to have none.
+
+        `named`: a person has said so; the shape of an earlier drop says it too.
+        """
         mapped = self._tables.get(table.id)
-        if mapped is None or not (named or table.table.shape is not None):
+        is_known = named or table.table.shape is not None
+        if mapped is None or not is_known:
             return {}
         fields = {mapped.source.columns[c.position].index: c.field for c in mapped.choices}
         columns = table.table.columns
@@ -125,19 +132,20 @@ class Artifact:
         }
 
     def _headers(self, table: SourceTable) -> Json:
-        """The headers of a table, unless they may be something else."""
+        """The headers of a table; empty if they may be something else, such as a record."""
         mapped = self._tables.get(table.id)
-        if not (mapped.header_is_certain if mapped is not None else header_is_certain(table)):
+        is_certain = header_is_certain(table) if mapped is None else mapped.header_is_certain
+        if not is_certain:
             return {}
         altered = {table.columns[n].index for n in table.altered}
         return {"headers": ["" if c.generated or c.index in altered else c.name for c in table.table.columns]}
 
     def withhold(self, why: str) -> None:
-        """The job ends without an output after all."""
+        """Describe a job that ends without an output after all: why, and no sheets and rows."""
         self._withheld, self._rows, self._sheets, self._extra = why, 0, [], []
 
     def streamed(self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None) -> None:
-        """Note what the passes made of the rows."""
+        """Add what passes 3 to 5 made of the rows; `rejects`: rows of rejects.xlsx, None if nobody asked for it."""
         self._streams = streams
         self._rejects = rejects
         self._sheets = workbook.sheets()
@@ -145,7 +153,7 @@ class Artifact:
         self._rows = sum(stream.rows for stream in streams)
 
     def summary(self) -> Json:
-        """The counts of the job."""
+        """The counts of the job, as artifact.json and result.json have them."""
         mapped = {name for table in self._tables.values() for name, _ in table.read_as()}
         unmapped = sum(table.is_unused(choice) for table in self._tables.values() for choice in table.choices)
         books = [sheet_books for source in self._sources for sheet_books in source.books.values()]
@@ -167,17 +175,18 @@ class Artifact:
         }
 
     def _empty_fields(self) -> list[str]:
-        """Declared fields without a value in any row."""
-        if not self._streams:
+        """The first declared fields that have no value in any row of any table."""
+        valueless_by_table = [stream.valueless for stream in self._streams if stream.records]
+        if not valueless_by_table:
             return []
-        first, *others = [stream.valueless for stream in self._streams if stream.records] or [[]]
+        first, *others = valueless_by_table
         return [name for name in first if all(name in valueless for valueless in others)][:_EMPTY_FIELDS]
 
-    def blanks(self) -> dict[str, int]:
-        """How many blanks the fields have that may have few."""
+    def blanks_by_limited_field(self) -> dict[str, int]:
+        """How many blanks all tables have in the fields whose `max_blank_share` limits them; `too_blank` judges it."""
         counts: dict[str, int] = {}
         for stream in self._streams:
-            for name, count in stream.blanks.items():
+            for name, count in stream.blanks_by_limited_field.items():
                 counts[name] = counts.get(name, 0) + count
         return counts
 
@@ -189,12 +198,12 @@ class Artifact:
     def write(self, times: dict[str, float], summary: Json) -> None:
         """Write artifact.json if the order asks for it."""
         if file := open_output(self._order, OutputName.ARTIFACT):
-            sheets = [self._sheet(s, row) for s in self._sources for row in s.sheets]
-            file.write(_dumped(self.document(times, summary), sheets).encode(errors="replace"))
+            sheets = [self._sheet(source, head) for source in self._sources for head in source.sheets]
+            file.write(_as_json(self.document(times, summary), sheets).encode(errors="replace"))
             file.close()
 
     def document(self, times: dict[str, float], summary: Json) -> Json:
-        """All but the sheets, which are written in another form."""
+        """The artifact without its sheets, which are written in another form; `times`: seconds of each pass."""
         order = self._order
         return {
             "artifact_version": VERSION,
@@ -240,13 +249,13 @@ class Artifact:
             "notes": source.notes,
         }
 
-    def _sheet(self, source: SurveyedInput, row: SheetHead) -> Json:
+    def _sheet(self, source: SurveyedInput, head: SheetHead) -> Json:
         """A sheet as artifact.json has it: its tables, and every row that was read."""
-        books = source.books.get(row["index"])
+        books = source.books.get(head["index"])
         if books is None:
             return {
                 "input": source.file.name,
-                **row,
+                **head,
                 "tables": [],
                 "rows_read": 0,
                 "rows": [],
@@ -255,29 +264,21 @@ class Artifact:
             }
         return {
             "input": source.file.name,
-            **row,
+            **head,
             "tables": [self._table(table, source) for table in books.tables],
             "rows_read": books.rows_read,
             "rows": [entry.as_dict() for entry in books.entries()],
             "shared": [
-                {"from": part.first, "to": part.last, "tables": int(part.kind), "rows": part.rows}
-                for part in books.shared
+                {"from": entry.first, "to": entry.last, "tables": int(entry.kind), "rows": entry.rows}
+                for entry in books.shared
             ],
-            "beside": [{"range": part.area, "cells": part.cells} for part in books.beside],
+            "beside": [{"range": area.area, "cells": area.cells} for area in books.beside],
         }
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> Json:
         """A table as artifact.json has it, and why it is not used if it is not."""
         table = books.source
-        skipped = table.skipped or "a hook skipped it" if table in source.skipped else None
-        if skipped is None and table.id not in self._tables:
-            skipped = table.skipped or (
-                "no column matches a declared field" if table.has_data else "it has no data rows"
-            )
-        elif skipped is None and self._withheld:
-            skipped = self._withheld
-        elif skipped is None and books.skipped:
-            skipped = "no column of any table matches a declared field"
+        skipped = self._why_skipped(books, source)
         return {
             "id": table.id,
             "ref": books.ref,
@@ -290,13 +291,30 @@ class Artifact:
             **({"skipped": skipped} if skipped else {}),
         }
 
+    def _why_skipped(self, books: TableBooks, source: SurveyedInput) -> str:
+        """Why a table is not in the output; empty if it is."""
+        table = books.source
+        if table in source.skipped:
+            return table.skipped or "a hook skipped it"
+        if table.id not in self._tables:
+            without_reason = "no column matches a declared field" if table.has_data else "it has no data rows"
+            return table.skipped or without_reason
+        if self._withheld:
+            return self._withheld
+        return "no column of any table matches a declared field" if books.skipped else ""
+
+    def _stream_of(self, table: SourceTable) -> TableStream | None:
+        """What ran a table's rows through the passes; None if it is not in use."""
+        return next((stream for stream in self._streams if stream.table_id == table.id), None)
+
     def _made(self, table: SourceTable, books: TableBooks) -> Json:
         """How many rows its columns became, and which cells outside of it are values of its fields."""
         mapped, out = self._tables.get(table.id), Json()
         if mapped is None:
             return out
         if table.spread and not books.skipped:
-            rows, partly = next(((s.rows, s.partly) for s in self._streams if s.table_id == table.id), (0, 0))
+            stream = self._stream_of(table)
+            rows, partly = (0, 0) if stream is None else (stream.rows, stream.partly)
             left = {"left_out": partly} if partly else {}
             letters = [a1.letters(spread_column.index) for spread_column in table.spread]
             out["unpivot"] = {
@@ -309,7 +327,7 @@ class Artifact:
     def _left_out_columns(self, table: SourceTable) -> list[dict[str, str]]:
         """Columns with values that are not in the output, and why."""
         left_out = [(column.index, "hidden") for column in table.hidden_columns]
-        stream = next((stream for stream in self._streams if stream.table_id == table.id), None)
+        stream = self._stream_of(table)
         if stream is not None:
             left_out += [
                 (table.columns[position].index, "unmapped") for position, cells in stream.left_out.items() if cells
@@ -317,9 +335,10 @@ class Artifact:
         return [{"column": a1.letters(index), "why": why} for index, why in sorted(left_out)]
 
     def _mapping(self, table: MappedTable) -> list[Json]:
-        """What each column of a table became, and why."""
+        """What each column of a table became, and why; a header that may be a value or must not be shown is None."""
         rows = table.source.table.header_rows
-        dropped = next((stream.left_out for stream in self._streams if stream.table_id == table.source.id), {})
+        stream = self._stream_of(table.source)
+        dropped = {} if stream is None else stream.left_out
         shown = frozenset() if self._redact else table.shown_headers()
         columns: list[Json] = []
         for choice in table.choices:
@@ -349,32 +368,34 @@ class Artifact:
         return columns
 
     def _transforms(self, stream: TableStream) -> list[Json]:
-        """How the values of each field were converted."""
-        return [
-            {
+        """How the values of each field of a table were converted; fields without values are left out.
+
+        `changed`, `total` and the like of the stream are aligned with the columns of the output.
+        """
+        transforms: list[Json] = []
+        for index, column in enumerate(self.columns):
+            field, converter = column.field, stream.converters[index]
+            if field is None or converter is None:
+                continue
+            transform: Json = {
                 "table": stream.table_id,
-                "field": column.field.name,
-                "type": column.field.type,
+                "field": field.name,
+                "type": field.type,
                 "changed": stream.changed[index],
                 "total": stream.total[index],
-                "rule": self._rule_of(column.field),
-                "decimal": converter.decimal
-                if column.field.type in ("decimal", "money", "percent", "integer")
-                else None,
-                "day_first": converter.day_first if column.field.type in ("date", "datetime") else None,
-                **({"filled_down": stream.filled_down[index].cells} if index in stream.filled_down else {}),
-                **(
-                    {}
-                    if converter.dots_day_first in (None, converter.day_first)
-                    else {"dots_day_first": converter.dots_day_first}
-                ),
+                "rule": self._rule_of(field),
+                "decimal": converter.decimal if field.type in NUMERIC else None,
+                "day_first": converter.day_first if field.type in ("date", "datetime") else None,
             }
-            for index, column in enumerate(self.columns)
-            if column.field is not None and (converter := stream.converters[index]) is not None
-        ]
+            if index in stream.filled_down:
+                transform["filled_down"] = stream.filled_down[index].cells
+            if converter.dots_day_first not in (None, converter.day_first):
+                transform["dots_day_first"] = converter.dots_day_first
+            transforms.append(transform)
+        return transforms
 
     def _rule_of(self, field: Field) -> str | None:
-        """What made a field's values: a Python rule, or its source in the manifest."""
+        """What made a field's values: a Python rule, or its source in the manifest; None: its column alone."""
         rule = self._package.transforms.get(field.name)
         if rule is not None:
             return rule.name
@@ -421,7 +442,7 @@ class Artifact:
         }
 
     def _passes(self, times: dict[str, float]) -> list[Json]:
-        """How long each pass took."""
+        """How long each pass took, and the rows of those that write some."""
         return [
             {"pass": name, "seconds": round(times.get(name, 0.0), 6), "rows": self._rows if index > 1 else None}
             for index, name in enumerate(TIMED_PASSES)
@@ -440,18 +461,18 @@ def _left_out_rows(books: Iterable[SheetBooks]) -> dict[str, int]:
     return left_out
 
 
-def _dumped(document: Json, sheets: list[Json]) -> str:
-    """The artifact as readable JSON, with each run of rows on one line because there may be many."""
+def _as_json(document: Json, sheets: list[Json]) -> str:
+    """The artifact as readable JSON, with `sheets` in place of the document's own.
+
+    Each run of rows of a sheet is on one line, because there may be many.
+    """
     sheet_texts = [
         _object({key: _lines(value) if key in _RUNS else _text(value) for key, value in sheet.items()})
         for sheet in sheets
     ]
-    return (
-        _object(
-            {key: f"[{', '.join(sheet_texts)}]" if key == "sheets" else _text(value) for key, value in document.items()}
-        )
-        + "\n"
-    )
+    texts = {key: _text(value) for key, value in document.items() if key != "sheets"}
+    all_sheets = f"[{', '.join(sheet_texts)}]"
+    return _object({key: all_sheets if key == "sheets" else texts[key] for key in document}) + "\n"
 
 
 def _text(value: object) -> str:

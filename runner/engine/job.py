@@ -549,7 +549,7 @@ class EngineJob:
         stop = refusal(self.options, bad, rows, split_off_runs(sources))
         if stop is None:
             why = "too many rows lack a value"
-            stop = too_blank(self.options.fields, artifact.blanks(), artifact.records)
+            stop = too_blank(self.options.fields, artifact.blanks_by_limited_field(), artifact.records)
         if stop is None:
             return
         field = stop.where.get("field")

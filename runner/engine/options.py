@@ -32,6 +32,7 @@ class ShapedSheet(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """An object of `reading.tables`: a sheet with `ranges`, with `split`, or neither for one table."""
         ranges = tuple(raw.get("ranges") or ())
         how = "ranges" if ranges else raw.get("split") or "one"
         return cls(raw.get("sheet") or "*", TableCut(how, ranges))
@@ -43,24 +44,24 @@ def names_sheet(pattern: str, input_name: str, sheet: str) -> bool:
 
 
 class ReadingOptions(NamedTuple):
-    """How inputs are read."""
+    """How inputs are read; fields whose values are words take those of the manifest's `reading`."""
 
-    sheets: tuple[str, ...] = ("*",)
+    sheets: tuple[str, ...] = ("*",)  # names and patterns
     tables: tuple[str, ...] = ()  # those that hold the records; none: found out
     shaped: tuple[ShapedSheet, ...] = ()  # the same, with how their sheets are cut
     cut: TableCut | None = None  # how the sheet at hand is cut
-    hidden_sheets: str = "skip"
+    hidden_sheets: str = "skip"  # or read; so too for rows and columns
     hidden_rows: str = "read"
     hidden_columns: str = "read"
-    encoding: str | None = None
+    encoding: str | None = None  # None: found out; so too below
     delimiter: str | None = None
     quote: str | None = None
-    header: str = "auto"
-    header_rows: tuple[int, ...] = ()
-    group_rows: str = "drop"
+    header: str = "auto"  # or none
+    header_rows: tuple[int, ...] = ()  # empty: found out
+    group_rows: str = "drop"  # or keep, fill
     group_column: str = GROUP  # empty: only fields that ask for captions take them
     heads_count: bool = False  # a caption above a table is one of its rows
-    total_rows: str = "auto"
+    total_rows: str = "auto"  # or drop, keep
     note_rows: str = "auto"
 
     @property
@@ -79,7 +80,7 @@ class ReadingOptions(NamedTuple):
         return (*self.tables, *dict.fromkeys(shaped_sheet.sheet for shaped_sheet in self.shaped))
 
     def for_sheet(self, input_name: str, sheet: str) -> Self:
-        """The same options with how this sheet is cut into tables."""
+        """The options for one sheet: with `cut`, if `reading.tables` says how it is cut."""
         cut = next(
             (shaped_sheet.cut for shaped_sheet in self.shaped if names_sheet(shaped_sheet.sheet, input_name, sheet)),
             None,
@@ -88,23 +89,30 @@ class ReadingOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `reading` of a validated manifest; defaults for what it lacks."""
-        plain = {name: value for name in cls._fields if (value := raw.get(name)) is not None}
-        for name in ("sheets", "tables", "header_rows"):
-            if name in plain:
-                plain[name] = tuple(plain[name]) or cls._field_defaults[name]
-        tables: Sequence[Any] = raw.get("tables") or ()
-        if any(isinstance(table, Mapping) for table in tables):
-            plain["tables"] = tuple(table for table in tables if isinstance(table, str))
-            plain["shaped"] = tuple(ShapedSheet.parse(table) for table in tables if isinstance(table, Mapping))
+        """The `reading` of a validated manifest; defaults for what it lacks, and for empty lists.
+
+        Its keys are our fields, but for `tables`, whose items are names of tables or objects that say how a sheet is
+        cut (`ShapedSheet`), and `captions`, which asks for group captions in a column.
+        """
+        options = {name: value for name in cls._fields if (value := raw.get(name)) is not None}
+        for name in ("sheets", "header_rows"):
+            if name in options:
+                options[name] = tuple(options[name]) or cls._field_defaults[name]
+        options["tables"], options["shaped"] = _split_tables(raw.get("tables") or ())
         if captions := raw.get("captions"):
-            plain |= {"group_rows": "fill", "group_column": captions["to"], "heads_count": True}
-        return cls(**plain)
+            options |= {"group_rows": "fill", "group_column": captions["to"], "heads_count": True}
+        return cls(**options)
 
     def with_captions(self) -> Self:
         """The same options for a job with a field that takes captions."""
         column = self.group_column if self.fills_groups else ""
         return self._replace(group_rows="fill", group_column=column, heads_count=True)
+
+
+def _split_tables(items: Sequence[str | Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[ShapedSheet, ...]]:
+    """The names among the items of `reading.tables`, and the objects among them."""
+    names = tuple(item for item in items if isinstance(item, str))
+    return names, tuple(ShapedSheet.parse(item) for item in items if isinstance(item, Mapping))
 
 
 AS_FOUND: Final = ReadingOptions()  # of a manifest that says nothing
@@ -120,6 +128,7 @@ class UnpivotOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The `rows.unpivot` of a validated manifest."""
         return cls(tuple(raw["columns"]), raw["name_to"], raw["value_to"], raw.get("blanks") != "keep")
 
 
@@ -127,7 +136,7 @@ class MappingOptions(NamedTuple):
     """How columns become fields."""
 
     threshold: float = THRESHOLD
-    unmapped: str = "keep"
+    unmapped: str = "keep"  # what becomes of columns without a field
     review: str = "never"  # when a person is asked
     unsure: tuple[float, float] = UNSURE
 
@@ -160,7 +169,7 @@ class DataOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """Parse the manifest's `output`."""
+        """What the `output` of a validated manifest says about data files; defaults for what it lacks."""
         csv = raw.get("csv") or {}
         return cls(
             formats=tuple(raw.get("formats") or cls._field_defaults["formats"]),
@@ -214,6 +223,7 @@ class RowComparison(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
+        """The `when` or `then` of a rule of a validated manifest."""
         return cls(raw["field"], raw["op"], raw.get("value"), raw.get("other"))
 
 
@@ -258,9 +268,9 @@ class DeclaredRule(NamedTuple):
 class DedupeOptions(NamedTuple):
     """Which of several rows with one key stays."""
 
-    key: tuple[str, ...]
-    keep: str = "first"
-    by: str | None = None
+    key: tuple[str, ...]  # fields
+    keep: str = "first"  # or last, newest
+    by: str | None = None  # the field that says which row is newer
 
 
 class RowsOptions(NamedTuple):
@@ -272,7 +282,7 @@ class RowsOptions(NamedTuple):
 
     @property
     def removes(self) -> tuple[str, ...]:
-        """As what the books may list rows that these options leave out."""
+        """The kinds under which the ledger may list rows that these options leave out."""
         filtered = (FILTERED,) if self.filter is not None else ()
         return (*filtered, DUPLICATE) if self.dedupe is not None else filtered
 
@@ -305,7 +315,7 @@ class JobOptions(NamedTuple):
     rows: RowsOptions = RowsOptions()
     output: OutputOptions = OutputOptions()
     stops_on_rule_error: bool = False
-    on_error: str = "keep"
+    on_error: str = "keep"  # or split: rows with errors are not written
     min_rows: int = 1
     max_error_rate: float | None = None
     max_rejected_rows: int | None = None
@@ -355,7 +365,7 @@ class VerifiedOptions(NamedTuple):
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """What of a validated manifest the verification of outputs has to know."""
+        """What the verification of outputs has to know of a validated manifest."""
         fields: Sequence[Mapping[str, Any]] = raw.get("fields") or ()
         formats = {field.get("number_format") for field in fields}
         review = MappingOptions.parse(raw.get("mapping") or {}).review
@@ -378,6 +388,7 @@ def shows_values(raw: Mapping[str, Any]) -> bool:
 
 
 def _reading(raw: Mapping[str, Any], fields: Sequence[Field]) -> ReadingOptions:
+    """The reading options of a manifest, with captions if one of its fields takes them."""
     reading = ReadingOptions.parse(raw.get("reading") or {})
     asks_for_captions = any(f.source is not None and f.source.kind == "caption" for f in fields)
     return reading.with_captions() if asks_for_captions else reading
@@ -389,4 +400,5 @@ def why_asked(review: str, on_drift: str) -> str:
 
 
 def _drift(raw: Mapping[str, Any]) -> str:
+    """What a manifest asks for if columns differ from the sender's last drop: accept unless it says."""
     return (raw.get("drift") or {}).get("columns") or "accept"

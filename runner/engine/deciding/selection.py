@@ -19,7 +19,7 @@ from runner.engine.deciding.derivation import GroupSums, SeenRows, TableContents
 from runner.engine.deciding.pairing import TableLikeness, TableRelation, compare
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.tables.sources import SourceTable
-from runner.engine.values.dates import MONTHS, WEEKDAYS, folded
+from runner.engine.values.calendar_names import MONTHS, WEEKDAYS, folded
 
 _MEASURES: Final = NUMERIC - {"integer"}  # types of fields that tell no records apart
 _COPIED: Final = 3  # rows that two tables do not share by chance

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
-from runner.engine.values.dates import reader_of
+from runner.engine.values.date_formats import reader_of
 
 _FEWEST: Final = 15  # different values that a pattern needs
 _MOST_RUNS: Final = 9

@@ -24,7 +24,7 @@ from runner.engine.mapping.knowledge import (
     unqualified,
 )
 from runner.engine.mapping.measures import NOTHING, PERCENT, Measure, measure, measure_of
-from runner.engine.values.dates import MONTHS
+from runner.engine.values.calendar_names import MONTHS
 
 UNIT: Final = "unit"
 CURRENCY: Final = "currency"

@@ -298,7 +298,10 @@ def refusal(options: JobOptions, bad: int, rows: int, runs: int = 0) -> EngineSt
 
 
 def too_blank(fields: Iterable[Field], blanks: Mapping[str, int], rows: int) -> EngineStop | None:
-    """The end of a job with more blanks in a field than its manifest accepts; None where it accepts them."""
+    """The end of a job with more blanks in a field than its `max_blank_share`; None if no field has too many.
+
+    `blanks`: by field, as `Artifact.blanks_by_limited_field` counts them; `rows`: among how many.
+    """
     for field in fields:
         blank, most = blanks.get(field.name, 0), field.max_blank_share
         if most is not None and rows and blank / rows > most:

@@ -10,7 +10,7 @@ from runner.engine.contract import EndCode
 from runner.engine.protocol import EngineStop
 from runner.engine.reading import CellError, NoCachedValue, Shown
 from runner.engine.rules.call import Rule, RuleFailed
-from runner.engine.values.checking import Origin
+from runner.engine.values.checking import ChunkReporter
 from runner.engine.values.numbers import to_number
 from runner.engine.values.words import Bad
 
@@ -26,7 +26,7 @@ SEVERITIES: Final = ("error", "warning", "info")
 class Cells:
     """A chunk of a column for the rules of its field; `others`: all fields of the same rows."""
 
-    origin: Origin
+    reporter: ChunkReporter
     column: int | None
     field: str
     arguments: dict[str, Any]  # of the rules, but for those about their rows
@@ -69,7 +69,7 @@ class Cells:
 
     def _answer_for_cell(self, rule: Rule, value: Any, index: int) -> Any:
         """What a rule returns for one cell; raises RuleFailed."""
-        of_row: dict[str, Any] = {"row": self.origin.rows[index]}
+        of_row: dict[str, Any] = {"row": self.reporter.rows[index]}
         if rule.sees_others:
             of_row["record"] = {name: values[index] for name, values in self.others.items()}
         return rule.call(**self.arguments, **of_row, value=value)
@@ -77,7 +77,7 @@ class Cells:
     def _answer_for_part(self, rule: Rule, part: list[Any], start: int) -> Any:
         """What a rule returns for a part of the chunk from an index on; raises RuleFailed."""
         end = start + len(part)
-        of_rows: dict[str, Any] = {"rows": self.origin.rows[start:end]}
+        of_rows: dict[str, Any] = {"rows": self.reporter.rows[start:end]}
         if rule.sees_others:
             of_rows["columns"] = {name: values[start:end] for name, values in self.others.items()}
         return rule.call(**self.arguments, **of_rows, values=part)
@@ -117,17 +117,17 @@ class Cells:
         """Add a finding per cell, or end the job if the manifest asks for it."""
         rule = failure.rule
         if self.strict:
-            row = self.origin.rows[indexes[0]]
-            raise stop(failure, self.origin, self.column, self.field, row)
+            row = self.reporter.rows[indexes[0]]
+            raise stop(failure, self.reporter, self.column, self.field, row)
         if self.column is None:
             what = f"{failure.message}; no column was found for {self.field}, so it gets blanks"
-            self.origin.findings.add(
+            self.reporter.findings.add(
                 "rule_error", "error", what,
-                place=self.origin.place, row=self.origin.rows[indexes[0]], field=self.field, rule=rule.name,
+                place=self.reporter.place, row=self.reporter.rows[indexes[0]], field=self.field, rule=rule.name,
                 file=rule.file, line=failure.line, count=len(indexes),
             )  # fmt: skip
             return
-        self.origin.flag(
+        self.reporter.flag(
             indexes, "rule_error", "error", failure.message, column=self.column, field=self.field,
             rule=rule.name, file=rule.file, line=failure.line,
         )  # fmt: skip
@@ -211,7 +211,7 @@ class Cells:
             has_message = issue.get("message") is not None
             withheld = "the rule's message is not a literal in its source and is withheld"
             message = withheld if has_message else "does not pass"
-        self.origin.flag(
+        self.reporter.flag(
             [start + issue["index"]], code, level, message, column=self.column, field=self.field, rule=rule.name,
             file=rule.file, line=rule.line,
         )  # fmt: skip
@@ -250,12 +250,12 @@ def _failure(rule: Rule, what: str, remedy: str) -> RuleFailed:
 
 
 def stop(
-    failure: RuleFailed, origin: Origin | None, column: int | None, field: str | None, row: int | None
+    failure: RuleFailed, reporter: ChunkReporter | None, column: int | None, field: str | None, row: int | None
 ) -> EngineStop:
     """The end of a job whose manifest lets no rule fail, at the cell if one is known."""
     from runner.engine.common import a1  # noqa: PLC0415  # only on the way out
 
-    place = origin.place if origin else None
+    place = reporter.place if reporter else None
     return EngineStop(
         EndCode.RULE_ERROR,
         failure.message,

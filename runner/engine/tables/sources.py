@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     columns: list[list[Any]]
     hidden: Sequence[int] = ()  # rows with values in the table's columns, left out because they are hidden
     captions: Sequence[Caption] = ()
-    cells: Sequence[int] = ()  # of rows made of columns: for each the column of the sheet that its value is in
+    value_columns: Sequence[int] = ()  # of rows made of columns: for each the column of the sheet that its value is in
     filled: Mapping[int, FilledDown] = {}  # by column: blank cells that took the value above
     unmade: Sequence[int] = ()  # data rows of which no row is made: all those columns are blank
 
@@ -249,7 +249,7 @@ class SourceTable:
             ]
             unmade = [rows.numbers[at] for at in made.unmade]
             numbers = [rows.numbers[at] for at in made.at]
-            yield Rows(numbers, columns, hidden, (), made.cells, filled, unmade)
+            yield Rows(numbers, columns, hidden, (), made.value_columns, filled, unmade)
             hidden, filled = (), {}
 
     def _added_column(self, what: str, rows: Rows, captions: CaptionColumn) -> list[Any]:

@@ -27,7 +27,7 @@ class MadeRows(NamedTuple):
     at: list[int]  # for each the index of the row that it is made of
     names: list[str]
     values: list[Any]
-    cells: list[int]  # for each the column of the sheet that its value is in
+    value_columns: list[int]  # for each the column of the sheet that its value is in
     unmade: list[int]  # indexes of rows of which none is made
 
 

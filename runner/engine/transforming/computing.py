@@ -23,7 +23,7 @@ _MEMO: Final = 50_000  # different cells whose mapped values are kept
 
 
 class RowRemark(NamedTuple):
-    """A finding on cells of an output column that is reported for the rows that stay."""
+    """A finding on cells of an output column, held back until it is known which of the rows stay."""
 
     column: int  # of the output
     indexes: Sequence[int]
@@ -34,13 +34,13 @@ class RowRemark(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Rows in which a field could not be computed."""
+    """Rows of a chunk in which a field could not be computed, by index, and the finding about them."""
 
     indexes: list[int]
     code: str
     what: str
     rule: str
-    field: str | None = None  # the one that is to blame
+    field: str | None = None  # the used one that is to blame
 
 
 class Made(NamedTuple):
@@ -52,7 +52,10 @@ class Made(NamedTuple):
 
 
 def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression:
-    """An expression of the manifest, which was checked when it was read; ends the job if it cannot be used."""
+    """A compiled expression of the manifest; raises EngineStop, which names `place`, if it cannot be used.
+
+    `types`: of the fields that it may use. It was checked when the manifest was read.
+    """
     try:
         return compiled(text, types)
     except ExpressionError as error:
@@ -62,7 +65,7 @@ def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression
 
 
 def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
-    """The rows in which an expression failed, by why and by the field that is to blame."""
+    """Groups of rows in which an expression failed: their indexes, why, and the field that is to blame."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
         by_reason.setdefault((failure.why, failure.field), []).append(index)
@@ -74,10 +77,11 @@ class Computations:
     """The computed fields of a job, in an order in which each finds the values that it needs."""
 
     def __init__(self, fields: Sequence[Field], lookups: Lookups, findings: Findings) -> None:
+        """Compile expressions and read lookup tables; raises EngineStop for fields that need each other."""
         self.types = {f.name: f.type for f in fields if f.declared}
         self._expressions: dict[str, Expression] = {}
         self._joins: dict[str, LookupJoin] = {}
-        self._uses: dict[str, tuple[str, ...]] = {}
+        self._uses: dict[str, tuple[str, ...]] = {}  # computed field -> the fields that it is computed from
         for field in fields:
             if field.source is None or not field.is_computed:
                 continue
@@ -133,6 +137,7 @@ class LookupJoin:
     """Brings a column of a lookup table to the rows whose key it has."""
 
     def __init__(self, field: Field, source: FieldSource, lookups: Lookups, findings: Findings) -> None:
+        """Read the lookup table; reports a table that is not there, and how its column was read."""
         options = source.options
         self.key: str = options["key"]
         self._name: str = options["lookup"]
@@ -160,7 +165,8 @@ class LookupJoin:
         self._read_lookup(lookups.values(self._name, self._match, field), typed, set(wrong))
 
     def _read_lookup(self, keys: Sequence[Any], values: Sequence[Any], wrong: set[int]) -> None:
-        """Note the value of each key; of keys with different values that they are unclear."""
+        """Remember the value of each key, and the keys that have several different values; `wrong`: indexes of values
+        that are not of the field's type."""
         for n, (key, value) in enumerate(zip(keys, values, strict=True)):
             if key is None:
                 continue
@@ -170,7 +176,8 @@ class LookupJoin:
                 self._twins.add(folded)
 
     def made(self, keys: Sequence[Any]) -> Made:
-        """The looked-up values; blank where there is no key, no row, or several rows that differ."""
+        """The looked-up values of some rows, by their keys; blank where there is no key, no row, or rows that
+        differ."""
         if self._absent:
             return Made([None] * len(keys), [], [])
         values: list[Any] = [None] * len(keys)
@@ -204,32 +211,32 @@ class MappedValues:
 
     def __init__(self, value_map: ValueMap) -> None:
         self._map = value_map
-        self._known: dict[str, str] = {}  # text of a cell -> the same as the map has it
+        self._known: dict[str, str] = {}  # text of a cell -> the same folded, as the map has it
 
     def applied(self, raw: Sequence[Any]) -> tuple[dict[int, Any], list[Any], list[int]]:
-        """The mapped values by index, the cells that stay as they are (blank for the others), those to report."""
-        turns, known = self._map, self._known
+        """The mapped values by index; the column with blanks for them; the indexes of cells to report as not mapped."""
+        value_map, known = self._map, self._known
         mapped: dict[int, Any] = {}
-        left: list[Any] = [None] * len(raw)
+        unmapped: list[Any] = [None] * len(raw)
         unknown: list[int] = []
         for n, cell in enumerate(raw):
             if cell is None or cell.__class__ in _NO_VALUES or (cell.__class__ is str and not cell.strip()):
-                left[n] = cell
+                unmapped[n] = cell
                 continue
             folded = known.get(cell) if cell.__class__ is str else fold(cell)  # 1 and TRUE would be one key
             if folded is None:
                 if len(known) > _MEMO:
                     known.clear()
                 folded = known[cell] = fold(cell)
-            if folded in turns.values:
-                mapped[n] = turns.values[folded]
-            elif turns.otherwise == "value":
-                mapped[n] = turns.other
-            elif turns.otherwise != "blank":
-                left[n] = cell
-                if turns.otherwise == "finding":
+            if folded in value_map.values:
+                mapped[n] = value_map.values[folded]
+            elif value_map.otherwise == "value":
+                mapped[n] = value_map.other
+            elif value_map.otherwise != "blank":
+                unmapped[n] = cell
+                if value_map.otherwise == "finding":
                     unknown.append(n)
-        return mapped, left, unknown
+        return mapped, unmapped, unknown
 
 
 _NO_VALUES: Final = frozenset({CellError, NoCachedValue})

@@ -38,8 +38,9 @@ _NUMBERS: Final = frozenset({int, float, Shown})
 _TRIALS: Final = 2  # first blocks in which a column may prove uniform
 _STRIDES: Final = (7, 11, 5, 13)
 _WITNESS: Final = 0.8  # share of a column's texts that must be numbers for it to count as evidence for others
+# What a person or the memory says instead: of a table, the position of a column, and what was decided about it.
 Override = Callable[[MappedTable, int, Convention, list[ConventionChoice]], tuple[Convention, list[ConventionChoice]]]
-Tallies = dict[int, Tally]  # by column index within the table
+Tallies = dict[int, Tally]  # by the position of the column in the table's chunks
 
 
 def _around_column(
@@ -49,7 +50,9 @@ def _around_column(
     shown_units: Counter[str],
     delimiter: object,
 ) -> ColumnSurroundings:
-    """What is known around a column beside its values: `votes` of other columns, headers, number formats, the file."""
+    """What is known about a column beside its values: `votes` of other columns, and what headers, number formats and
+    the
+    file's delimiter say. `columns`: those of the sheet that it has its values from, with their headers."""
     header = ", ".join(name for _, name in columns)
     return votes._replace(
         delimiter=delimiter if isinstance(delimiter, str) else None,
@@ -67,13 +70,16 @@ def decide(
     *,
     override: Override = lambda _table, _index, convention, choices: (convention, choices),
 ) -> None:
-    """Set the conventions of every table's columns; `override` has the last word on each."""
+    """Set `conventions`, `units` and `beside` of every table, and record each choice in `findings`.
+
+    `override` has the last word on each column.
+    """
     by_name = {f.name: f for f in fields}
     tallied = [(table, _tally(table, by_name)) for table in tables]
     witnesses = [_witnesses(table, tallies) for table, tallies in tallied]
     for at, (table, tallies) in enumerate(tallied):
         if any(isinstance(tally, NumberTally) for tally in tallies.values()):
-            table.beside = _remarks(table.source)
+            table.beside = _texts_about(table.source)
         elsewhere = _votes([v for n, others in enumerate(witnesses) if n != at for v in others.values()])
         decided = set[int]()
         for field_name, index in table.read_as():
@@ -94,8 +100,8 @@ def decide(
                 _record(choice, table.source, index, field, findings)
 
 
-def _remarks(source: SourceTable) -> list[tuple[int, int, str]]:
-    """The texts around a table that may be about it; the values of labels are names."""
+def _texts_about(source: SourceTable) -> list[tuple[int, int, str]]:
+    """The texts around a table that may be about it, with row and column; not the values of labels, which are names."""
     values = {(cell.row, cell.column) for cell in source.labelled.values()}
     return [text for text in source.texts_beside() if text[:2] not in values]
 
@@ -106,7 +112,7 @@ def _is_of_births(header: str, field: Field) -> bool:
 
 
 def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
-    """Tally every value of the columns whose fields have conventions."""
+    """Tallies of every value of the columns whose fields have conventions."""
     tallies: Tallies = {}
     field_at: dict[int, Field] = {}
     for name, index in table.read_as():
@@ -129,7 +135,7 @@ def _tally(table: MappedTable, fields: dict[str, Field]) -> Tallies:
 
 
 def _tally_added(table: MappedTable, fields: dict[str, Field]) -> Tallies:
-    """Tally every value of fields that are no column of the sheet; captions are texts without conventions."""
+    """Tallies of every value of fields that are no column of the sheet; captions are texts without conventions."""
     source = table.source
     sheet_columns = len(source.columns)
     places = {what: name for name, what in table.supplied.items() if what == VALUE or what in source.labelled}
@@ -192,7 +198,8 @@ def _units(source: SourceTable, columns: Sequence[tuple[int, str]]) -> Counter[s
 
 
 def _units_of(source: SourceTable, column: int) -> Counter[str]:
-    """The same for one column of the sheet; beside percents also numbers without a unit."""
+    """How many numbers of a column of the sheet have a format that shows a unit, by unit; beside percents also, as "",
+    how many show none."""
     runs_by_unit = source.sheet.layout().units.get(column)
     units: Counter[str] = Counter()
     if not runs_by_unit:
@@ -220,7 +227,7 @@ def _units_of(source: SourceTable, column: int) -> Counter[str]:
 
 
 def _named(units: Counter[str]) -> Counter[str]:
-    """Units without the commas for numbers that are shown divided by a thousand."""
+    """The same counts by the names of units, without the commas that divide by a thousand."""
     counts: Counter[str] = Counter()
     for unit, count in units.items():
         if (name := unit.lstrip(",")) or not unit:
@@ -229,7 +236,7 @@ def _named(units: Counter[str]) -> Counter[str]:
 
 
 def _numbers(values: Sequence[object]) -> int:
-    """How many are numbers; zero is the same in every unit."""
+    """How many of the values are numbers other than zero, which is the same in every unit."""
     return sum(map(_NUMBERS.__contains__, map(type, filter(None, values))))
 
 
@@ -242,7 +249,7 @@ def _blocks(source: SourceTable, columns: Collection[int]) -> Iterator[Block]:
 
 
 def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurroundings]:
-    """The evidence of each column by itself: from all values of tallied columns, from the sample of the others."""
+    """By position, what each column by itself proves: from all values if it is tallied, else from its sample."""
     witnesses: dict[int, ColumnSurroundings] = {}
     for index, sample in enumerate(table.samples):
         tally = tallies.get(index)
@@ -257,7 +264,7 @@ def _witnesses(table: MappedTable, tallies: Tallies) -> dict[int, ColumnSurround
             if numbers.numbers < _WITNESS * numbers.texts:
                 numbers = None
         decimal = decisions.proven_decimal(numbers) if numbers else None
-        order = decisions.proven_order(dates) if dates else None
+        order = decisions.proves_day_first(dates) if dates else None
         witnesses[index] = ColumnSurroundings(
             point=decimal == ".",
             comma=decimal == ",",
@@ -280,7 +287,7 @@ def _outweighing(here: ColumnSurroundings, elsewhere: ColumnSurroundings) -> Col
 
 
 def _votes(witnesses: Sequence[ColumnSurroundings]) -> ColumnSurroundings:
-    """How many columns show each convention."""
+    """How many of the columns prove each convention."""
     return ColumnSurroundings(
         point=sum(witness.point for witness in witnesses),
         comma=sum(witness.comma for witness in witnesses),

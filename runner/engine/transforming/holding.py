@@ -32,15 +32,16 @@ _NUMBERS: Final = frozenset({int, float, Decimal})
 
 
 class Chunk(NamedTuple):
-    """Transformed rows of a table."""
+    """Transformed rows of a table, not validated yet."""
 
     numbers: list[int]  # in the sheet
     columns: list[list[Any]]
     wrong: list[list[int]]  # by column: indexes of cells that are not of its type
     remarks: list[RowRemark]  # to report
     errors: dict[int, list[CellProblem]]  # by index: what is wrong with the row already
-    cells: Sequence[int] = ()  # of rows that columns became: the column of the sheet that each value is in
-    partly: Mapping[int, int] = MappingProxyType({})  # rows of the sheet, how many that they became are left out
+    value_columns: Sequence[int] = ()  # of rows that columns became: the column of the sheet that each value is in
+    # Row of the sheet -> how many of the rows that its columns became are left out, where some stay.
+    partly: Mapping[int, int] = MappingProxyType({})
 
     def only(self, indexes: Sequence[int]) -> "Chunk":
         """The rows with these indexes, which are in ascending order."""
@@ -54,25 +55,26 @@ class Chunk(NamedTuple):
                 for remark in self.remarks
             ],
             {new_index[i]: problems for i, problems in self.errors.items() if i in new_index},
-            [self.cells[i] for i in indexes] if self.cells else (),
-            self._count_partly(indexes) if self.cells else self.partly,
+            [self.value_columns[i] for i in indexes] if self.value_columns else (),
+            self._count_partly(indexes) if self.value_columns else self.partly,
         )
 
     def _count_partly(self, indexes: Sequence[int]) -> Mapping[int, int]:
-        """How many rows are left out of those that rows of the sheet became which stay in part."""
-        left, stay = Counter(self.numbers), Counter(self.numbers[i] for i in indexes)
-        return {row: self.partly.get(row, 0) + left[row] - stay[row] for row in stay}
+        """`partly` once only the rows with these indexes stay."""
+        before, stay = Counter(self.numbers), Counter(self.numbers[i] for i in indexes)
+        return {row: self.partly.get(row, 0) + before[row] - stay[row] for row in stay}
 
 
 class WaitingRoom:
-    """The room that the waiting rows of a job share."""
+    """Counts the memory that waiting rows take, and ends a job that needs too much."""
 
     def __init__(self, why: str) -> None:
+        """`why`: the setting of the manifest for which rows wait."""
         self._why = why
         self._bytes = 0
 
     def reserve(self, size: int, rows: int) -> None:
-        """Account for so many bytes and rows; raises EngineStop once they are too many."""
+        """Add so many bytes; `rows`: all rows that wait now. Raises EngineStop once either is too much."""
         self._bytes += size
         if self._bytes > MAX_BYTES or rows > MAX_ROWS:
             raise EngineStop(
@@ -91,16 +93,16 @@ class HeldChunks:
         """`places`: the output column of each field."""
         self._budget = WaitingRoom("rows.dedupe")
         self._keys = RowKeys(options)
-        self._of_key = [places[name] for name in options.key]
-        self._of_age = None if options.by is None else places[options.by]
-        self._packed: list[tuple[str, bytes, bytes] | None] = []
-        self._starts = array("q")
+        self._of_key = [places[name] for name in options.key]  # output columns of the key
+        self._of_age = None if options.by is None else places[options.by]  # the one that says which row is newer
+        self._packed: list[tuple[str, bytes, bytes] | None] = []  # table, columns, the rest of a chunk; None: drained
+        self._starts = array("q")  # of each chunk: how many rows were there before it
         self.rows = 0
 
     def add(self, table: str, chunk: Chunk) -> None:
         """Hold the rows of a table back until all rows have come."""
         body = pack(Block(chunk.numbers, chunk.columns))
-        rest = pickle.dumps((chunk.wrong, chunk.remarks, chunk.errors, chunk.cells, dict(chunk.partly)), 5)
+        rest = pickle.dumps((chunk.wrong, chunk.remarks, chunk.errors, chunk.value_columns, dict(chunk.partly)), 5)
         self._starts.append(self.rows)
         self.rows += len(chunk.numbers)
         self._budget.reserve(len(body) + len(rest), self.rows)
@@ -113,7 +115,8 @@ class HeldChunks:
         self._keys.add([chunk.columns[n] for n in self._of_key], by)
 
     def drain(self) -> Iterator[tuple[str, Chunk, bytearray, list[int]]]:
-        """Each chunk once: its table, its rows, by row 1 if it does not stay, and rows that stay without a reason."""
+        """Each chunk once, and free its memory: its table, its rows, 1 for each row that does not stay, and the indexes
+        of rows that stay though another one is as new."""
         is_removed, tied = self._keys.removed()
         for n, packed in enumerate(self._packed):
             if packed is not None:
@@ -128,16 +131,16 @@ class HeldChunks:
 
 
 class RowKeys:
-    """The keys of rows, in the order of their coming, and which of several rows with one key stays."""
+    """Remembers the keys of rows in the order of their coming, and decides which of several with one key stays."""
 
     def __init__(self, options: DedupeOptions) -> None:
         self._policy = options.keep
         self._high, self._low = array("q"), array("q")  # halves of each key's digest
-        self._by: list[Any] = []
+        self._by: list[Any] = []  # what says which row is newer, by row; empty without such a field
         self._blank = bytearray()  # 1: the row has no whole key
 
     def add(self, keys: Sequence[Sequence[Any]], by: Sequence[Any] | None) -> None:
-        """The columns of the key for some rows, and the column that says which row is the newest."""
+        """Remember some rows: the columns of their key, and the column that says which row is newer."""
         from hashlib import blake2b  # noqa: PLC0415  # takes milliseconds to load
 
         for row in zip(*keys, strict=True):
@@ -159,7 +162,7 @@ class RowKeys:
         return gone, sorted(tied)
 
     def _chosen(self, group: Sequence[int]) -> tuple[int, bool]:
-        """The row of a group that stays, and whether that is arbitrary. Rows are in the order of their coming."""
+        """The row of a group that stays, and whether another one is as new; `group`: in the order of their coming."""
         if self._policy != "newest":
             return group[0 if self._policy == "first" else -1], False
         dated = [n for n in group if self._by[n] is not None]
@@ -171,7 +174,7 @@ class RowKeys:
 
 
 def _groups(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iterator[list[int]]:
-    """Rows with the same key, where there are several; `order` has those with one first half side by side."""
+    """Groups of two and more rows with the same key; `order` has rows whose keys begin alike side by side."""
     at = 0
     while at < len(order):
         end = at + 1
@@ -186,7 +189,7 @@ def _groups(order: Sequence[int], key: Callable[[int], tuple[int, int]]) -> Iter
 
 
 def _plain(value: Any) -> object:
-    """A part of a key, so that equal numbers are equal parts."""
+    """A value of a key, in a form in which equal numbers are equal: 5 for 5.0."""
     if type(value) is float and value.is_integer():
         return int(value)
     return str(value) if type(value) is Decimal else value
@@ -205,14 +208,14 @@ def _orderable(value: Any) -> tuple[int, Any]:
 
 
 class SortedRows:
-    """Holds the rows of the output and gives them back in order."""
+    """Holds the rows of the output until all have come, and gives them back in order."""
 
     def __init__(self, keys: Sequence[tuple[int, bool]]) -> None:
         """`keys`: columns of the output, the most important first, and whether the largest value comes first."""
         self._keys = keys
         self._budget = WaitingRoom("rows.sort")
-        self._packed: list[bytes] = []
-        self._counts = array("q")
+        self._packed: list[bytes] = []  # chunks, in the order of their coming
+        self._counts = array("q")  # rows of each
         self.rows = 0
 
     def add(self, columns: list[list[Any]], count: int) -> None:
@@ -224,7 +227,7 @@ class SortedRows:
         self._counts.append(count)
 
     def drain(self) -> Iterator[list[list[Any]]]:
-        """The rows in order, as columns of at most `PILE` rows."""
+        """The rows in order, as lists of columns with at most `PILE` rows each; frees the memory as it goes."""
         ranks = self._ranks()
         piles = [_Pile() for _ in range(-(-self.rows // PILE))]
         start = 0
@@ -283,7 +286,7 @@ class _Pile:
             self._places, self._columns = [], []
 
     def in_order(self) -> list[list[Any]]:
-        """The columns of its rows, and nothing left here."""
+        """The columns of its rows in the order of their places; empties the pile."""
         places, columns = self._places, self._columns
         for body in self._packed:
             block = unpack(body)

@@ -38,18 +38,18 @@ class Times(dict[str, float]):
 
 @dataclass(kw_only=True, slots=True)
 class Pipeline:
-    """What all tables of a job share."""
+    """What all tables of a job share in passes 3 to 5; checks, errors and waiting rows gather over all of them."""
 
-    columns: Sequence[OutColumn]
-    checks: Mapping[str, FieldChecks]
+    columns: Sequence[OutColumn]  # of the output
+    checks: Mapping[str, FieldChecks]  # by field
     row_rules: Sequence[RowCheck]
     package: RulePackage
     hooks: Hooks
     findings: Findings
-    sheet: SheetWriter | None
+    sheet: SheetWriter | None  # of the workbook; None: nobody asked for it
     data: "DataFiles | None"  # the files beside the workbook
     blanks_errors: bool  # the workbook holds no value that does not fit its column
-    strict: bool
+    strict: bool  # a rule that fails ends the job
     errors: RowErrors
     splits_off: SplitOff
     spellings: Mapping[str, Mapping[str, Any]]  # field -> folded text -> the allowed value that it means
@@ -63,21 +63,24 @@ class Pipeline:
     times: Times = field(default_factory=Times)
 
 
-def write_rows(line: Pipeline, output: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
-    """Write rows into all files of the output; `flag` reports cells of a column that a file cannot hold as they are."""
-    unfit = line.data.write(output, count) if line.data is not None else _NOTHING_UNFIT
+def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Callable[..., None]) -> None:
+    """Write rows into all files of the output; calls `flag` for cells of a column that a file cannot hold as they are.
+
+    `output`: by output column, the values of the rows.
+    """
+    unfit = pipeline.data.write(output, count) if pipeline.data is not None else _NOTHING_UNFIT
     for n, cells in unfit.items():
         # A text or an error where a number or a date belongs is reported as such already.
         large = [i for i in cells if not isinstance(output[n][i], str)]
         what = "has more digits than the type of its column holds, and is left blank in files of typed columns"
         flag(n, large, "value_unfit", severity="warning", what=what)
-    if line.sheet is None:
+    if pipeline.sheet is None:
         return
-    if line.blanks_errors:
+    if pipeline.blanks_errors:
         output = [_without(values, unfit.get(n, ())) for n, values in enumerate(output)]
-    altered_before = line.sheet.altered_cells()
-    line.sheet.write(output, count)
-    for n, altered in enumerate(line.sheet.altered_cells()):
+    altered_before = pipeline.sheet.altered_cells()
+    pipeline.sheet.write(output, count)
+    for n, altered in enumerate(pipeline.sheet.altered_cells()):
         if altered != altered_before[n]:
             cut = [i for i, v in enumerate(output[n]) if type(v) is str and too_long(v)]
             what = f"is longer than {MAX_TEXT} characters and was truncated"
@@ -88,5 +91,5 @@ def write_rows(line: Pipeline, output: list[list[Any]], count: int, flag: Callab
 
 
 def _without(values: list[Any], blanked: Collection[int]) -> list[Any]:
-    """The values of a column without those at these indexes."""
+    """The values of a column, with blanks at these indexes."""
     return [None if i in blanked else v for i, v in enumerate(values)] if blanked else values

@@ -51,7 +51,7 @@ class StreamedRows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RowPasses:
-    """What the passes need to know of a job."""
+    """Runs passes 3 to 5 over all rows of a job; the attributes are what the passes need to know of it."""
 
     order: Order
     options: JobOptions
@@ -69,7 +69,10 @@ class RowPasses:
     def run(
         self, columns: list[OutColumn], sources: list[SurveyedInput], tables: list[MappedTable], plans: list[TablePlan]
     ) -> StreamedRows:
-        """Run all rows of all inputs through the passes, and complete the outputs; `plans`: one for each table."""
+        """Run all rows of all inputs through the passes, write and close the outputs, and report what was counted.
+
+        `plans`: one for each of `tables`, in their order.
+        """
         errors = RowErrors(
             (c.field for c in columns if c.field), with_messages=OutputName.REJECTED_ROWS in self.order.outputs
         )
@@ -81,49 +84,49 @@ class RowPasses:
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
             data = self._data_files(columns, files)
-            line = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
+            pipeline = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
             values = self._open_until(OutputName.SHOWN_VALUES, files)
-            streams = self._table_streams(line, tables, plans)
+            streams = self._table_streams(pipeline, tables, plans)
             clock = perf_counter()
-            self._stream_inputs(line, sources, tables, streams, rejects)
+            self._stream_inputs(pipeline, sources, tables, streams, rejects)
             rejects.close()
-            reading = perf_counter() - clock - sum(line.times.values())
-            if line.ordered is not None:
+            reading = perf_counter() - clock - sum(pipeline.times.values())
+            if pipeline.ordered is not None:
                 for spool in (spool for source in sources for spool in source.spools.values()):
                     spool.release()  # sorting needs the room, and every row of the sheets was read
-                write_sorted(line, streams)
+                write_sorted(pipeline, streams)
             for stream in streams.values():
                 stream.report_left_out()
                 stream.report_filled_down()
                 stream.report_blank()
                 stream.report_blanked()
                 stream.report_unmapped({name for table in tables for name in table.fields})
-            self._note_split(workbook)
+            self._report_split(workbook)
             workbook.finish(self.hooks.sheets(), self.findings if self.output.findings_sheet else None)
             if data is not None:
                 data.close()
-            if values is not None and line.values is not None:
-                line.values.write(values)
-        times = line.times | {"read": reading}
+            if values is not None and pipeline.values is not None:
+                pipeline.values.write(values)
+        times = pipeline.times | {"read": reading}
         return StreamedRows(list(streams.values()), workbook, rejects.rows if described else None, times)
 
     def _table_streams(
-        self, line: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
+        self, pipeline: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
     ) -> dict[str, TableStream]:
-        """What runs the rows of each table through the passes, by the table's id."""
+        """A stream for each table, by the table's id; `plans`: one for each of `tables`, in their order."""
         spelled = {
             name: values
-            for name, check in line.checks.items()
+            for name, check in pipeline.checks.items()
             if check.field.lookup and (values := self.lookups.column(check.field)) is not None
         }
-        streams = {t.source.id: TableStream(line, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
+        streams = {t.source.id: TableStream(pipeline, t, p, spelled) for t, p in zip(tables, plans, strict=True)}
         for stream in streams.values():
             stream.sums = [ColumnSum(rule, rule.total) for rule in self.options.rules if rule.total]
         return streams
 
     def _stream_inputs(
         self,
-        line: Pipeline,
+        pipeline: Pipeline,
         sources: list[SurveyedInput],
         tables: list[MappedTable],
         streams: Mapping[str, TableStream],
@@ -133,16 +136,16 @@ class RowPasses:
 
         Rows that wait for others with their key are all read before any of them is written.
         """
-        fields = {c.field.name: c.field for c in line.columns if c.field is not None}
+        fields = {c.field.name: c.field for c in pipeline.columns if c.field is not None}
         refs = table_refs()
-        if line.held is not None:
+        if pipeline.held is not None:
             for source in sources:
                 with source.streaming():
                     pour(source, streams, self.channel)
-            self._drain(line.held, streams)
+            self._drain(pipeline.held, streams)
         for number, source in enumerate(sources):
             with source.streaming():
-                if line.held is None:
+                if pipeline.held is None:
                     pour(source, streams, self.channel)
                 self._compare_sums(source, tables, streams, fields)
                 rejects.add(number, source)
@@ -156,7 +159,7 @@ class RowPasses:
         for table, chunk, gone, tied in held.drain():
             if tied and by is not None:
                 streams[table].flag_tied(chunk, tied, by)
-            streams[table].finish(streams[table].without(chunk, gone))
+            streams[table].finish(streams[table].without_duplicates(chunk, gone))
 
     def _compare_sums(
         self,
@@ -165,13 +168,13 @@ class RowPasses:
         streams: Mapping[str, TableStream],
         fields: Mapping[str, Field],
     ) -> None:
-        """Compare the sums of an input's tables with their totals."""
+        """Report sums of an input's tables that differ from their totals."""
         for table in tables:
             if table.source in source.tables:
                 for column_sum in streams[table.source.id].sums:
                     column_sum.report(table, fields, self.findings)
 
-    def _note_split(self, workbook: NormalizedBook) -> None:
+    def _report_split(self, workbook: NormalizedBook) -> None:
         """Report an output that takes several sheets."""
         if workbook.main is not None and len(workbook.main.names) > 1:
             shown = ", ".join(f"{name} ({rows} rows)" for name, rows in workbook.sheets()[:_SHEETS])
@@ -240,7 +243,7 @@ class RowPasses:
 
 
 def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: EventWriter) -> None:
-    """Count every table's rows; stream those of the tables in use to the output."""
+    """Stream the rows of an input's tables in use to the output, and book the rows of all its tables for the ledger."""
     by_sheet: dict[int, list[SourceTable]] = {}
     for table in (*source.tables, *source.skipped):
         by_sheet.setdefault(table.sheet.index, []).append(table)
@@ -250,7 +253,7 @@ def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: Eve
             for table, rows in chunks(group):
                 table.hidden.add(rows.hidden)
                 table.unmade.add(rows.unmade)
-                table.data_rows.add([*dict.fromkeys(rows.numbers)] if rows.cells else rows.numbers)
+                table.data_rows.add([*dict.fromkeys(rows.numbers)] if rows.value_columns else rows.numbers)
                 if table.id not in streams or not rows.numbers:
                     continue
                 streams[table.id].feed(rows)
@@ -262,5 +265,5 @@ def pour(source: SurveyedInput, streams: Mapping[str, TableStream], channel: Eve
 
 
 def table_refs() -> Iterator[str]:
-    """Short names for the tables of a job."""
+    """Short names for the tables of a job, one after the other: t1, t2, …"""
     return (f"t{n}" for n in count(1))

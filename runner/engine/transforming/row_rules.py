@@ -11,13 +11,13 @@ from runner.engine.expressions.operations import CONTEXT, INPUT, Failure, loaded
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import TOTAL_ROW, DeclaredRule, SumRule
 from runner.engine.transforming.computing import expression_of, failures
-from runner.engine.values.checking import FieldComparison, Origin, SeenValues
+from runner.engine.values.checking import ChunkReporter, FieldComparison, SeenValues
 
 _NOTHING = Decimal(0)
 
 
 class ExpressionCheck:
-    """An expression that must not be false; a row where it is blank is not judged."""
+    """A rule whose expression must not be false in any row; a row where it is blank is not judged."""
 
     def __init__(self, rule: DeclaredRule, check: str, fields: Mapping[str, Field]) -> None:
         types = {name: field.type for name, field in fields.items() if field.declared}
@@ -30,10 +30,14 @@ class ExpressionCheck:
         self,
         columns: Mapping[str, list[Any]],
         loaded_columns: Columns,
-        origin: Origin,
+        reporter: ChunkReporter,
         column_of: Mapping[str, int | None],
     ) -> None:
-        """Flag rows in which it is false, or cannot be computed; `column_of`: the columns of the sheet, by field."""
+        """Flag rows of a chunk in which it is false, or cannot be computed.
+
+        `columns`, `loaded_columns`: the same values by field, for comparisons and for expressions. `column_of`: the
+        columns of the sheet, by field.
+        """
         rule, when = self._rule, self._when
         at = next((column for name in self.fields if (column := column_of.get(name)) is not None), None)
         judged = computed(self._expression, loaded_columns)
@@ -44,27 +48,30 @@ class ExpressionCheck:
             failed = [([n for n in rows if when.holds(columns, n) is True], why, blame) for rows, why, blame in failed]
         field = self.fields[0] if self.fields else None
         message = author_text(rule.message, f"{self._expression.text} does not hold")
-        origin.flag(broken_rows, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
+        reporter.flag(broken_rows, "row_rule", rule.severity, message, column=at, field=field, rule=rule.name)
         for rows, why, blame in failed:
             there = column_of.get(blame or "") or at
             what, field = f"the check {why}", blame or field
-            origin.flag(rows, "expression_error", rule.severity, what, column=there, field=field, rule=rule.name)
+            reporter.flag(rows, "expression_error", rule.severity, what, column=there, field=field, rule=rule.name)
 
 
 class UniqueRows:
-    """Several fields whose values together occur once; rows in which one is blank are not compared."""
+    """A rule that the values of several fields together occur once; rows in which one is blank are not compared.
+
+    It remembers the values of all chunks, so each chunk must be checked exactly once.
+    """
 
     def __init__(self, rule: DeclaredRule) -> None:
         self._rule = rule
         self.fields = rule.unique
         self._seen = SeenValues()
 
-    def check(self, columns: Mapping[str, list[Any]], origin: Origin, at: int | None) -> None:
-        """Flag the rows whose values an earlier row has, too; `at`: the column to point at."""
+    def check(self, columns: Mapping[str, list[Any]], reporter: ChunkReporter, at: int | None) -> None:
+        """Flag the rows whose values an earlier row has, too; `at`: the column of the sheet to name."""
         rows = zip(*(columns[name] for name in self.fields), strict=True)
         repeated_rows = self._seen.repeats([None if None in row else tuple(map(_plain, row)) for row in rows])
         message = author_text(self._rule.message, f"duplicates {', '.join(self.fields)} of an earlier row")
-        origin.flag(
+        reporter.flag(
             repeated_rows,
             "duplicate",
             self._rule.severity,
@@ -91,13 +98,14 @@ class ColumnSum:
         self.total = total
         self._sum = _NOTHING
         self._skipped = 0  # cells that are not numbers
-        self._totals: set[Any] = set()
+        self._totals: set[Any] = set()  # the first different values of the field that states the total
         self._rows = 0
 
     def add(
         self, columns: Mapping[str, list[Any]], wrong: Mapping[str, Sequence[int]], totals: Collection[int]
     ) -> None:
-        """Add the rows of a chunk; `totals`: the indexes of rows that are totals themselves."""
+        """Add up the rows of a chunk. `wrong`: by field, indexes of cells that are not of their type; `totals`: indexes
+        of rows that are totals themselves."""
         name, bad = self.total.field, set(wrong.get(self.total.field, ()))
         for n, value in enumerate(columns[name]):
             if n in totals:
@@ -113,20 +121,23 @@ class ColumnSum:
             self._totals |= {number for number in stated_totals if not isinstance(number, Failure)}
 
     def report(self, table: MappedTable, fields: Mapping[str, Field], findings: Findings) -> None:
-        """Compare and report; while the table's input can be read."""
+        """Report a sum that differs from the table's total, or that has no total to compare with.
+
+        Reads the total rows again, so the table's input must be open.
+        """
         if not self._rows:
             return
         rule, (name, equals, tolerance) = self._rule, self.total
         place, at = table.source.place, table.fields.get(name)
-        totals = self._of_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
+        totals = self._totals_in_rows(table, fields[name]) if equals == TOTAL_ROW else dict.fromkeys(self._totals)
         column = None if at is None or at >= len(table.source.columns) else table.source.columns[at].index
         where = "total row" if equals == TOTAL_ROW else f"value of {equals}"
         if not totals:
             what = author_text(rule.message, f"the sum of {name} cannot be checked: the table has no {where}")
             self._flag(findings, "total_missing", what, place=place, row=None, column=column)
             return
-        close = Decimal(repr(tolerance))
-        equal = any(abs(CONTEXT.subtract(Decimal(total), self._sum)) <= close for total in totals)
+        most_apart = Decimal(repr(tolerance))
+        equal = any(abs(CONTEXT.subtract(Decimal(total), self._sum)) <= most_apart for total in totals)
         if equal and (len(totals) == 1 or equals == TOTAL_ROW):  # of several total rows, the others are subtotals
             return
         more = f"; {self._skipped:,} cells are not numbers" if self._skipped else ""
@@ -144,8 +155,8 @@ class ColumnSum:
             rule=self._rule.name,
         )  # fmt: skip
 
-    def _of_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
-        """The numbers in the total rows that were found, each with its row."""
+    def _totals_in_rows(self, table: MappedTable, field: Field) -> dict[Any, int]:
+        """Number -> its row, of the total rows that were found in the table."""
         at = table.fields.get(field.name)
         if at is None or at >= len(table.source.columns) or not table.source.table.totals:
             return {}

@@ -58,7 +58,7 @@ class _Placed(NamedTuple):
     """A field's column in one table."""
 
     table: MappedTable
-    at: int
+    at: int  # its position in the table
     column: Column
 
     @property
@@ -67,13 +67,14 @@ class _Placed(NamedTuple):
 
     @property
     def header(self) -> str:
+        """The header that the sheet has; empty if it has none."""
         return "" if self.column.generated else self.column.name
 
 
 class _Line(NamedTuple):
-    """A line beside a table that states a scale."""
+    """A line beside a table, or the name of its sheet, that states a scale."""
 
-    row: int | None
+    row: int | None  # None: the name of the sheet
     column: int | None
     measure: Measure
 
@@ -98,7 +99,10 @@ def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: F
     field_scales = {scale for name, _ in field.names if (scale := measure(name).scale) is not None} or {0}
     shown_scale, thousands = _scale_of_formats(placed)
     stated = _stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
-    if stated is None or (stated.where != "divided" and stated.scale - 3 * thousands in field_scales):
+    if stated is None:
+        return
+    field_says_so = stated.where != "divided" and stated.scale - 3 * thousands in field_scales
+    if field_says_so:
         return
     findings.add(
         "scale_ignored", "warning", _MESSAGES[stated.where] + _REMEDY, place=placed.source.place, row=stated.row,
@@ -120,7 +124,8 @@ def _stated_scale(
 ) -> _StatedScale | None:
     """The scale of a column's numbers; None if nothing states one.
 
-    `shown`, `thousands`: the scale that number formats show, and how often they divide by a thousand.
+    `line`: one beside the table that states a scale. `shown`, `thousands`: the scale that number formats show, and how
+    often they divide by a thousand. `field_scales`: those that the field's names state, 0 if they state none.
     """
     row, column = max(placed.source.table.header_rows, default=None), placed.column.index
     header = _measure_of_header(placed.header, field)
@@ -146,7 +151,7 @@ def _measure_of_header(header: str, field: Field) -> Measure:
 
 
 def _scale_of_formats(placed: _Placed) -> tuple[int | None, int]:
-    """The scale that number formats state, and by how many thousands they divide what they show."""
+    """The scale that most number formats of a column state (None: none), and how often they divide by a thousand."""
     units = placed.table.units.get(placed.at)
     if not units:
         return None, 0
@@ -158,7 +163,7 @@ def _scale_of_formats(placed: _Placed) -> tuple[int | None, int]:
 
 
 def _report_unit(placed: _Placed, field: Field, findings: Findings) -> None:
-    """Report units and currencies beside the numbers that contradict the field or the header."""
+    """Report the first unit or currency in number formats that contradicts the field's names or the header."""
     stated = measure_of([name for name, _ in field.names] + ([placed.header] if placed.header else []))
     if not (stated.units or stated.currencies):
         return
@@ -211,7 +216,7 @@ def _is_about(line: _Line, placed: _Placed, field: Field) -> bool:
 
 
 def _line(table: MappedTable) -> _Line | None:
-    """A line above or below a table, or the name of its sheet, that states a scale for all of it."""
+    """A line above or below a table, or the name of its sheet, that states a scale for all of it; None without one."""
     for row, column, text in table.beside:
         stated = measure(text) if len(text) <= _TITLE else NOTHING
         if stated.scale is not None and (len(text.split()) <= _WORDS or _STATES.search(text)):

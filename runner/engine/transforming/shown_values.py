@@ -15,7 +15,11 @@ LONGEST: Final = 80  # characters; runner/engine/pages/fixes.py cuts longer ones
 
 
 class FoundValues:
-    """Looks up the cells of findings while their rows are at hand."""
+    """Remembers the values of cells that findings are about, while their rows are at hand.
+
+    A finding waits from when it is added until `note_cells` gets its row; it may be added before or after that row is
+    transformed, but not after the row was passed on.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -30,7 +34,7 @@ class FoundValues:
         columns: Mapping[int, Sequence[Any]],
         spread: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Note the values of findings about these rows of a table.
+        """Remember the values of findings about these rows of a table; the rows do not come again.
 
         `columns`: by their number in the sheet. `spread`: where columns became rows, each row's own column and value.
         """
@@ -50,7 +54,7 @@ class FoundValues:
             waiting.pop(row, None)
 
     def _note_new(self) -> None:
-        """Let the findings wait that were added since."""
+        """Let the findings wait that were added since the last call."""
         for number in range(self._seen, len(self._findings.listed)):
             finding = self._findings.listed[number]
             if finding.place is not None and finding.row is not None and finding.column is not None:
@@ -58,6 +62,7 @@ class FoundValues:
         self._seen = len(self._findings.listed)
 
     def _note_value(self, number: int, value: object) -> None:
+        """Remember the start of a value as text, by the number of its finding; blanks have none."""
         if value is not None and type(value) is not NoCachedValue:
             text = str(text_of(value))
             self._texts[number] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -44,7 +44,7 @@ def _as_written(format_text: str) -> str:
 
 
 class CellProblem(NamedTuple):
-    """What is wrong in a row with an error."""
+    """One error of a row, as rejects.xlsx shows it to the sender."""
 
     column: int | None  # 1-based, in the sheet; None: the whole row
     field: str | None
@@ -55,10 +55,13 @@ class CellProblem(NamedTuple):
 SPREAD: Final = 0  # instead of a column: each row's own, where columns became rows
 
 
-class Origin:
-    """The source rows of a chunk, and their table."""
+class ChunkReporter:
+    """Reports what is wrong with the rows of one chunk of a table.
 
-    __slots__ = ("cells", "errors", "findings", "outside", "place", "rows")
+    `flag` adds to `findings`, which the whole job shares, and collects errors in `errors` until the chunk is written.
+    """
+
+    __slots__ = ("cells_outside_table", "errors", "findings", "place", "rows", "value_columns")
 
     def __init__(
         self,
@@ -66,16 +69,19 @@ class Origin:
         place: FindingPlace,
         rows: list[int],
         *,
-        cells: Sequence[int] = (),
-        outside: Mapping[str, tuple[int, int]] | None = None,
+        value_columns: Sequence[int] = (),
+        cells_outside_table: Mapping[str, tuple[int, int]] | None = None,
     ) -> None:
-        """`cells`: of rows that columns became, the column of the sheet that each value is in. `outside`: fields whose
-        values are in one cell outside the table, and the row and column of that."""
+        """`rows`: the number in the sheet of each row of the chunk.
+
+        `value_columns`: after an unpivot, for each row the column of the sheet that its value came from.
+        `cells_outside_table`: for fields that have one value for all rows, the row and column of its cell.
+        """
         self.findings = findings
         self.place = place
         self.rows = rows
-        self.cells = cells
-        self.outside = outside or {}
+        self.value_columns = value_columns
+        self.cells_outside_table = cells_outside_table or {}
         self.errors: dict[int, list[CellProblem]] = {}  # by the index of the row in the chunk
 
     def flag(
@@ -91,13 +97,15 @@ class Origin:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a finding for each index, at the cell in `column` (1-based, in the sheet; SPREAD: in `cells`).
+        """Add a finding for each of these rows of the chunk, and collect it as the row's error if it is one.
 
-        What is wrong with a cell outside the table is one finding about that cell, counted for each index."""
-        fixed = self.outside.get(field or "")
+        The finding is at the cell in `column` (1-based, in the sheet; SPREAD: the row's own of `value_columns`). What
+        is wrong with a cell outside the table is one finding about that cell, counted for each row.
+        """
+        fixed = self.cells_outside_table.get(field or "")
         flagged = 0
         for i in indexes:
-            at = self.cells[i] if column == SPREAD else column
+            at = self.value_columns[i] if column == SPREAD else column
             if severity == "error":
                 self.errors.setdefault(i, []).append(CellProblem(at, field, code, message))
             flagged += 1
@@ -117,18 +125,26 @@ Report = Callable[..., None]  # flags cells: their indexes, a code, what is wron
 
 
 class FieldChecks:
-    """Checks the chunks of one field across all tables of a job."""
+    """Checks the values of one field, chunk by chunk, across all tables of a job.
+
+    It remembers which values a unique field had in earlier chunks, so each chunk must be checked exactly once.
+    """
 
     def __init__(self, field: Field, allowed: frozenset[Any] | None) -> None:
+        """`allowed`: folded, of the field's list or lookup table; None: any value is."""
         self.field = field
         self._allowed = allowed
         self._known_allowed: set[Any] = {None}  # values already found to be allowed
         self._seen = SeenValues() if field.unique else None
 
-    def check(self, values: list[Any], bad: list[int], origin: Origin, column: int | None) -> None:
-        """Report every cell that breaks a rule. `bad`: cells not of the type, to which only `required` applies."""
+    def check(self, values: list[Any], bad: list[int], reporter: ChunkReporter, column: int | None) -> None:
+        """Flag every cell that breaks a rule of the field.
+
+        `bad`: indexes of cells that are not of the type; of the other rules only `unique` applies to them. `column`: as
+        `flag` takes it.
+        """
         field, skip = self.field, set(bad)
-        report = partial(self._report, origin, column)
+        report = partial(self._report, reporter, column)
         if bad:
             self._check_type(values, bad, report)
         if field.required and None in values:
@@ -146,11 +162,11 @@ class FieldChecks:
             report(repeats, "duplicate", what="duplicates a value in an earlier row", rule="unique")
 
     def _report(
-        self, origin: Origin, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
+        self, reporter: ChunkReporter, column: int | None, cells: Sequence[int], code: str, *, what: str, rule: str = ""
     ) -> None:
-        """Flag cells of this field; a rule that is not named is called like the code."""
+        """Flag the cells with these indexes; a finding that names no rule gets its code as the rule."""
         field = self.field
-        origin.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
+        reporter.flag(cells, code, field.severity, what, column=column, field=field.name, rule=rule or code)
 
     def _check_type(self, values: list[Any], bad: list[int], report: Report) -> None:
         """Report the cells that could not be converted."""
@@ -227,7 +243,7 @@ class FieldChecks:
 
 
 def _without_errors(values: list[Any], skip: set[int]) -> list[Any]:
-    """The values, with cells of spreadsheet errors taken for blank."""
+    """The values, with None for the spreadsheet errors among the cells at the indexes `skip`."""
     if not skip:
         return values
     return [None if i in skip and type(v) is CellError else v for i, v in enumerate(values)]
@@ -250,7 +266,7 @@ MAX_RUNS: Final = 8  # sorted arrays that are searched one after the other
 
 
 class SeenValues:
-    """The values of a unique field seen so far, as hashes: the latest in a set, the others in sorted arrays."""
+    """Remembers the values of a unique field, as hashes: the latest in a set, the others in sorted arrays."""
 
     def __init__(self, in_set: int = IN_SET) -> None:
         self._in_set = in_set
@@ -258,7 +274,10 @@ class SeenValues:
         self._runs: list[array[int]] = []
 
     def repeats(self, values: Sequence[Any]) -> list[int]:
-        """Add values; the indexes of those seen before, in this chunk or an earlier one. Blanks never count."""
+        """Remember these values, and return the indexes of those that an earlier row has: of this call or one before.
+
+        Blanks are neither remembered nor returned.
+        """
         hashes = [v if v is None else hash(v) if type(v) is str else _hash_of(v) for v in values]
         latest = self._latest
         if not self._runs:  # most chunks contain only new values
@@ -312,7 +331,7 @@ _EQUALITY: Final = frozenset({"==", "!=", "in", "not in"})
 
 
 class FieldComparison:
-    """One side of a rule: a field, an operator, and a constant or another field.
+    """The `when` or `then` of a row rule: a field, an operator, and a constant or another field.
 
     Rows where a compared cell is blank or not of its type are skipped: `required` and `type_error` report those.
     """
@@ -320,6 +339,7 @@ class FieldComparison:
     def __init__(self, rule: RowComparison, fields: Mapping[str, Field]) -> None:
         self.field, self.op, self.other = rule.field, rule.op, rule.other
         kind, value = fields[self.field].type, rule.value
+        # In the field's type, to compare with; of `in` and `not in` the folded texts of all values.
         self.value = frozenset(fold(bound(kind, v)) for v in value) if isinstance(value, list) else bound(kind, value)
 
     def holds(self, columns: Mapping[str, list[Any]], index: int) -> bool | None:
@@ -341,7 +361,7 @@ class FieldComparison:
 
 
 class RowCheck:
-    """A rule of the manifest that compares fields of one row: when the first comparison holds, the second must."""
+    """A rule of the manifest that compares fields of one row: where `when` holds, `then` must hold too."""
 
     def __init__(self, rule: DeclaredRule, then: RowComparison, fields: Mapping[str, Field]) -> None:
         self.name = rule.name
@@ -351,8 +371,8 @@ class RowCheck:
         against = f" {then.other}" if then.other else ""
         self.message = author_text(rule.message, f"{then.field} {then.op}{against} does not hold")
 
-    def check(self, columns: Mapping[str, list[Any]], count: int, origin: Origin, column: int | None) -> None:
-        """Report the rows of a chunk that break the rule, at the column of the field that must hold."""
+    def check(self, columns: Mapping[str, list[Any]], count: int, reporter: ChunkReporter, column: int | None) -> None:
+        """Flag the rows of a chunk that break the rule; `column`: of the field of `then`, as `flag` takes it."""
         broken = [
             index
             for index in range(count)
@@ -360,4 +380,4 @@ class RowCheck:
             and self.then.holds(columns, index) is False
         ]
         field = self.then.field
-        origin.flag(broken, "row_rule", self.severity, self.message, column=column, field=field, rule=self.name)
+        reporter.flag(broken, "row_rule", self.severity, self.message, column=column, field=field, rule=self.name)

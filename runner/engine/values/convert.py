@@ -57,7 +57,10 @@ Converted = tuple[list[Any], list[int]]  # the values of a chunk, and the indexe
 
 
 class Converter:
-    """Converts chunks of one column under one field's declaration and the column's own conventions."""
+    """Converts chunks of one column under one field's declaration and the column's own conventions.
+
+    It remembers over chunks what each text was converted to, and in `remarks` how texts were read.
+    """
 
     def __init__(
         self,
@@ -69,41 +72,32 @@ class Converter:
     ) -> None:
         """`convention`: decided from all values of the column; without it, `values` decide."""
         if convention is None:
-            tally = tally_of(field, values)
-            convention = decide_convention(field, tally)[0] if tally is not None else Convention()
+            convention = _convention_of(field, values)
         self.kind = field.type
         self.decimal = convention.decimal
         self._strict_decimal = field.decimal
-        self._in_percent = convention.in_percent
-        self._marks = convention.marks
+        self._in_percent = convention.in_percent  # numbers without a percent sign are percent, not shares
+        self._marks = convention.marks  # signs for true and false that do not have their usual meaning here
         self.day_first = convention.dots_day_first if convention.day_first is None else convention.day_first
         self.dots_day_first = convention.dots_day_first
         self.remarks: dict[Any, tuple[str, ...]] = {}  # a cell's value -> codes of REMARKS about how it was read
         self._clean = cleaner(field.clean)
         self._clean_all = column_cleaner(field.clean)
         self._plain_strip = field.clean == ("strip",)
-        self._dates = dates.DateReader(
-            field.formats,
-            day_first=convention.day_first,
-            dots_day_first=convention.dots_day_first,
-            year_first=convention.year_first,
-            pivot=convention.pivot,
-            short_years=convention.short_years,
-            births=convention.births,
-            epoch_1904=epoch_1904,
-            numbers=convention.numbers,
-        )
+        self._dates = _date_reader(field, convention, epoch_1904=epoch_1904)
         self._is_final = words.COMMON_EMAIL.fullmatch if field.type == "email" else None  # a text that stays as it is
+        # Types of cells that stay as they are; a column of percent is divided by 100, so no number does.
         self._native = NATIVE["text"] if self._in_percent else NATIVE.get(field.type, NATIVE["text"])
-        self._allowed: dict[str, Any] = {}
-        self._spellings: frozenset[str] = frozenset()
-        self._learnt: Mapping[str, Any] = {}
+        self._allowed: dict[str, Any] = {}  # folded text -> the allowed value
+        self._spellings: frozenset[str] = frozenset()  # texts that are allowed exactly as they are
+        self._learnt: Mapping[str, Any] = {}  # folded text -> the allowed value that a person said it means
         self.use_allowed(field.allowed or ())
+        # Last: they bind what is set above.
         self._memo = ParsingMemo(self._text_parser())
         self._convert_typed = self._typed_converter()
 
     def use_allowed(self, values: Iterable[Any]) -> None:
-        """Use these spellings for an enum; of several spellings, a cell keeps its own or gets the first."""
+        """Write the values of an enum as these are spelled; a cell with one of several spellings keeps its own."""
         spellings = list(values)
         self._allowed = {fold(v): v for v in reversed(spellings)}
         self._spellings = frozenset(v for v in spellings if type(v) is str)
@@ -114,7 +108,10 @@ class Converter:
         self._memo.forget()
 
     def convert(self, values: list[Any]) -> Converted:
-        """The typed values, and the indexes of cells that are not of the type and stay unchanged."""
+        """The typed values, and the indexes of cells that are not of the type and stay unchanged.
+
+        Adds to `remarks` how texts were read that another reader might have read differently.
+        """
         if self.kind == ANY:
             return values, []
         kinds = set(map(type, values))
@@ -172,7 +169,10 @@ class Converter:
         return [v or None for v in cleaned] if "" in cleaned else cleaned
 
     def _text_parser(self) -> Callable[[str], Any]:
-        """What parses a text to the declared type: None for a blank, BAD if it is not of the type."""
+        """A function that cleans a text and parses it to the declared type, and adds to `remarks`.
+
+        It returns None for a blank and BAD for a text that is not of the type.
+        """
         clean = self._clean
         parse: Callable[[str], Any] = {
             "integer": self._integer,
@@ -191,7 +191,7 @@ class Converter:
         remarks = self._dates.remarks  # about the text that was parsed last
 
         def parse_and_remark(text: str) -> Any:
-            """Parse a text and note what is remarkable about it."""
+            """The value of a text; moves what the date reader remarked on to the converter's `remarks`."""
             value = parse(clean(text))
             if self._learnt and type(value) is str and (meaning := self._learnt.get(fold(value))) is not None:
                 self.remarks[text] = ("spelling_learnt",)
@@ -205,7 +205,8 @@ class Converter:
         return parse_and_remark
 
     def _numeral(self, text: str) -> str | Bad | None:
-        """The plain form of a number; one that contradicts its column is remarked on."""
+        """The plain form of a number, None for a blank, BAD for another text; one that contradicts its column is
+        remarked on."""
         plain = numbers.plain_number(text, self._strict_decimal, self.decimal)
         if not isinstance(plain, numbers.PlainNumber):
             return plain
@@ -214,7 +215,7 @@ class Converter:
         return plain.numeral
 
     def _number(self, text: str) -> numbers.Number | Bad | None:
-        """The number of a text, by the column's decimal sign; None for a blank."""
+        """The number of a text, by the column's decimal sign; None for a blank, BAD for another text."""
         # A decimal sign in a column that seemed to have none needs a full parse.
         number = numbers.quick_number(text, self.decimal) if self.decimal else numbers.number_of_digits(text)
         if number is not None:
@@ -223,7 +224,8 @@ class Converter:
         return numbers.to_number(numeral) if isinstance(numeral, str) else numeral
 
     def _integer(self, text: str) -> int | Bad | None:
-        """The whole number of a text; one that a program shortened is remarked on; None for a blank."""
+        """The whole number of a text, None for a blank, BAD for another text; one that a program shortened is
+        remarked on."""
         if text.isdecimal() and text.isascii() and len(text) <= numbers.MAX_TEXT:
             return int(text)
         numeral = self._numeral(text)
@@ -232,14 +234,17 @@ class Converter:
         return numbers.to_whole(numeral) if isinstance(numeral, str) else numeral
 
     def _truth(self, text: str) -> bool | Bad | None:
-        """True or false: by what the column shows of its marks, then by the word itself."""
+        """True or false, by what the column shows of its marks, then by the word itself; BAD if neither tells."""
         if self._marks and (mark := text.strip().casefold()) in self._marks:
             meaning = self._marks[mark]
             return BAD if meaning is None else meaning
         return words.parse_boolean(text)
 
     def _percent(self, text: str) -> numbers.Number | Bad | None:
-        """The share of a percentage; the decimal point is moved, so that 45 % is exactly 0.45."""
+        """The share that a percentage is, None for a blank, BAD for another text.
+
+        The decimal point is moved, so that 45 % is exactly 0.45.
+        """
         bare = numbers.without_percent(text)
         numeral = self._numeral(bare.number)
         if not isinstance(numeral, str):
@@ -254,7 +259,11 @@ class Converter:
         return numbers.to_number(f"{digits}e{int(exponent or 0) - 2}")
 
     def _typed_converter(self) -> Callable[[Any], Any]:
-        """What converts a cell that is not a text: None for a blank, BAD if it is not of the declared type."""
+        """A function that converts a cell that is neither a text nor blank to the declared type.
+
+        It returns None for a formula without a stored result, and BAD for a cell that is not of the type. Types that
+        are not in the table below take the cell's text.
+        """
         converters: dict[str, Callable[[Any], Any]] = {
             "integer": whole_of,
             "decimal": number_of,
@@ -271,7 +280,7 @@ class Converter:
         refused = _NO_ADDRESS if self.kind in ("phone", "email", "url") else frozenset({CellError})
 
         def convert_as_text(value: Any) -> Any:
-            """Convert a cell that is not a text by its text."""
+            """The value of the text that a person would type for the cell; a remark about the text is one about it."""
             if type(value) in refused:
                 return BAD
             text = text_of(value)
@@ -283,7 +292,7 @@ class Converter:
         return convert_as_text
 
     def _share(self, value: Any) -> Any:
-        """The share of a cell that holds percent."""
+        """The share of a cell that holds percent: 0.45 for 45. None and BAD as `number_of` returns them."""
         number = number_of(value)
         if not isinstance(number, (int, float)):
             return number
@@ -291,13 +300,13 @@ class Converter:
         return number if isinstance(number, float) and not isfinite(number) else float(Decimal(repr(number)).scaleb(-2))
 
     def _clock(self, value: Any) -> Any:
-        """The time of day of a cell; a dropped date is remarked on."""
+        """The time of day of a cell, or None or BAD as `time_of` returns them; a dropped date is remarked on."""
         if type(value) is datetime:
             self.remarks[value] = ("date_dropped",)
         return time_of(value)
 
     def _day(self, value: Any) -> Any:
-        """The date of a cell with a datetime or a serial; a dropped time of day is remarked on."""
+        """The date of a cell, or None or BAD as `moment_of` returns them; a dropped time of day is remarked on."""
         moment = moment_of(value, self._dates.number)
         if type(moment) is not datetime:
             return moment
@@ -306,8 +315,29 @@ class Converter:
         return moment.date()
 
 
+def _convention_of(field: Field, values: Sequence[Any]) -> Convention:
+    """The convention that some values of a column show by themselves."""
+    tally = tally_of(field, values)
+    return Convention() if tally is None else decide_convention(field, tally)[0]
+
+
+def _date_reader(field: Field, convention: Convention, *, epoch_1904: bool) -> dates.DateReader:
+    """What parses the dates and times of a column."""
+    return dates.DateReader(
+        field.formats,
+        day_first=convention.day_first,
+        dots_day_first=convention.dots_day_first,
+        year_first=convention.year_first,
+        pivot=convention.pivot,
+        short_years=convention.short_years,
+        births=convention.births,
+        epoch_1904=epoch_1904,
+        numbers=convention.numbers,
+    )
+
+
 def fold(value: Any) -> Any:
-    """Normalize a value for comparison with allowed values: ignores case and outer blanks; 1 equals "1"."""
+    """The text of a value without case and outer blanks, to compare with allowed values; 1 equals "1"."""
     return text_of(value).strip().casefold()
 
 
@@ -351,7 +381,7 @@ def _duration_text(value: timedelta) -> str:
 
 
 def number_of(value: Any) -> Any:
-    """A cell that is not a text, as a number; None for a blank, BAD if it is none."""
+    """A cell that is neither a text nor blank, as a number; None for a formula without a result, BAD for others."""
     kind = type(value)
     if kind is float or kind is int or kind is Decimal:
         return value
@@ -361,9 +391,10 @@ def number_of(value: Any) -> Any:
 
 
 def whole_of(value: Any) -> Any:
-    """A cell that is not a text, as a whole number; None for a blank, BAD if it is none."""
+    """A cell that is neither a text nor blank, as a whole number; None for a formula without a result, BAD for
+    others."""
     kind = type(value)
-    if kind is int or value is None:
+    if kind is int:
         return value
     if kind is float:
         return int(value) if value.is_integer() else BAD
@@ -371,7 +402,10 @@ def whole_of(value: Any) -> Any:
 
 
 def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
-    """A cell that is not a text, as a date and time; None for a blank, BAD if it is none."""
+    """A cell that is neither a text nor blank, as a date and time; None for a formula without a result, BAD for others.
+
+    `date_of_number`: what the numbers of the column mean.
+    """
     kind = type(value)
     if kind is datetime:
         return dates.naive(value)
@@ -383,7 +417,8 @@ def moment_of(value: Any, date_of_number: Callable[[float], Any]) -> Any:
 
 
 def time_of(value: Any) -> Any:
-    """A cell that is not a text, as a time of day; None for a blank, BAD if it is none."""
+    """A cell that is neither a text nor blank, as a time of day; None for a formula without a result, BAD for
+    others."""
     kind = type(value)
     if kind is time:
         return value.replace(tzinfo=None)
@@ -397,7 +432,8 @@ def time_of(value: Any) -> Any:
 
 
 def truth_of(value: Any) -> Any:
-    """A cell that is not a text, as true or false; None for a blank, BAD if it is neither."""
+    """A cell that is neither a text nor blank, as true or false; None for a formula without a result, BAD for
+    others."""
     if type(value) is bool:
         return value
     if type(value) in (int, float) and value in (0, 1):

@@ -1,250 +1,15 @@
-# ruff: noqa: RUF001  # words as people type them
-"""Parses dates and times: given formats first, then ISO, then common forms in many languages.
-
-Formats are compiled to regular expressions: the standard library's strptime takes eight microseconds per cell.
-"""
+# words as people type them
+"""Parses dates and times: given formats first, then ISO, then common forms in many languages."""
 
 import re
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal, NamedTuple
 
 from runner.engine.common.patterns import LazyPattern
+from runner.engine.values.calendar_names import ERAS, ERAS_SHORT, MONTHS, WEEKDAYS, folded, names_another_weekday
+from runner.engine.values.date_formats import reader_of
 from runner.engine.values.words import BAD, Bad
-
-# One line per language: full names as calendars print them. Genitives and other forms follow.
-_FULL: Final = {
-    "en": "january february march april may june july august september october november december",
-    "de": "januar februar marz april mai juni juli august september oktober november dezember",
-    "fr": "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-    "pt": "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
-    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
-    "pl": "styczen luty marzec kwiecien maj czerwiec lipiec sierpien wrzesien pazdziernik listopad grudzien",
-    "pl genitive": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia wrzesnia pazdziernika listopada grudnia",
-    "sv": "januari februari mars april maj juni juli augusti september oktober november december",
-    "da": "januar februar marts april maj juni juli august september oktober november december",
-    "nb": "januar februar mars april mai juni juli august september oktober november desember",
-    "fi": "tammikuu helmikuu maaliskuu huhtikuu toukokuu kesakuu heinakuu elokuu syyskuu lokakuu marraskuu joulukuu",
-    "fi partitive": (
-        "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesakuuta heinakuuta elokuuta syyskuuta lokakuuta "
-        "marraskuuta joulukuuta"
-    ),
-    "cs": "leden unor brezen duben kveten cerven cervenec srpen zari rijen listopad prosinec",
-    "cs genitive": "ledna unora brezna dubna kvetna cervna cervence srpna zari rijna listopadu prosince",
-    "ru": "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
-    "ru genitive": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
-    "hu": "januar februar marcius aprilis majus junius julius augusztus szeptember oktober november december",
-    "ro": "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
-    "tr": "ocak subat mart nisan mayıs haziran temmuz agustos eylul ekim kasım aralık",
-}
-_SHORT: Final = {
-    "en": "jan feb mar apr may jun jul aug sep oct nov dec",
-    "en 4": "jan feb mar apr may june july aug sept oct nov dec",
-    "de": "jan feb mrz apr mai jun jul aug sep okt nov dez",
-    "de 4": "jan febr marz apr mai juni juli aug sept okt nov dez",
-    "at": "janner feber maerz apr mai jun jul aug sep okt nov dez",
-    "fr": "janv fevr mars avr mai juin juil aout sept oct nov dec",
-    "es": "ene feb mar abr may jun jul ago sep oct nov dic",
-    "it": "gen feb mar apr mag giu lug ago set ott nov dic",
-    "pt": "jan fev mar abr mai jun jul ago set out nov dez",
-    "nl": "jan feb mrt apr mei jun jul aug sep okt nov dec",
-    "pl": "sty lut mar kwi maj cze lip sie wrz paz lis gru",
-    "nb": "jan feb mar apr mai jun jul aug sep okt nov des",
-    "fi": "tammi helmi maalis huhti touko kesa heina elo syys loka marras joulu",
-    "cs": "led uno bre dub kve cvn cvc srp zar rij lis pro",
-    "ru": "янв февр март апр май июн июл авг сент окт нояб дек",
-    "ru 3": "янв фев мар апр мая июн июл авг сен окт ноя дек",
-    "hu": "jan febr marc apr maj jun jul aug szept okt nov dec",
-    "ro": "ian feb mar apr mai iun iul aug sept oct noi dec",
-    "tr": "oca sub mar nis may haz tem agu eyl eki kas ara",
-    "es 4": "ene feb mar abr mayo jun jul ago set oct nov dic",
-}
-_WEEKDAYS: Final = (
-    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun "
-    "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche lun mar mer jeu ven sam dim "
-    "lunes martes miercoles jueves viernes sabado domingo mie jue vie sab dom "
-    "lunedi martedi mercoledi giovedi venerdi domenica gio "
-    "segunda terca quarta quinta sexta segunda-feira terca-feira quarta-feira quinta-feira sexta-feira seg ter qua qui "
-    "sex maandag dinsdag woensdag donderdag vrijdag zaterdag zondag ma wo vr za zo "
-    "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz nd "
-    "mandag tirsdag tisdag onsdag torsdag fredag lordag lørdag sondag søndag man tirs ons tors fre "
-    "lor son tis tor maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai ke to pe la su ti "
-    "pondeli utery streda ctvrtek patek nedele po ut st ct pa ne "
-    "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"
-)
-
-
-def folded(text: str) -> str:
-    """A text without case and accents."""
-    if text.isascii():
-        return text.lower()
-    bare = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
-    return unicodedata.normalize("NFC", bare)
-
-
-def _months() -> dict[str, int]:
-    """Folded names of months in all languages -> their number."""
-    names: dict[str, int] = {}
-    for line in (*_FULL.values(), *_SHORT.values()):
-        for number, name in enumerate(line.split(), 1):
-            if names.setdefault(folded(name), number) != number:
-                raise ValueError(f"{name} names two months")
-    return names
-
-
-MONTHS: Final = _months()
-WEEKDAYS: Final = frozenset(map(folded, _WEEKDAYS.split()))
-# One line per language, from Monday on; a word that stands for two days in two languages counts as both.
-_WEEKS: Final = (
-    "monday tuesday wednesday thursday friday saturday sunday", "mon tue wed thu fri sat sun",
-    "mon tues wed thurs fri sat sun", "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-    "montag dienstag mittwoch donnerstag freitag sonnabend sonntag", "mo di mi do fr sa so",
-    "lundi mardi mercredi jeudi vendredi samedi dimanche", "lun mar mer jeu ven sam dim",
-    "lunes martes miercoles jueves viernes sabado domingo", "lun mar mie jue vie sab dom",
-    "lunedi martedi mercoledi giovedi venerdi sabato domenica", "lun mar mer gio ven sab dom",
-    "segunda terca quarta quinta sexta sabado domingo", "seg ter qua qui sex sab dom",
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag", "ma di wo do vr za zo",
-    "poniedziałek wtorek sroda czwartek piatek sobota niedziela", "pon wt sr czw pt sob nd",
-    "mandag tisdag onsdag torsdag fredag lordag sondag", "man tis ons tor fre lor son",
-    "mandag tirsdag onsdag torsdag fredag lørdag søndag", "man tir ons tor fre lør søn",
-    "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai", "ma ti ke to pe la su",
-    "pondeli utery streda ctvrtek patek sobota nedele", "po ut st ct pa so ne",
-    "понедельник вторник среда четверг пятница суббота воскресенье", "пн вт ср чт пт сб вс",
-)  # fmt: skip
-DAYS: Final = {
-    name: {week.split().index(name) for week in _WEEKS if name in week.split()}
-    for week in _WEEKS
-    for name in week.split()
-}
-_WORD = re.compile(r"[^\W\d_]{2,}")
-
-
-def names_another_weekday(text: str, day: date) -> bool:
-    """Whether a text names a weekday that the day does not fall on."""
-    if text.isascii() and text.lower() == text.upper():
-        return False
-    weekdays = [DAYS[word] for word in map(folded, _WORD.findall(text)) if word in DAYS and word not in MONTHS]
-    return bool(weekdays) and not any(day.weekday() in numbers for numbers in weekdays)
-
-
-# The last year before each era of the Japanese calendar, and how many years it counted.
-ERAS: Final = {"令和": (2018, 99), "平成": (1988, 31), "昭和": (1925, 64), "大正": (1911, 15), "明治": (1867, 45)}
-ERAS_SHORT: Final = {"r": "令和", "h": "平成", "s": "昭和"}
-
-
-_PARTS: Final = {
-    "Y": ("Y", "[0-9]{4}"),
-    "y": ("y", "[0-9]{2}"),
-    "m": ("m", "1[0-2]|0?[1-9]"),
-    "d": ("d", "3[01]|[12][0-9]|0?[1-9]"),
-    "e": ("d", "3[01]|[12][0-9]|0?[1-9]"),
-    "b": ("b", r"[^\W\d_]{3,14}\.?"),
-    "B": ("b", r"[^\W\d_]{3,14}\.?"),
-    "H": ("H", "2[0-3]|[01]?[0-9]"),
-    "I": ("I", "1[0-2]|0?[1-9]"),
-    "M": ("M", "[0-5]?[0-9]"),
-    "S": ("S", "[0-5]?[0-9]"),
-    "f": ("f", "[0-9]{1,6}"),
-    "p": ("p", "[AaPp]\\.?[Mm]\\.?"),
-}
-
-
-_RUN_ON: Final = re.compile("(?:%[YymdHMS])+")  # %y%m%d: digits without separators
-
-
-def reader_of(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of this format and returns None for any other text.
-
-    Digits without separators may lack their first zero, which a number loses.
-    """
-    if _RUN_ON.fullmatch(form):
-        width = 2 * form.count("%") + 2 * form.count("%Y")
-        read_spaced = reader_of(form.replace("%", " %").lstrip())
-        parts = re.compile("".join(rf"([0-9]{{{4 if directive == 'Y' else 2}}})" for directive in form[1::2]))
-
-        def read_digits(text: str) -> datetime | None:
-            digits = parts.fullmatch(text.zfill(width)) if len(text) >= width - 1 else None
-            return read_spaced(" ".join(digits.groups())) if digits else None
-
-        return read_digits
-    pattern = _format_pattern(form)
-    return _reader_by_strptime(form) if pattern is None else _reader_by_pattern(pattern)
-
-
-def day_first_in(formats: tuple[str, ...]) -> bool | None:
-    """Whether the formats have the day first; None if they do not agree."""
-    orders = {
-        form.find("%d") < form.find("%m") for form in formats if "%d" in form and "%m" in form and "%y" in form.lower()
-    }
-    return orders.pop() if len(orders) == 1 else None
-
-
-def _format_pattern(form: str) -> re.Pattern[str] | None:
-    """A pattern of the texts in a format, with a group for each part; None if it has a part that only strptime knows,
-    or one twice."""
-    pattern, names, at = "", set(), 0
-    while at < len(form):
-        if form[at] != "%":
-            pattern += r"\s+" if form[at].isspace() else re.escape(form[at])
-            at += 1
-            continue
-        directive = form[at + 1 : at + 2]
-        at += 2
-        if directive == "%":
-            pattern += "%"
-            continue
-        if directive not in _PARTS or _PARTS[directive][0] in names:
-            return None
-        name, digits = _PARTS[directive]
-        names.add(name)
-        pattern += f"(?P<{name}>{digits})"
-    return re.compile(pattern) if names else None
-
-
-def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | None]:
-    """A function that parses texts of the format that `_format_pattern` compiled."""
-
-    def read(text: str) -> datetime | None:
-        """The moment of a text; None if it does not fit the format or does not exist."""
-        written = pattern.fullmatch(text)
-        if written is None:
-            return None
-        part = written.groupdict()
-        year = int(part["Y"]) if "Y" in part else 1900
-        if "y" in part:
-            year = int(part["y"]) + (1900 if int(part["y"]) > 68 else 2000)  # as strptime has it
-        month = MONTHS.get(folded(part["b"].rstrip(".")), 0) if "b" in part else int(part.get("m", 1))
-        hour = int(part.get("H", 0))
-        if "I" in part:
-            hour = int(part["I"]) % 12 + (12 if part.get("p", "a")[0] in "pP" else 0)
-        microsecond = int(part.get("f", "0").ljust(6, "0"))
-        try:
-            return datetime(  # noqa: DTZ001  # spreadsheets hold naive times
-                year, month, int(part.get("d", 1)), hour, int(part.get("M", 0)), int(part.get("S", 0)), microsecond
-            )
-        except ValueError:
-            return None
-
-    return read
-
-
-def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of a format by the standard library, which is slower."""
-
-    def read(text: str) -> datetime | None:
-        """The moment of a text without its zone; None if it does not fit the format."""
-        try:
-            moment = datetime.strptime(text, form)  # noqa: DTZ007  # a zone in the text is kept below
-        except ValueError:
-            return None
-        return moment.replace(tzinfo=None)
-
-    return read
-
 
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets hold naive times
 FIRST_SERIAL: Final = 10_000  # smaller numbers are more likely counts than days before 1927
@@ -299,7 +64,8 @@ _NUMBER = re.compile(r"[1-9](?:[0-9]{4}|[0-9]{9}|[0-9]{12})(?:\.[0-9]+)?")  # da
 MAX_TEXT: Final = 60
 
 
-Numbers = Literal["days", "digits", "seconds"]  # what the numbers of a date column count, or that they count nothing
+# What the numbers of a date column are: counts of days, dates without separators (260131), Unix times.
+NumberMeaning = Literal["days", "digits", "seconds"]
 
 
 class NumericDate(NamedTuple):
@@ -307,33 +73,42 @@ class NumericDate(NamedTuple):
 
     first: int
     second: int
-    sign: str
-    year: str
-    weekday: str | None
+    sign: str  # between the numbers
+    year: str  # of two or four digits
+    weekday: str | None  # that the text names before the date
 
     @property
-    def proven_order(self) -> Literal["day", "month", "open", ""]:
-        """Which comes first, by its numbers or by its weekday; open: either fits; empty: no matter, or neither fits."""
+    def comes_first(self) -> Literal["day", "month", "either", "same", "neither"]:
+        """Which of day and month is first, by the numbers or by the weekday.
+
+        either: both orders are dates; same: both orders are the same date; neither: no order is a date.
+        """
         first, second = self.first, self.second
         if first > 12 >= second:
             return "day"
         if second > 12 >= first:
             return "month"
-        if first == second or not (1 <= first <= 12 and 1 <= second <= 12):
-            return ""
+        if not (1 <= first <= 12 and 1 <= second <= 12):
+            return "neither"
+        if first == second:
+            return "same"
         if self.weekday is not None and len(self.year) == 4:
             fits_day_first = self._falls_on_its_weekday(month=second, day=first)
             if fits_day_first != self._falls_on_its_weekday(month=first, day=second):
                 return "day" if fits_day_first else "month"
-        return "open"
+        return "either"
 
     def _falls_on_its_weekday(self, *, month: int, day: int) -> bool:
+        """Whether it is a date in this order that does not contradict the weekday."""
         day_read = _valid_date(int(self.year), month, day)
         return day_read is not None and not names_another_weekday(self.weekday or "", day_read)
 
 
 def first_date(text: str) -> re.Match[str] | None:
-    """The date that a folded text begins with, for all who sample or convert; None if there is none or it runs on."""
+    """The date that a folded text begins with, by the groups of `_DATE`; None if there is none or its digits go on.
+
+    Tallies and readers share it, so that both find the same dates.
+    """
     written = _DATE.match(text)
     if written is None or ((weekday := written["w"]) is not None and weekday not in WEEKDAYS):
         return None
@@ -342,7 +117,7 @@ def first_date(text: str) -> re.Match[str] | None:
 
 
 def numeric_date(written: re.Match[str]) -> NumericDate | None:
-    """The numbers of a date that `first_date` found, if its order may be open."""
+    """The numbers of a date that `first_date` found; None for a form that has only one order."""
     if written.lastgroup != "y2":
         return None
     first, second, sign, year, weekday = written.group("a", "b", "s2", "y2", "w")
@@ -377,7 +152,7 @@ class ZonedMoment(NamedTuple):
 class DateReader:
     """Parses texts as dates and times by one column's conventions.
 
-    `remarks` holds the codes of findings about the last text; the caller clears it.
+    Parsing adds to `remarks` the codes of findings about the text; the caller reads and clears it after each text.
     """
 
     def __init__(
@@ -391,21 +166,22 @@ class DateReader:
         short_years: bool = True,
         births: bool = False,
         epoch_1904: bool = False,
-        numbers: Numbers = "days",
+        numbers: NumberMeaning = "days",
     ) -> None:
+        """The arguments are those of a `Convention` (decisions.py); None for an order that nothing decided."""
         self.formats: list[Callable[[str], datetime | None]] = [reader_of(form) for form in formats]
         self._day_first = day_first
         self._dots_day_first = dots_day_first
         self._year_first = year_first
         self._pivot = pivot
         self._short_years = short_years  # whether the column's own years decided the pivot
-        self._either = BIRTH_YEARS if births else SHORT_YEARS
+        self._either_century = BIRTH_YEARS if births else SHORT_YEARS
         self.epoch_1904 = epoch_1904
-        self._numbers: Numbers = numbers
+        self._numbers: NumberMeaning = numbers
         self.remarks: list[str] = []
 
     def day(self, text: str) -> date | Bad | None:
-        """The date as written, whatever the zone of its time; None for a blank."""
+        """The date as written, whatever the zone of its time; None for a blank, BAD for another text."""
         written = self._as_written(text)
         if not isinstance(written, ZonedMoment):
             return written
@@ -416,7 +192,7 @@ class DateReader:
         return written.moment.date()
 
     def moment(self, text: str) -> datetime | Bad | None:
-        """The date and time, in UTC if the text names a zone; None for a blank."""
+        """The date and time, in UTC if the text names a zone; None for a blank, BAD for another text."""
         written = self._as_written(text)
         if not isinstance(written, ZonedMoment):
             return written
@@ -432,13 +208,16 @@ class DateReader:
             return BAD
 
     def number(self, value: float) -> datetime | Bad:
-        """The date and time of a cell with a number: by a given format of digits, then as the column counts."""
+        """The date and time of a cell with a number: by a given format of digits, then as the column counts.
+
+        BAD for a number that is no date in either way.
+        """
         if self.formats and value == int(value) and (moment := self._by_first_format(str(int(value)))) is not None:
             return moment
         return from_number(value, epoch_1904=self.epoch_1904, numbers=self._numbers)
 
     def clock(self, text: str) -> time | Bad | None:
-        """The time of day as written, whatever its zone; None for a blank."""
+        """The time of day as written, whatever its zone; None for a blank, BAD for another text."""
         formatted = self._by_format(text)
         if not isinstance(formatted, str):
             return formatted.time() if isinstance(formatted, datetime) else formatted
@@ -459,14 +238,17 @@ class DateReader:
         return self._by_first_format(text) or text
 
     def _by_first_format(self, text: str) -> datetime | None:
-        """What the first of the given formats that fits makes of a text."""
+        """What the first of the given formats that fits makes of a text; None if none fits."""
         for read in self.formats:
             if (moment := read(text)) is not None:
                 return moment
         return None
 
     def _as_written(self, text: str) -> ZonedMoment | Bad | None:
-        """The date and time of a text, by a given format, as a number or in a common form; None for a blank."""
+        """The date and time of a text, by a given format, as a number or in a common form.
+
+        None for a blank, BAD for a text that is no date.
+        """
         formatted = self._by_format(text)
         if not isinstance(formatted, str):
             if isinstance(formatted, datetime):
@@ -481,7 +263,7 @@ class DateReader:
         return self._in_common_form(folded(formatted))
 
     def _in_common_form(self, text: str) -> ZonedMoment | Bad:
-        """The date and time of a folded text in one of the forms that people write."""
+        """The date and time of a folded text in one of the forms that people write; BAD for another text."""
         if (written := first_date(text)) is not None:
             day, rest = self._day(written), text[written.end() :]
         else:
@@ -518,14 +300,18 @@ class DateReader:
         return _valid_date(self._year(year), MONTHS.get(month, 0), int(day))
 
     def _numeric_day(self, written: NumericDate) -> date | None:
-        """The date of three numbers: in the order that it proves, then in the column's, then as dots suggest."""
+        """The date of three numbers, in the order that it proves, else the column's, else as dots suggest.
+
+        None if there is no such day. Remarks on a guess, and on a date that contradicts its column.
+        """
         first, second, year = written.first, written.second, written.year
         if self._year_first and len(year) == 2:
             return _valid_date(self._year(f"{first:02}"), second, int(year))
-        convention = self._dots_day_first if written.sign[0] == "." else self._day_first
-        day_first = written.sign[0] == "." if convention is None else convention
-        proven = written.proven_order
-        if proven == "open" and convention is None and not day_first:
+        has_dots = written.sign[0] == "."
+        convention = self._dots_day_first if has_dots else self._day_first
+        day_first = has_dots if convention is None else convention
+        proven = written.comes_first
+        if proven == "either" and convention is None and not day_first:
             self.remarks.append("date_order_assumed")
         if proven in ("day", "month") and day_first != (proven == "day"):
             day_first = not day_first
@@ -538,13 +324,13 @@ class DateReader:
         """The year of two or four digits, with the column's century; remarks on one that the column did not decide."""
         text = text.lstrip("'")
         year = int(text)
-        if len(text) == 2 and not self._short_years and year in self._either:
+        if len(text) == 2 and not self._short_years and year in self._either_century:
             self.remarks.append("century_assumed")
         return year if len(text) == 4 else year + (1900 if year >= self._pivot else 2000)
 
 
 def _eastern(text: str) -> tuple[date | None, str]:
-    """An East Asian date (2026年3月1日, 令和8年3月1日, R8.3.1) and what follows it."""
+    """An East Asian date (2026年3月1日, 令和8年3月1日, R8.3.1) and what follows it; None if the text has none."""
     if written := _EAST.match(text):
         if written["y"]:
             year = int(written["y"])
@@ -635,7 +421,7 @@ def is_unix(number: float) -> bool:
     return any(first <= number < _UNIX_SPAN * per for first, per in _UNIX)
 
 
-def from_number(number: float, *, epoch_1904: bool = False, numbers: Numbers = "days") -> datetime | Bad:
+def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeaning = "days") -> datetime | Bad:
     """The date of a day number, a Unix time or digits such as 20260131; BAD for a plain year, a small count or others.
 
     `numbers` is what all numbers of the column show: "digits" if they are dates without separators.

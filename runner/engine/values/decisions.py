@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from runner.engine.common.fields import NUMERIC, Field
-from runner.engine.values.dates import BIRTH_YEARS, PIVOT, SHORT_YEARS, Numbers, day_first_in
+from runner.engine.values.date_formats import day_first_of
+from runner.engine.values.dates import BIRTH_YEARS, PIVOT, SHORT_YEARS, NumberMeaning
 from runner.engine.values.tallies import DateTally, NumberTally, OrderCount, TruthTally
 from runner.engine.values.words import cleaner
 
@@ -39,35 +40,36 @@ _SHORT_FORMATS: Final = {"year": "%y/%m/%d", "day": "%d/%m/%y"}
 
 
 class Convention(NamedTuple):
-    """The conventions of one column."""
+    """The conventions of one column, by which its texts are read."""
 
-    decimal: str | None = None
-    day_first: bool | None = None
+    decimal: str | None = None  # the decimal sign; None: no value has one
+    day_first: bool | None = None  # None: no value needs it
     dots_day_first: bool | None = None  # the same for dates written with points
     year_first: bool = False  # 25/12/31
-    pivot: int = PIVOT
+    pivot: int = PIVOT  # the first two-digit year of the last century
     short_years: bool = False  # it has two-digit years, and the pivot applies to them
     births: bool = False  # its dates are of births
     in_percent: bool = False  # numbers without a percent sign are percent
-    numbers: Numbers = "days"  # what the numbers in a date column are
-    marks: Mapping[str, bool | None] = MappingProxyType({})  # that do not mean here what they mean by themselves
+    numbers: NumberMeaning = "days"  # what the numbers in a date column are
+    # Words for true and false that do not mean here what they mean by themselves; None: nobody can tell.
+    marks: Mapping[str, bool | None] = MappingProxyType({})
 
 
 class ConventionChoice(NamedTuple):
-    """A choice between readings, as `Findings.chose` takes it."""
+    """A choice between readings, to be recorded by `Findings.chose`; one that is not sure becomes a finding."""
 
-    kind: str
+    kind: str  # decimal, date_order, unit, …
     chosen: str
-    evidence: Mapping[str, int]
+    evidence: Mapping[str, int]  # reading -> how many values support it
     sure: bool
-    message: str = ""
-    settle: str | None = None
+    message: str = ""  # of the finding
+    settle: str | None = None  # what a person does to make it sure
     values: int = 1  # how many values it concerns
-    code: str = ""
+    code: str = ""  # of the finding; empty: made of the kind
 
 
 class ColumnSurroundings(NamedTuple):
-    """The evidence from the rest of the sheet and the file."""
+    """The evidence about one column from the rest of the sheet and the file."""
 
     point: int = 0  # hints that other columns use a decimal point
     comma: int = 0
@@ -87,7 +89,7 @@ _NOTHING_AROUND: Final = ColumnSurroundings()
 def decide_convention(
     field: Field, tally: Tally, around: ColumnSurroundings = _NOTHING_AROUND
 ) -> tuple[Convention, list[ConventionChoice]]:
-    """The convention of one column, and the choices to record."""
+    """The convention of one column, and the choices that the caller records."""
     if isinstance(tally, TruthTally):
         return Convention(marks=tally.marks()), []
     if isinstance(tally, DateTally):
@@ -111,7 +113,7 @@ def _decide_dates(
     """The convention of a column of dates, and what was chosen: None where there was no choice."""
     years = decide_years(tally, field.name, births=around.births)
     has_short_years = bool(tally.short_years)
-    declared = field.day_first if field.day_first is not None else day_first_in(field.formats)
+    declared = field.day_first if field.day_first is not None else day_first_of(field.formats)
     if declared is not None:
         order = Convention(day_first=declared, dots_day_first=declared, pivot=years.pivot, short_years=has_short_years)
         return order, [*years.choices]
@@ -180,38 +182,43 @@ def add_values(tally: Tally, column: Sequence[Any]) -> None:
 
 
 def proven_decimal(tally: NumberTally) -> str | None:
-    """The decimal sign that the column itself proves."""
-    point, comma = tally.point, tally.comma
-    if max(point, comma) < max(1, _OUTNUMBERED * min(point, comma)):
+    """The decimal sign that the column's own values prove; None if none does, or too many contradict it."""
+    if not _outnumbers(tally.point, tally.comma):
         return None
-    return "," if comma > point else "."
+    return "," if tally.comma > tally.point else "."
 
 
-def proven_order(tally: DateTally) -> bool | None:
-    """Whether the column itself proves that the day comes first."""
+def proves_day_first(tally: DateTally) -> bool | None:
+    """Whether the column's own values prove the day first; None if they prove no order, or too many contradict it."""
     day, month = tally.slashed.day + tally.dotted.day, tally.slashed.month + tally.dotted.month
-    return None if max(day, month) < max(1, _OUTNUMBERED * min(day, month)) else day > month
+    return day > month if _outnumbers(day, month) else None
+
+
+def _outnumbers(count: int, other: int) -> bool:
+    """Whether the larger of two counts of contradicting values is so much larger that it stands for the column."""
+    return max(count, other) >= max(1, _OUTNUMBERED * min(count, other))
 
 
 def _are_slips(contradicting: int, agreeing: int) -> bool:
-    """Whether values that contradict their column are slips; many of them may be a differently written part."""
+    """Whether values that contradict their column are slips; many may be rows that were written by somebody else."""
     return contradicting <= _SLIPS and agreeing >= _OUTNUMBERED * contradicting
 
 
 class _Hints(NamedTuple):
-    """The evidence for a decimal point and for a decimal comma, apart from the column's own proofs."""
+    """The evidence for each decimal sign, apart from the column's own proofs: sign -> weight."""
 
     strong: dict[str, int]
     weak: dict[str, int]
 
     def sum(self, sign: str) -> int:
+        """All that speaks for a decimal sign."""
         return self.strong[sign] + self.weak[sign]
 
 
 def decide_decimal(
     tally: NumberTally, kind: str, name: str, around: ColumnSurroundings = _NOTHING_AROUND
 ) -> tuple[str | None, ConventionChoice | None]:
-    """A column's decimal sign (None if no value has one), and the choice to record."""
+    """A column's decimal sign (None if no value has one), and the choice to record (None if there was none)."""
     point, comma, unclear = tally.point, tally.comma, tally.open
     if not (point or comma or unclear):
         return None, None
@@ -302,7 +309,10 @@ def _decimal_hints(tally: NumberTally, kind: str, around: ColumnSurroundings) ->
 def decide_order(
     count: OrderCount, name: str, around: ColumnSurroundings = _NOTHING_AROUND, *, dotted: bool = False
 ) -> tuple[bool | None, ConventionChoice | None]:
-    """Whether the day comes first in dates of one kind (None if no value needs it), and the choice to record."""
+    """Whether the day comes first (None if no value needs it), and the choice to record (None if there was none).
+
+    `count`: of the dates with points, if `dotted`, or of all others.
+    """
     day, month, unclear = count.day, count.month, count.open
     if not (day or month or unclear):
         return None, None
@@ -334,7 +344,7 @@ def decide_order(
 
 
 def _order_hints(around: ColumnSurroundings, *, dotted: bool) -> tuple[int, int]:
-    """The evidence for the day and for the month first, apart from the column's own proofs."""
+    """The weight of evidence for the day first and for the month first, apart from the column's own proofs."""
     day, month = min(around.day, 2) * 2, min(around.month, 2) * 2
     if around.comma and not around.point:  # a decimal comma rules out the month first
         day += 3
@@ -343,7 +353,7 @@ def _order_hints(around: ColumnSurroundings, *, dotted: bool) -> tuple[int, int]
 
 
 def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
-    """Weak signs that break a tie; below 0 for the month first."""
+    """The weight of weak signs for the day first, which break a tie; below 0 for the month first."""
     signs = (count.dashed == count.open) + (around.delimiter == ";")
     # Days vary more than months; dates that are all the first of a month are the exception.
     first_numbers, second_numbers = len(count.first), len(count.second)
@@ -355,7 +365,7 @@ def _slightly_for_day(count: OrderCount, around: ColumnSurroundings) -> int:
 
 
 def _swapped_choice(tally: DateTally) -> ConventionChoice | None:
-    """Report dates that a program may have read with day and month swapped, before it stored them."""
+    """The finding about dates that a program may have stored with day and month swapped; None if none is in doubt."""
     if not tally.swapped():
         return None
     return ConventionChoice(
@@ -371,7 +381,8 @@ def _swapped_choice(tally: DateTally) -> ConventionChoice | None:
 
 
 def _year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report dates such as 2026-02-01 beside 2026-31-01, which has the day before the month."""
+    """The finding about dates such as 2026-02-01 beside 2026-31-01, which has the day before the month; None without
+    such dates."""
     if not (tally.year_day and tally.year_open) or field.formats:
         return None
     return ConventionChoice(
@@ -387,7 +398,8 @@ def _year_day_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
 
 
 def _digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report day numbers that are as likely dates without separators: 10203 for 2001-02-03; record Unix times."""
+    """The choice to read numbers as Unix times, or as day numbers where dates without separators are as likely (10203
+    for 2001-02-03); None if there is no such choice."""
     if tally.numbers() == "seconds":
         return ConventionChoice(
             "date_form", "Unix times, in UTC", {"seconds or milliseconds since 1970": tally.unix}, sure=True
@@ -407,8 +419,9 @@ def _digits_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
 
 
 def _zones_choice(tally: DateTally, field: Field) -> ConventionChoice | None:
-    """Report a column in which some times have a zone and others have none: they cannot be compared."""
-    if field.type != "datetime" or not (tally.zoned and tally.unzoned):
+    """The finding about times with a zone beside times without, which cannot be compared; None if all are alike."""
+    is_mixed = tally.zoned > 0 and tally.unzoned > 0
+    if field.type != "datetime" or not is_mixed:
         return None
     return ConventionChoice(
         kind="zone",
@@ -432,7 +445,8 @@ class ShortYears(NamedTuple):
 
 
 def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
-    """Whether the year comes first in dates of three short numbers, any of which may be the year."""
+    """Whether the year comes first in dates of three short numbers, any of which may be the year; never a sure
+    choice."""
     first_numbers, last_numbers = len(tally.short_first), len(tally.short_years)
     # Years vary less than days: if the last numbers vary more, they are the days.
     year_first = first_numbers * 2 <= last_numbers > 3
@@ -451,7 +465,7 @@ def _decide_year_place(tally: DateTally, name: str) -> ShortYears:
 
 
 def decide_years(tally: DateTally, name: str, *, births: bool = False) -> ShortYears:
-    """Whether two-digit years come first, and to which century they belong."""
+    """Whether two-digit years come first, and to which century they belong; `births`: the dates are of births."""
     years, either = tally.short_years, BIRTH_YEARS if births else SHORT_YEARS
     latest = SHORT_YEARS[0] if births else PIVOT  # births are not decades ahead
     if not years:
@@ -489,7 +503,7 @@ def _pivot(years: set[int], either: range) -> int:
 def decide_unit(
     tally: NumberTally, name: str, around: ColumnSurroundings = _NOTHING_AROUND
 ) -> tuple[bool, ConventionChoice | None]:
-    """Whether numbers without a percent sign are percent, and the choice to record."""
+    """Whether numbers without a percent sign are percent, and the choice to record (None if there was none)."""
     shares, beyond, ones, with_sign = tally.shares, tally.beyond, tally.ones, tally.signed
     plain = shares + beyond + ones
     with_format = around.units.get("%", 0)
@@ -518,7 +532,11 @@ def decide_unit(
 
 
 def _units_choice(units: Mapping[str, int], name: str) -> ConventionChoice | None:
-    """Report a column whose number formats show several units, or percents and plain numbers: the output drops them."""
+    """The finding about a column whose number formats show several units, which the output drops; None if they show
+    one.
+
+    Percents beside plain numbers are two units.
+    """
     counts: Counter[str] = Counter()
     for unit, count in units.items():
         counts[unit.casefold().rstrip(".")] += count
@@ -526,7 +544,8 @@ def _units_choice(units: Mapping[str, int], name: str) -> ConventionChoice | Non
 
 
 def _shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice | None:
-    """Report cells that show percents, and store shares, under a field of plain numbers that is called a percentage."""
+    """The finding about cells that show percents and store shares, under a field of plain numbers that is called a
+    percentage; None if there are none."""
     with_format = around.units.get("%", 0)
     if not with_format or field.unit is not None or not _PERCENTAGE.search(field.name):
         return None
@@ -544,7 +563,8 @@ def _shares_choice(field: Field, around: ColumnSurroundings) -> ConventionChoice
 def _currencies_choice(
     tally: NumberTally, name: str, units: Mapping[str, int] = MappingProxyType({})
 ) -> ConventionChoice | None:
-    """Report a column of several currencies, in its texts or in number formats: the output drops them."""
+    """The finding about a column of several currencies, in its texts or in number formats, which the output drops; None
+    if it has one."""
     signs = Counter(tally.currencies)
     for unit, count in units.items():
         signs[unit.upper()] += count
@@ -553,7 +573,10 @@ def _currencies_choice(
 
 
 def _mixed_choice(kind: str, chosen: str, counts: Mapping[str, int], what: str, name: str) -> ConventionChoice | None:
-    """The choice to drop units or currencies of which a column has several; None if it has one."""
+    """The unsure choice to drop units or currencies of which a column has several; None if it has one.
+
+    `counts`: how many values each unit has.
+    """
     if len(counts) < 2:
         return None
     return ConventionChoice(
@@ -576,7 +599,7 @@ _SAME_MONEY: Final = {
 }  # fmt: skip
 
 
-_SHARED_SIGNS: Final = {
+_SHARED_SIGNS: Final = {  # sign -> the currencies that use it
     "$": ("USD", "CAD", "AUD", "NZD", "HKD", "SGD"),
     "¥": ("JPY", "CNY"),
     "KR": ("SEK", "NOK", "DKK"),

@@ -46,6 +46,7 @@ _ODD_SIGNS: Final = str.maketrans(
         **dict.fromkeys("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", None),
     }
 )
+# Digits in groups of three; {0}: the sign between the groups.
 _GROUPED: Final = r"[1-9][0-9]{{0,2}}(?:{0}[0-9]{{3}})+"
 _BODY: Final = {
     # lakh and crore group by two digits, only with a decimal point
@@ -65,12 +66,12 @@ Number = float | int | Decimal
 
 
 class NumberParts(NamedTuple):
-    """A number split into parts: its plain form with each decimal sign, None if its form rules that out."""
+    """A number split into parts, with its plain form for each decimal sign: None if its form rules that sign out."""
 
-    point: str | None
-    comma: str | None
-    body: str
-    currency: str
+    point: str | None  # plain, read with a decimal point
+    comma: str | None  # plain, read with a decimal comma
+    body: str  # digits and separators as written
+    currency: str  # in upper case; empty if it has none
 
     @property
     def decimal_sign(self) -> str:
@@ -84,7 +85,7 @@ class NumberParts(NamedTuple):
 
 @lru_cache(maxsize=4096)  # a column is read as several types, to see which one it has
 def number_parts(text: str) -> NumberParts | None:
-    """Split a text into a number's parts; None if it is not a number with either decimal sign."""
+    """The parts of the number that a text is; None if it is not a number with either decimal sign."""
     text = text.strip()
     if not text or len(text) > MAX_TEXT or _DIGIT.search(text) is None:
         return None
@@ -156,9 +157,9 @@ class PlainNumber(NamedTuple):
 
 
 def plain_number(text: str, decimal: str | None = None, hint: str | None = None) -> PlainNumber | Bad | None:
-    """A text's number in plain form; None for a blank.
+    """A text's number in plain form; None for a blank, BAD for another text.
 
-    A `decimal` from the manifest is the only one allowed. Without it the form decides, then the `hint`.
+    `decimal`: from the manifest, the only sign allowed. Without it the form decides, then `hint`, the column's sign.
     """
     parts = number_parts(text)
     if parts is None:
@@ -217,7 +218,7 @@ def number_of_digits(text: str) -> float | None:
 
 
 def to_number(numeral: str) -> Number | Bad:
-    """Convert a plain numeral without losing digits.
+    """The number of a plain numeral, without losing digits; BAD if it is too large or too small for a float.
 
     With more than 15 significant digits, a whole number stays an int, and a fraction that no float represents stays a
     Decimal. Both are written as text, because a spreadsheet would round them.
@@ -238,7 +239,7 @@ def to_number(numeral: str) -> Number | Bad:
 
 
 def to_whole(numeral: str) -> int | Bad:
-    """Convert a plain numeral to an exact whole number of any length; BAD for one with decimals."""
+    """The exact whole number of a plain numeral, of any length; BAD for one with decimals."""
     if "e" in numeral.lower():
         exact = Decimal(numeral)
         return int(exact) if exact.adjusted() < MAX_TEXT and exact == exact.to_integral_value() else BAD
@@ -247,12 +248,12 @@ def to_whole(numeral: str) -> int | Bad:
 
 
 def parse_integer(text: str, decimal: str | None = None, hint: str | None = None) -> int | Bad | None:
-    """Parse an exact whole number of any length."""
+    """The exact whole number of a text, of any length; None for a blank, BAD for another text."""
     plain = plain_number(text, decimal, hint)
     return to_whole(plain.numeral) if isinstance(plain, PlainNumber) else plain
 
 
 def parse_number(text: str, decimal: str | None = None, hint: str | None = None) -> Number | Bad | None:
-    """Parse a number. Without a given decimal sign its own form decides, then the column's `hint`."""
+    """The number of a text; None for a blank, BAD for another text. `decimal` and `hint`: as in `plain_number`."""
     plain = plain_number(text, decimal, hint)
     return to_number(plain.numeral) if isinstance(plain, PlainNumber) else plain

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Final
 
+from runner.engine.values.calendar_names import folded
 from runner.engine.values.dates import (
     COMPACT_DATES,
     FIRST_SERIAL,
     PLAUSIBLE_SERIALS,
-    Numbers,
+    NumberMeaning,
     NumericDate,
     first_date,
-    folded,
     is_unix,
     names_zone,
     numeric_date,
@@ -38,14 +38,18 @@ _ENOUGH_ALIKE: Final = 500  # texts that all show the same
 
 
 class NumberTally:
-    """How often a column's texts prove a decimal point, a decimal comma, or neither."""
+    """How often a column's texts prove a decimal point, a decimal comma, or neither.
+
+    `add` only gathers texts; the counts are complete after `count_pending`.
+    """
 
     def __init__(
         self, clean: Clean = str.strip, *, percents: bool = True, sizes: bool = False, every: bool = False
     ) -> None:
-        """`percents`: numbers with a percent sign count; a field of another type does not take them.
+        """`percents`: a number may have a percent sign; only fields of that type take such numbers.
 
-        `sizes`: numbers are also counted by size, for percentages. `every`: rare values matter, such as a currency.
+        `sizes`: numbers are also counted by size, for percentages. `every`: one rare value matters, such as a currency,
+        so that the column is never sampled.
         """
         self._clean = clean
         self._percents = percents
@@ -59,21 +63,22 @@ class NumberTally:
         self.open_whole = 0  # of the open ones, those that end in 000: whole either way
         self.short = 0  # up to three digits and no sign
         self.long = 0  # four digits and more, and nothing to group them
-        self.numbers = 0
-        self.texts = 0
+        self.numbers = 0  # texts that are numbers
+        self.texts = 0  # all that are not blank
         self.signed = 0  # with a percent sign
         self.shares = 0  # without one, between -1 and 1 and not whole
         self.beyond = 0  # without one, beyond -1 and 1
         self.ones = 0  # without one, exactly 1 or -1
-        self.currencies: Counter[str] = Counter()
-        self._shapes: Counter[str] = Counter()
+        self.currencies: Counter[str] = Counter()  # "" for numbers without one
+        self._shapes: Counter[str] = Counter()  # not counted yet
 
     @property
     def open(self) -> int:
+        """How many texts fit both decimal signs, with different values."""
         return self.open_dot + self.open_comma
 
     def add(self, texts: Sequence[str]) -> None:
-        """Note texts by their shape, to be counted by `count_pending`."""
+        """Gather texts by their shape, for `count_pending`; with `sizes` by themselves, as each size matters."""
         if self.sizes:
             self._shapes.update(texts)
         else:
@@ -85,7 +90,7 @@ class NumberTally:
             self.count_pending()
 
     def signature(self) -> Signature:
-        """Which decimal signs and currencies were met: more texts may leave it as it is."""
+        """Which decimal signs and currencies were met; if samples change it, the column is not uniform."""
         return self.point > 0, self.comma > 0, self.open_dot > 0, self.open_comma > 0, self.has_currency
 
     @property
@@ -106,7 +111,7 @@ class NumberTally:
             self._count_size(abs(value), 1)
 
     def count_pending(self) -> "NumberTally":
-        """Count the shapes seen so far."""
+        """Count the shapes gathered so far, and return the tally itself."""
         for shape, count in self._shapes.items():
             self._count_shape(shape, count)
         self._shapes.clear()
@@ -170,33 +175,36 @@ class OrderCount:
         self.month = 0  # 12/31/2025, Mon 01/05/2026
         self.open = 0  # 01/02/2025
         self.dashed = 0  # of the open ones, those written 01-02-2025
-        self.first: Counter[int] = Counter()
+        self.first: Counter[int] = Counter()  # how often each number comes first
         self.second: Counter[int] = Counter()
 
     def add(self, written: NumericDate, count: int) -> None:
         """Count a date, written so in `count` cells, by the order that it proves."""
         self.first[written.first] += count
         self.second[written.second] += count
-        order = written.proven_order
+        order = written.comes_first
         if order == "day":
             self.day += count
         elif order == "month":
             self.month += count
-        elif order == "open":
+        elif order == "either":
             self.open += count
             self.dashed += count if written.sign == "-" else 0
 
 
 class DateTally:
-    """What a column's dates show about their order; dates with points are counted separately."""
+    """What a column's dates show about their order; dates with points are counted separately.
+
+    `add` only gathers texts; the counts are complete after `count_pending`.
+    """
 
     def __init__(self, clean: Clean = str.strip) -> None:
         self._clean = clean
-        self.slashed = OrderCount()
-        self.dotted = OrderCount()
-        self.short_years: Counter[int] = Counter()
+        self.slashed = OrderCount()  # 01/02/2025 and 01-02-2025
+        self.dotted = OrderCount()  # 01.02.2025
+        self.short_years: Counter[int] = Counter()  # two-digit years
         self.year_first = True  # no text with a two-digit year rules out the year first
-        self.short_first: Counter[int] = Counter()
+        self.short_first: Counter[int] = Counter()  # the first numbers of dates with such a year
         self.zoned = 0  # times with a zone
         self.unzoned = 0
         self.year_day = 0  # 2026-31-01
@@ -205,26 +213,28 @@ class DateTally:
         self.stored_late = False  # one has
         self.past_serials = 0  # numbers such as 260131: too large for day numbers
         self.serials = 0  # numbers that may count days
-        self._serials: set[float] = set()
+        self._serials: set[float] = set()  # the different ones of these
         self.unix = 0  # numbers that may be seconds or milliseconds since 1970
-        self._unix: set[int] = set()
-        self._texts: Counter[str] = Counter()
-        self._seen = 0
+        self._unix: set[int] = set()  # the different ones of these, up to a limit
+        self._texts: Counter[str] = Counter()  # not counted yet
+        self._seen = 0  # texts counted
 
     def add_dates(self, values: Sequence[date]) -> None:
-        """Add cells that are already dates: if a program swapped days and months, none is after the twelfth."""
+        """Count cells that are already dates: if a program swapped days and months, none is after the twelfth."""
         if not self.stored_late:
             self.stored += len(values)
             self.stored_late = any(value.day > 12 for value in values)
 
     def swapped(self) -> bool:
-        """Whether only those texts are left that a program could not read as dates in its own order."""
+        """Whether a program seems to have swapped days and months: it stored each date that it could read in its own
+        order, and left as texts those that it could not."""
         day, month = self.slashed.day + self.dotted.day, self.slashed.month + self.dotted.month
         unclear = self.slashed.open + self.dotted.open
-        return bool(day) != bool(month) and not unclear and self.stored >= _ENOUGH_STORED and not self.stored_late
+        texts_have_one_order = bool(day) != bool(month) and not unclear
+        return texts_have_one_order and self.stored >= _ENOUGH_STORED and not self.stored_late
 
     def add_numbers(self, values: Iterable[float]) -> None:
-        """Add cells that are already numbers: what may they count?"""
+        """Count cells that are already numbers, by what they may be."""
         for value in values:
             self._count_number(value, 1)
 
@@ -240,7 +250,7 @@ class DateTally:
             if len(self._unix) < _MAX_PENDING:
                 self._unix.add(int(value))
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> NumberMeaning:
         """What the numbers of the column are."""
         if self.past_serials:
             return "digits"
@@ -266,12 +276,13 @@ class DateTally:
         return "%d%m%y" if middles <= _MONTHS else "%m%d%y"
 
     def add(self, texts: Iterable[str]) -> None:
+        """Gather texts, for `count_pending`."""
         self._texts.update(texts)
         if len(self._texts) > _MAX_PENDING:
             self.count_pending()
 
     def count_pending(self) -> "DateTally":
-        """Count the dates seen so far, and apart from them the times of day behind them."""
+        """Count the texts gathered so far, dates apart from the times of day behind them; returns the tally itself."""
         days: dict[str, int] = {}
         clocks: Counter[str] = Counter()
         clean = self._clean
@@ -318,7 +329,7 @@ class DateTally:
             self.year_open += count if month <= 12 >= day and month != day else 0
 
     def signature(self) -> Signature:
-        """Which orders, short years and zones were met: more texts may leave it as it is."""
+        """Which orders, short years and zones were met; if samples change it, the column is not uniform."""
         orders = (self.slashed, self.dotted)
         return (
             *(count > 0 for order in orders for count in (order.day, order.month, order.open)),
@@ -360,16 +371,20 @@ class TruthTally:
         self._texts: set[str] = set()
 
     def add(self, texts: Iterable[str]) -> None:
+        """Gather texts, until there are more than any column of marks has."""
         if len(self._texts) < _MAX_PENDING:
             self._texts.update(texts)
 
     def count_pending(self) -> "TruthTally":
+        """The tally itself; nothing is pending."""
         return self
 
     def signature(self) -> Signature:
+        """Always the same; a column of marks is never sampled."""
         return ()
 
     def is_uniform(self) -> bool:
+        """Never, see above."""
         return False
 
     def marks(self) -> dict[str, bool | None]:

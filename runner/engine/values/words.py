@@ -24,9 +24,9 @@ BAD: Final = Bad()
 
 
 class ParsingMemo(dict[str | None, Any]):
-    """`memo[text]` is the result of `parse(text)`; None for a blank.
+    """`memo[text]` is the result of `parse(text)`, parsed once and remembered; None for None.
 
-    `bad` stays False until a text does not parse, so that clean chunks need no second pass.
+    `bad` is True from the first text on that does not parse: until then, chunks need no search for bad cells.
     """
 
     __slots__ = ("bad", "parse")
@@ -38,6 +38,7 @@ class ParsingMemo(dict[str | None, Any]):
         self[None] = None
 
     def __missing__(self, text: str) -> Any:
+        """Parse a text that is not in the memo, and remember the result."""
         if len(self) > MAX_MEMO:
             self.forget()
         value = self[text] = self.parse(text)
@@ -106,7 +107,7 @@ _SHORTEST_PHONE, _LONGEST_PHONE = 7, 15  # digits; E.164 allows no more
 
 
 def parse_boolean(text: str) -> bool | Bad | None:
-    """True or false for a word or sign of any language that is known; None for a blank."""
+    """True or false for a word or sign of any language that is known; None for a blank, BAD for another text."""
     word = text.strip().casefold()
     if not word.isascii():
         word = unicodedata.normalize("NFC", word)
@@ -114,7 +115,10 @@ def parse_boolean(text: str) -> bool | Bad | None:
 
 
 def parse_email(text: str) -> str | Bad | None:
-    """The address with its domain in lower case; `Name <address>` and `mailto:` are unwrapped."""
+    """The address with its domain in lower case; None for a blank, BAD for another text.
+
+    `Name <address>` and `mailto:` are unwrapped.
+    """
     text = text.strip()
     if not text:
         return None
@@ -131,7 +135,8 @@ def parse_email(text: str) -> str | Bad | None:
 
 
 def parse_phone(text: str) -> str | Bad | None:
-    """Digits, with a leading + if there is a country code; an extension is appended as ` x12`."""
+    """The digits, with a leading + if there is a country code, and an extension as ` x12`; None for a blank, BAD for
+    another text."""
     text = text.strip()
     if not text:
         return None
@@ -167,7 +172,10 @@ def _holds_two_numbers(body: str, *, has_country: bool) -> bool:
 
 
 def parse_url(text: str) -> str | Bad | None:
-    """A web address; a bare `www.` name gets https:// in front, scheme and host go to lower case."""
+    """A web address with scheme and host in lower case; None for a blank, BAD for another text.
+
+    A bare `www.` name gets https:// in front.
+    """
     text = text.strip()
     if not text:
         return None
@@ -230,7 +238,7 @@ _ASCII: Final[dict[str, Callable[[str], str]]] = {"strip": str.strip, "upper": s
 
 
 def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[str | None]]:
-    """Like `cleaner`, for a column of texts and blanks; whole columns at once where possible."""
+    """A function that cleans a column of texts and blanks (None), whole columns at once where possible."""
     clean = cleaner(steps)
     functions = [_ASCII[name] for name in steps if name in _ASCII]
 
@@ -250,7 +258,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
 
 
 def cleaner(steps: tuple[str, ...]) -> Callable[[str], str]:
-    """A function that applies the steps in order."""
+    """A function that applies the declared cleaning steps to a text, in order."""
     functions = [STEPS[name] for name in steps]
     if not functions:
         return str
