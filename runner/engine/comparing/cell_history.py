@@ -39,7 +39,10 @@ class _Place(NamedTuple):
 
 
 def explain_cell(side: ResultSide, cell: str) -> Json:
-    """The facts about a cell such as `D3` or `Normalized!D3`, and the same in sentences. Raises BadOutput."""
+    """The facts about a cell such as `D3` or `Normalized!D3`, and under `why` the same in sentences.
+
+    Raises BadOutput for a cell that the output does not have, and for outputs that contradict each other.
+    """
     artifact = side.artifact
     index, sheet, row = _parse_cell(cell, artifact)
     column = artifact["output"]["columns"][index]
@@ -83,7 +86,7 @@ def explain_cell(side: ResultSide, cell: str) -> Json:
 
 
 def _parse_cell(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
-    """The column (0-based), sheet and row of a cell of the output."""
+    """The column (0-based), sheet and row of a cell of the output; raises BadOutput if it has no such cell."""
     output = artifact["output"]
     name, _, address = cell.rpartition("!")
     match = _CELL.fullmatch(address)
@@ -110,7 +113,7 @@ def _parse_cell(cell: str, artifact: ArtifactDocument) -> tuple[int, str, int]:
 
 
 def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> tuple[SideRow, int]:
-    """A row of the output, and how many rows are before it."""
+    """A row of the output, and how many data rows are before it; reads the output up to there."""
     output = artifact["output"]
     rows_before = sum(output["sheet_rows"][: output["sheets"].index(sheet)]) + row - 2
     row_of_output = next(islice(side.rows(), rows_before, None), None)
@@ -120,36 +123,44 @@ def _row(side: ResultSide, artifact: ArtifactDocument, sheet: str, row: int) -> 
 
 
 def _value(row: SideRow, artifact: ArtifactDocument, index: int) -> str | None:
-    """The cell's text; None for a column that says where a row comes from, which `row` has as its source."""
-    hidden = [n for n, c in enumerate(artifact["output"]["columns"]) if str(c.get("added", "")).startswith("source_")]
-    if len(hidden) < 3:
+    """The text of the cell in an output column; None for a column of the provenance, which `row` has as its source.
+
+    `row.cells` lacks the columns of the provenance, if the output has all three of them.
+    """
+    columns = artifact["output"]["columns"]
+    provenance = [n for n, column in enumerate(columns) if str(column.get("added", "")).startswith("source_")]
+    if len(provenance) < 3:
         return row.cells[index]
-    return None if index in hidden else row.cells[index - sum(n < index for n in hidden)]
+    return None if index in provenance else row.cells[index - sum(n < index for n in provenance)]
 
 
 def _source_of(artifact: ArtifactDocument, row: SideRow, number: int) -> _Place | None:
-    """Where in the inputs a row of the output comes from; None if nothing says it."""
+    """Where in the inputs a row of the output comes from; None if nothing says it.
+
+    `number`: how many rows of the output are before it. The books say it by order; the row's own source overrules them.
+    """
     origins = row_origins(artifact)
     origin = None if origins is None else next(islice(origins, number, None), None)
-    if origin is not None and origin.address(several=False) in ("", _last(row.source)):
+    if origin is not None and origin.address(several=False) in ("", _without_file(row.source)):
         known = int(row.source.rpartition("!")[2]) if row.source else origin.row
         return _place_of_origin(origin, known)
     return next(_by_address(artifact, row.source), None) if row.source else None
 
 
-def _last(source: str) -> str:
+def _without_file(source: str) -> str:
     """An address without the file before it."""
     return source.rpartition("/")[2]
 
 
 def _place_of_origin(origin: RowOrigin, row: int | None) -> _Place:
-    """The place of an origin; `row`: its exact row, if that is known."""
+    """The place of an origin, with its run of rows where `row`, its exact row, is not known."""
     rows = None if row is not None else (origin.first, origin.last)
     return _Place(origin.input, origin.sheet, origin.table, row, rows)
 
 
 def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
-    """The tables whose data has the row of an address."""
+    """The places that an address such as `Sheet1!7` or `in.xlsx/Sheet1!7` may mean: one for each table with that
+    row."""
     for sheet in artifact["sheets"]:
         for prefix in (f"{sheet['name']}!", f"{sheet['input']}/{sheet['name']}!"):
             row = source.removeprefix(prefix)
@@ -162,46 +173,50 @@ def _by_address(artifact: ArtifactDocument, source: str) -> Iterator[_Place]:
 
 
 def _mappings(artifact: ArtifactDocument, column: OutputColumnPart, place: _Place | None) -> list[MappingPart]:
-    """The source columns of an output column in the row's table: mostly one."""
-    return [
-        part
-        for part in artifact["mapping"]
-        if place is not None
-        and part["table"] == place.table
-        and (part["target"] == column["field"] if column["field"] else part["header"] == column["header"])
-    ]
+    """The columns of the row's table that an output column may have its values from: mostly one.
+
+    An unmapped column is found by its header. Where the artifact hides headers, all unmapped columns without one may
+    be meant.
+    """
+    if place is None:
+        return []
+    of_table = [part for part in artifact["mapping"] if part["table"] == place.table]
+    if column["field"]:
+        return [part for part in of_table if part["target"] == column["field"]]
+    return [part for part in of_table if part["target"] is None and part["header"] == column["header"]]
 
 
 def _is_reading_of(part: ReadingPart, place: _Place, field: str | None, mapping: MappingPart | None) -> bool:
     """Whether a choice between readings is about the cell: its column, or the whole table, sheet or file."""
-    if part.get("input", place.input) != place.input or part.get("sheet", place.sheet) != place.sheet:
-        return False
-    if part.get("table", place.table) != place.table or part.get("row", place.row) != place.row:
+    if not _is_of_place(part, place) or part.get("row", place.row) != place.row:
         return False
     if "field" in part and part["field"] != field:
         return False
     return "column" not in part or (mapping is not None and part["column"] == mapping["column"])
 
 
+def _is_of_place(part: ReadingPart | FindingPart, place: _Place) -> bool:
+    """Whether what a reading or a finding says of input, sheet and table is true of a place; it may leave each out."""
+    named = part.get("input", place.input), part.get("sheet", place.sheet), part.get("table", place.table)
+    return named == (place.input, place.sheet, place.table)
+
+
 def _is_finding_of(finding: FindingPart, place: _Place, field: str | None, cell: str | None) -> bool:
-    """Whether a finding is about the cell, its row as a whole, or its whole column."""
-    if finding.get("table", place.table) != place.table or finding.get("sheet", place.sheet) != place.sheet:
+    """Whether a finding is about the cell, its row as a whole, or its whole field; not about the whole table.
+
+    `field`: None for an unmapped column; `cell`: the source of the value, None if it is not known.
+    """
+    if not _is_of_place(finding, place):
         return False
-    if finding.get("input", place.input) != place.input:
-        return False
-    if "cell" in finding and finding["cell"] == cell:
-        return True
-    if "row" in finding and finding["row"] != place.row:
-        return False
-    return (
-        finding.get("field", field) == field
-        and ("row" in finding or finding.get("field") == field)
-        and "cell" not in finding
-    )
+    if "cell" in finding:
+        return finding["cell"] == cell
+    if "row" in finding:
+        return finding["row"] == place.row and finding.get("field", field) == field
+    return field is not None and finding.get("field") == field
 
 
 def _rules(artifact: ArtifactDocument, field: str | None) -> list[str]:
-    """The Python of the config that a field's values pass through."""
+    """The functions of the config that a field's values pass through: file and name of each."""
     named: list[str] = []
     for file in artifact["config"]["rules"]:
         functions, path = file.get("rules"), str(file.get("path", ""))

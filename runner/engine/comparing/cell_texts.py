@@ -60,6 +60,7 @@ def _kind(text: str) -> str:
 
 
 def _mark_text(text: str) -> str:
+    """A text as it is, with an apostrophe in front if it could be taken for a value of another kind or a formula."""
     return f"'{text}" if text.startswith(_MARKED) or not text or _kind(text) != "text" else text
 
 

@@ -19,7 +19,7 @@ COMPARISON_VERSION: Final = 1
 LISTED: Final = 500  # cells, rows and findings of each kind that are listed
 _SHOWN: Final = 200  # characters of a value
 _FIRST: Final = 12  # values of a row that only one result has
-_BEST_FIRST: Final = ("SUCCEEDED", "REVIEW")  # ends from the best to the worst; all others are failures
+_BEST_FIRST: Final = ("SUCCEEDED", "REVIEW")  # states from the best to the worst; all others are failures
 
 # What may differ, and whether it breaks somebody who reads the result.
 BREAKING: Final = {
@@ -47,19 +47,19 @@ BREAKING: Final = {
 
 @dataclass
 class Differences:
-    """What differs so far."""
+    """Collects what differs between two results while they are compared; the lists hold items of comparison.json."""
 
-    by: str
-    status: tuple[str, str] = ("", "")
-    counts: Counter[str] = field(default_factory=Counter)  # of BREAKING
+    by: str  # how rows are paired
+    status: tuple[str, str] = ("", "")  # of the left and of the right result
+    counts: Counter[str] = field(default_factory=Counter)  # how often each key of BREAKING differs
     columns: list[Json] = field(default_factory=list)
     mapping: list[Json] = field(default_factory=list)
     sheets: list[Json] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)  # left, right, same, changed, added, removed
-    by_column: Counter[str] = field(default_factory=Counter)
-    cells: list[Json] = field(default_factory=list)
-    added: list[Json] = field(default_factory=list)
-    removed: list[Json] = field(default_factory=list)
+    by_column: Counter[str] = field(default_factory=Counter)  # column -> cells that differ
+    cells: list[Json] = field(default_factory=list)  # the first that differ
+    added: list[Json] = field(default_factory=list)  # the first rows that only the right result has
+    removed: list[Json] = field(default_factory=list)  # the first rows that only the left result has
     findings: list[Json] = field(default_factory=list)
     finding_counts: list[Json] = field(default_factory=list)
     left_out: list[Json] = field(default_factory=list)
@@ -92,17 +92,17 @@ class Differences:
         }
 
 
-def compare(left: ResultSide, right: ResultSide, *, by: str, values: bool, spool: IO[bytes] | None) -> Json:
+def compare(left: ResultSide, right: ResultSide, *, by: str, show_values: bool, spool: IO[bytes] | None) -> Json:
     """The differences of two results, as comparison.json has them.
 
-    `by`: how rows are paired (empty: by key where both have one, else by source). `values`: show them.
+    `by`: how rows are paired (empty: by key where both have one, else by source). `show_values`: list values, not only
+    their kinds. `spool`: an empty file for rows that do not fit into memory.
     """
     right_facts = right.facts.with_sheet_of(left.facts)
     paired, ids = _how_paired(left.facts, right_facts, by)
     differences = Differences(by=paired)
     compare_facts(left.facts, right_facts, differences)
-    names = [name for name in left.facts.columns if name in right_facts.columns]
-    cells = _CellComparison(differences, names, list(left.facts.columns), list(right_facts.columns), values=values)
+    cells = _CellComparison(differences, list(left.facts.columns), list(right_facts.columns), show_values=show_values)
     most = rows_in_memory(max(len(left.facts.columns), len(right_facts.columns)))
     pairs = RowPairs(ids, spool, waiting=most).pairs(left.rows(), right.rows())
     for pair in pairs:
@@ -113,14 +113,15 @@ def compare(left: ResultSide, right: ResultSide, *, by: str, values: bool, spool
 
 
 def _place(listed_row: Json) -> tuple[int, str]:
-    """By the row of the output; rows of a spool come in another order."""
+    """A key that sorts listed cells and rows by the row of the output; rows of a spool come in another order."""
     place = str(listed_row.get("row", ""))
     row = place.rpartition("!")[2]
     return (int(row) if row.isdecimal() else 0, place)
 
 
 def _how_paired(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tuple[RowId, RowId]]:
-    """How rows are paired, in words, and the id of a row on each side."""
+    """How rows are paired, in words, and what tells the id of a row on each side; raises BadOutput if `by` asks for a
+    key and the results share none."""
     keys = [name for name in left.unique if name in right.columns] if by != BY_SOURCE else []
     if keys:
         at = (list(left.columns).index(keys[0]), list(right.columns).index(keys[0]))
@@ -132,10 +133,12 @@ def _how_paired(left: ResultFacts, right: ResultFacts, by: str) -> tuple[str, tu
 
 
 def _by_cell(n: int) -> RowId:
+    """Tells rows by the value of their n-th column."""
     return lambda row: row.cells[n]
 
 
 def _by_source(row: SideRow) -> str:
+    """Tells rows by where they come from; one of unknown source by its place in the output."""
     return row.source or f"row {row.place}"
 
 
@@ -145,19 +148,31 @@ def _by_row(row: SideRow) -> str:
 
 
 class _CellComparison:
-    """Compares rows that belong together, cell by cell, over the columns that both results have."""
+    """Compares rows that belong together, cell by cell, over the columns that both results have.
+
+    What differs is added to the `differences` that it was made with.
+    """
 
     def __init__(
-        self, differences: Differences, names: Sequence[str], left: Sequence[str], right: Sequence[str], *, values: bool
+        self,
+        differences: Differences,
+        left_columns: Sequence[str],
+        right_columns: Sequence[str],
+        *,
+        show_values: bool,
     ) -> None:
         self._differences = differences
-        self._names = names
-        self._positions = [(left.index(name), right.index(name)) for name in names]
-        self._same_columns = left == right
-        self._values = values
+        # Name -> its position in the left rows and in the right ones.
+        self._shared_columns = {
+            name: (left_columns.index(name), right_columns.index(name))
+            for name in left_columns
+            if name in right_columns
+        }
+        self._same_columns = left_columns == right_columns
+        self._show_values = show_values
 
     def add(self, pair: RowPair) -> None:
-        """Compare a pair of rows and count what differs."""
+        """Compare a pair of rows and count what differs; a row without a partner is added or removed."""
         differences, left, right = self._differences, pair.left, pair.right
         differences.rows["left"] += left is not None
         differences.rows["right"] += right is not None
@@ -171,36 +186,44 @@ class _CellComparison:
     def _count_single(self, pair: RowPair) -> None:
         """Count a row that only one side has, and list it while there is room."""
         differences = self._differences
-        row, what, listed = (
-            (pair.left, "removed", differences.removed)
-            if pair.left is not None
-            else (pair.right, "added", differences.added)
-        )
+        if pair.left is not None:
+            row, what, listed = pair.left, "removed", differences.removed
+        elif pair.right is not None:
+            row, what, listed = pair.right, "added", differences.added
+        else:
+            return
         differences.rows[what] += 1
         differences.counts[f"rows_{what}"] += 1
-        if row is not None and len(listed) < LISTED:
-            listed.append(
-                _where(row) | ({"values": [cut(text) for text in row.cells[:_FIRST]]} if self._values else {})
-            )
+        if len(listed) < LISTED:
+            values = {"values": [cut(text) for text in row.cells[:_FIRST]]} if self._show_values else {}
+            listed.append(_where(row) | values)
 
     def _count_cells(self, left: SideRow, right: SideRow) -> None:
         """Count the cells that differ in two rows, and list them while there is room."""
         differences, is_changed = self._differences, False
-        for name, (left_position, right_position) in zip(self._names, self._positions, strict=True):
+        shown = cut if self._show_values else kind_of
+        for name, (left_position, right_position) in self._shared_columns.items():
             before, after = left.cells[left_position], right.cells[right_position]
             if before == after:
                 continue
             is_changed = True
             differences.by_column[name] += 1
-            differences.counts["values_filled" if not before else "values_changed" if after else "values_blanked"] += 1
+            differences.counts[_kind_of_change(before, after)] += 1
             if len(differences.cells) < LISTED:
-                shown = (cut(before), cut(after)) if self._values else (kind_of(before), kind_of(after))
                 place = {"cell": output_cell(right_position, right.place), "field": name}
-                differences.cells.append({**_where(right), **place, "left": shown[0], "right": shown[1]})
+                differences.cells.append({**_where(right), **place, "left": shown(before), "right": shown(after)})
         differences.rows["changed" if is_changed else "same"] += 1
 
 
+def _kind_of_change(before: str, after: str) -> str:
+    """The key of BREAKING for a cell whose text differs; an empty text is a blank."""
+    if not before:
+        return "values_filled"
+    return "values_changed" if after else "values_blanked"
+
+
 def _where(row: SideRow) -> Json:
+    """Where a row is, as comparison.json has it: in the output, and in the input if that is known."""
     return {"row": row.place, **({"source": row.source} if row.source else {})}
 
 
@@ -210,20 +233,23 @@ def cut(text: str) -> str:
 
 
 def compare_facts(left: ResultFacts, right: ResultFacts, differences: Differences) -> None:
-    """Compare all but the rows; adds what differs to `differences`."""
+    """Compare all but the rows; adds what differs to `differences`.
+
+    Two statuses of the same rank, such as failures of two kinds, count as worse: the right one breaks in a new way.
+    """
     differences.status = (left.status, right.status)
     if left.status != right.status:
-        is_worse = _rank(right.status) >= _rank(left.status)
-        differences.counts["status_worse" if is_worse else "status_better"] += 1
+        is_better = _rank(right.status) < _rank(left.status)
+        differences.counts["status_better" if is_better else "status_worse"] += 1
     _compare_columns(left.columns, right.columns, differences)
     _compare_mapping(left.tables, right.tables, differences)
     _compare_findings(left, right, differences)
-    for name in _names_of_both(left.sheets, right.sheets):
+    for name in _names_of_either(left.sheets, right.sheets):
         before, after = left.sheets.get(name), right.sheets.get(name)
         if before != after:
             differences.counts["sheets_changed"] += 1
             differences.sheets.append({"sheet": name, "left": before, "right": after})
-    for kind in _names_of_both(left.left_out, right.left_out):
+    for kind in _names_of_either(left.left_out, right.left_out):
         rows = left.left_out.get(kind, 0), right.left_out.get(kind, 0)
         if rows[0] != rows[1]:
             differences.counts["left_out_changed"] += 1
@@ -231,21 +257,25 @@ def compare_facts(left: ResultFacts, right: ResultFacts, differences: Difference
 
 
 def _rank(status: str) -> int:
-    """0 for the best end; the word before a space is the state, a verdict may follow."""
+    """How bad a status is, 0 for the best; the word before a space is the job's state, a verdict may follow."""
     state = status.partition(" ")[0]
     return _BEST_FIRST.index(state) if state in _BEST_FIRST else len(_BEST_FIRST)
 
 
-def _names_of_both(left: Iterable[str], right: Iterable[str]) -> list[str]:
-    """The names of either side, each once, those of the left first."""
+def _names_of_either(left: Iterable[str], right: Iterable[str]) -> list[str]:
+    """The names that one side or both have, each once, those of the left first."""
     return list(dict.fromkeys([*left, *right]))
 
 
 def _compare_columns(left: dict[str, str], right: dict[str, str], differences: Differences) -> None:
-    """Add the columns that are new, gone, of another type or in another place to `differences`."""
+    """Add the columns that are new, gone, of another type or in another place to `differences`.
+
+    `left`, `right`: the type of each column, in their order. A column has moved if another one is in its place once
+    those that only one side has are left out.
+    """
     shared = [name for name in left if name in right]
     partners = dict(zip(shared, (name for name in right if name in left), strict=True))
-    for name in _names_of_both(left, right):
+    for name in _names_of_either(left, right):
         before, after = left.get(name), right.get(name)
         if before is None or after is None:
             change = "columns_removed" if after is None else "columns_added"
@@ -262,13 +292,16 @@ def _compare_columns(left: dict[str, str], right: dict[str, str], differences: D
 def _compare_mapping(
     left: dict[str, dict[str, str]], right: dict[str, dict[str, str]], differences: Differences
 ) -> None:
-    """Tables are compared by name, and what is left of them in their order: a longer file has a longer range."""
+    """Add the columns that became another field to `differences`; `left`, `right`: table -> column -> field.
+
+    Tables are compared by name, and what is left of them in their order: a longer file has a longer range.
+    """
     rest = [name for name in right if name not in left]
     partners = {name: name if name in right else (rest.pop(0) if rest else None) for name in left}
     for table, partner in partners.items():
-        mine, theirs = left[table], {} if partner is None else right[partner]
-        for column in _names_of_both(mine, theirs):
-            before, after = mine.get(column, ""), theirs.get(column, "")
+        left_fields, right_fields = left[table], {} if partner is None else right[partner]
+        for column in _names_of_either(left_fields, right_fields):
+            before, after = left_fields.get(column, ""), right_fields.get(column, "")
             if before != after:
                 differences.counts["mapping_changed" if before else "mapping_added"] += 1
                 differences.mapping.append(
@@ -288,21 +321,21 @@ def _compare_findings(left: ResultFacts, right: ResultFacts, differences: Differ
     before, after = Counter(left.findings), Counter(right.findings)
     for side, lines in (("left", before - after), ("right", after - before)):
         for line, count in lines.items():
-            differences.counts[_kind(line, is_new=side == "right")] += count
+            differences.counts[_kind_of_finding(line, is_new=side == "right")] += count
         differences.findings += [
             {"only": side, "finding": line, "count": n} for line, n in list(lines.items())[:LISTED]
         ]
     listed = {line.partition(" at ")[0] for line in (before - after) + (after - before)}
-    for name in _names_of_both(left.counts, right.counts):
+    for name in _names_of_either(left.counts, right.counts):
         counts = left.counts.get(name, 0), right.counts.get(name, 0)
         if counts[0] != counts[1]:
             differences.finding_counts.append({"finding": name, "left": counts[0], "right": counts[1]})
             if name not in listed:  # only their numbers are known
-                differences.counts[_kind(name, is_new=counts[1] > counts[0])] += abs(counts[1] - counts[0])
+                differences.counts[_kind_of_finding(name, is_new=counts[1] > counts[0])] += abs(counts[1] - counts[0])
 
 
-def _kind(line: str, *, is_new: bool) -> str:
-    """The kind of change that a new or a missing finding is."""
+def _kind_of_finding(line: str, *, is_new: bool) -> str:
+    """The key of BREAKING for a new or a missing finding, whose line starts with its severity."""
     severity = line.partition(" ")[0]
     if severity == "error":
         return "errors_added" if is_new else "errors_removed"

@@ -29,7 +29,7 @@ _QUOTED: Final = re.compile(r'[,"\n\r]')
 
 
 def carry_out(order: InspectOrder) -> FinalEvent:
-    """Inspect; whatever the files hold, it ends with an event."""
+    """Inspect results and write the document that the order asks for; whatever the files hold, it returns an event."""
     try:
         _ACTIONS[order.what](order)
     except BadOutput as refused:
@@ -52,7 +52,7 @@ def _compare(order: InspectOrder) -> None:
     left, right = map(ResultSide, order.results)
     place = order.outputs.get(InspectName.SPOOL)
     with nullcontext() if place is None else open_target(place) as spool:
-        comparison = compare(left, right, by=order.by, values=order.values, spool=spool)
+        comparison = compare(left, right, by=order.by, show_values=order.values, spool=spool)
         if spool is not None:
             spool.truncate(0)
     _write(order, InspectName.COMPARISON, json.dumps(comparison, ensure_ascii=False, indent=1))
@@ -98,5 +98,6 @@ _ACTIONS: Final[dict[str, Callable[[InspectOrder], None]]] = {
 
 
 def _write(order: InspectOrder, name: InspectName, text: str) -> None:
+    """Write an output of the order."""
     with open_target(order.outputs[name]) as file:
         file.write(text.encode(errors="replace"))

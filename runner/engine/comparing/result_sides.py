@@ -92,7 +92,7 @@ class ResultFacts:
 
     @classmethod
     def decode(cls, raw: bytes) -> "ResultFacts":
-        """Raises BadOutput."""
+        """The facts of an expected.json; raises BadOutput if it does not have that form."""
         if len(raw) > MAX_BYTES:
             raise BadOutput(f"expected.json is over {MAX_BYTES} bytes")
         try:
@@ -118,7 +118,7 @@ class ResultFacts:
 
 
 def _counted(findings: Sequence[str]) -> dict[str, int]:
-    """Findings by severity, code and field: the words of a line before its place."""
+    """How many findings there are by severity, code and field: the words of a line before its place."""
     return dict(Counter(line.partition(_AT)[0] for line in findings))
 
 
@@ -126,6 +126,7 @@ class ResultSide:
     """One of two results; `rows` streams, and may be called again."""
 
     def __init__(self, files: ResultFiles) -> None:
+        """Read the facts: artifact.json, expected.json, or of a job that ended without either its status alone."""
         self._files = files
         self._artifact: ArtifactDocument | None = None
         if files.facts is None:
@@ -142,12 +143,16 @@ class ResultSide:
 
     @property
     def artifact(self) -> ArtifactDocument:
+        """The artifact; raises BadOutput if the result has none."""
         if self._artifact is None:
             raise BadOutput("the result has no artifact.json")
         return self._artifact
 
     def rows(self) -> Iterator[SideRow]:
-        """The rows of the output from top to bottom; none if the job ended without an output."""
+        """The rows of the output from top to bottom; none if the job ended without an output.
+
+        Raises BadOutput for rows that only files of another format have.
+        """
         if self._files.rows is None:
             if self._artifact is not None and self._artifact["output"]["rows"]:
                 raise BadOutput("the result has rows and no normalized.xlsx; add xlsx to output.formats to read them")
@@ -192,6 +197,7 @@ class ResultSide:
 
 
 def _inputs(artifact: ArtifactDocument) -> int:
+    """How many primary inputs the job had."""
     return sum(file["role"] == "primary" for file in artifact["inputs"])
 
 
@@ -241,7 +247,10 @@ def _expected_rows(path: Path, columns: list[str]) -> Iterator[SideRow]:
 
 
 def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str]) -> ResultFacts:
-    """What an artifact says, without its numbers of probability and time."""
+    """The facts of an artifact; probabilities and times, which differ from run to run, are none of them.
+
+    `sheets`: the further sheets of the output, each with its size and digest.
+    """
     several = _inputs(artifact) > 1
     output = artifact["output"]
     columns = [column for column in output["columns"] if column.get("added") not in _PROVENANCE]
@@ -259,14 +268,15 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
             for table in sheet["tables"]
         },
         left_out=dict(sorted(artifact["summary"]["left_out"].items())),
-        findings=sorted(_finding_line(column, several=several) for column in artifact["validation"]["findings"]),
+        findings=sorted(_finding_line(finding, several=several) for finding in artifact["validation"]["findings"]),
         counts=counts,
         sheets=dict(sheets),
     )
 
 
 def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
-    """The columns by name, each with its type; a header that is not shown, or was there before, gets its letters."""
+    """Name -> type of each column; a header that is not shown, or that an earlier column has, is told by its
+    letters."""
     types: dict[str, str] = {}
     for column in columns:
         name = column["header"] or f"column {column['column']}"
@@ -291,7 +301,7 @@ def _mapping(artifact: ArtifactDocument, table: TablePart) -> dict[str, str]:
 
 
 def _finding_line(finding: FindingPart, *, several: bool) -> str:
-    """A finding as one line: severity, code, field and place."""
+    """A finding as one line: severity, code, field and place; `several`: the name of its file is part of the place."""
     words = " ".join(part for part in (finding["severity"], finding["code"], finding.get("field")) if part)
     sheet = finding.get("sheet")
     if not sheet:

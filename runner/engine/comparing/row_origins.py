@@ -11,12 +11,12 @@ from runner.engine.document_types import ArtifactDocument, SheetFacts, TablePart
 
 
 class RowOrigin(NamedTuple):
-    """The source of one row of the output; `row` is None where only the run of rows is known."""
+    """The source of one row of the output."""
 
     input: str
     sheet: str
     table: str
-    row: int | None
+    row: int | None  # None: only the run of rows is known, from `first` to `last`
     first: int
     last: int
 
@@ -28,6 +28,7 @@ class RowOrigin(NamedTuple):
 
 
 def source_text(file: str, sheet: str, row: int) -> str:
+    """A row of an input as people write it; `file`: empty where there is only one."""
     return f"{file}/{sheet}!{row}" if file else f"{sheet}!{row}"
 
 
@@ -43,7 +44,10 @@ def row_origins(artifact: ArtifactDocument) -> Iterator[RowOrigin] | None:
 
 
 def _strands(sheet: SheetFacts) -> list[list[TablePart]]:
-    """The tables of a sheet in the order they are written: groups of tables that share no row."""
+    """The tables of a sheet in the order they are written: groups of tables that share no row.
+
+    Groups as `strands` in tables/sources.py does, which decided the order of the output.
+    """
     spans = [(*_span(sheet, table), n) for n, table in enumerate(sheet["tables"])]
     groups: list[list[tuple[int, int]]] = []  # the last row so far, and the table
     for top, bottom, n in sorted(spans, key=lambda span: (span[0], _first_column(sheet["tables"][span[2]]))):
@@ -67,7 +71,7 @@ def _span(sheet: SheetFacts, table: TablePart) -> tuple[int, int]:
     return (min(ends), max(ends)) if ends else (0, -1)
 
 
-_STREAMED = ("data", "rejected", "skipped_table")
+_STREAMED = ("data", "rejected", "skipped_table")  # kinds of runs whose rows were read as data
 
 
 def _row_of(cell: str) -> int:
@@ -83,6 +87,7 @@ def _first_column(table: TablePart) -> int:
 
 
 def _data_rows(sheet: SheetFacts, table: TablePart) -> int:
+    """How many rows of a table are in the output."""
     return sum(run["rows"] for run in sheet["rows"] if run["as"] == "data" and run.get("table") == table["ref"])
 
 

@@ -1,7 +1,7 @@
 """Pairs the rows of two results by an id, in one reading of each and in bounded memory.
 
 Two results mostly have their rows in the same order, so rows wait for their partner in memory, a few at a time. If too
-many wait, all that is left goes to a spool file in parts by a hash of the id, and each part is paired by itself.
+many wait, all that is left goes to a spool file in buckets by a hash of the id, and each bucket is paired by itself.
 """
 
 import json
@@ -14,8 +14,8 @@ from runner.engine.comparing.result_sides import SideRow
 
 _WAITING_CELLS: Final = 500_000  # of a side that wait in memory, some fifty megabytes
 _LEAST_ROWS: Final = 100
-_PARTS: Final = 1024  # a million rows of three hundred columns have as many cells in each part as may wait
-_BUFFER: Final = 8 * 1024  # characters of a part that are gathered before they are written
+_BUCKETS: Final = 1024  # a million rows of three hundred columns have as many cells in each bucket as may wait
+_BUFFER: Final = 8 * 1024  # characters of a bucket that are gathered before they are written
 
 LEFT, RIGHT = 0, 1
 RowId = Callable[[SideRow], str]
@@ -35,12 +35,11 @@ def rows_in_memory(columns: int) -> int:
 
 
 class RowPairs:
-    """`ids`: the id of a row, for each side. Rows with the same id are paired in their order.
-
-    `waiting`: how many rows of a side may wait in memory.
-    """
+    """Pairs rows of two results that have the same id, in their order."""
 
     def __init__(self, ids: tuple[RowId, RowId], spool: IO[bytes] | None, *, waiting: int) -> None:
+        """`ids`: what tells the id of a row, for each side. `waiting`: how many rows of a side may wait in memory; the
+        others go to `spool`, and without one all wait in memory."""
         self._ids = ids
         self._spool = spool
         self._most = waiting
@@ -65,29 +64,29 @@ class RowPairs:
                     waiting[side].setdefault(name, deque()).append(row)
                     counts[side] += 1
             if max(counts) > self._most and self._spool is not None:
-                yield from self._pair_by_parts(self._spool, waiting, sides)
+                yield from self._pair_by_buckets(self._spool, waiting, sides)
                 return
         yield from _singles(waiting)
 
-    def _pair_by_parts(
+    def _pair_by_buckets(
         self,
         spool: IO[bytes],
         waiting: tuple[dict[str, Queue], dict[str, Queue]],
         sides: tuple[Iterator[SideRow], Iterator[SideRow]],
     ) -> Iterator[RowPair]:
-        """Pair what waits and what is left, part by part."""
-        parts = ([_Part(spool) for _ in range(_PARTS)], [_Part(spool) for _ in range(_PARTS)])
+        """Spool the rows that wait and all that have not come yet, in buckets by their ids, and pair each bucket."""
+        buckets = ([_Bucket(spool) for _ in range(_BUCKETS)], [_Bucket(spool) for _ in range(_BUCKETS)])
         for side in (LEFT, RIGHT):
             for rows in (*waiting[side].values(), sides[side]):
                 for row in rows:
                     name = self._ids[side](row)
-                    parts[side][crc32(name.encode(errors="replace")) % _PARTS].add(row)
+                    buckets[side][crc32(name.encode(errors="replace")) % _BUCKETS].add(row)
             waiting[side].clear()
-        for left_part, right_part in zip(*parts, strict=True):
+        for left_bucket, right_bucket in zip(*buckets, strict=True):
             queues: tuple[dict[str, Queue], dict[str, Queue]] = ({}, {})
-            for row in left_part.rows():
+            for row in left_bucket.rows():
                 queues[LEFT].setdefault(self._ids[LEFT](row), deque()).append(row)
-            for row in right_part.rows():
+            for row in right_bucket.rows():
                 name = self._ids[RIGHT](row)
                 other = _first(queues[LEFT], name)
                 if other is not None:
@@ -97,14 +96,14 @@ class RowPairs:
             yield from _singles(queues)
 
 
-class _Part:
-    """Rows in a file that other parts are in too: written in pieces, read back in order."""
+class _Bucket:
+    """Rows in a file that other buckets are in too: written in pieces, read back in order."""
 
     def __init__(self, spool: IO[bytes]) -> None:
         self._spool = spool
-        self._lines: list[str] = []
-        self._size = 0
-        self._pieces: list[tuple[int, int]] = []
+        self._lines: list[str] = []  # not written yet
+        self._size = 0  # characters of these
+        self._pieces: list[tuple[int, int]] = []  # of the file: start, bytes
 
     def add(self, row: SideRow) -> None:
         """Add a row; rows are written once there are enough of them."""
@@ -133,7 +132,7 @@ class _Part:
 
 
 def _first(waiting: dict[str, Queue], name: str) -> SideRow | None:
-    """The first row that waits under this id; it waits no longer."""
+    """Take the first row that waits under this id from `waiting`; None if none waits."""
     rows = waiting.get(name)
     if rows is None:
         return None

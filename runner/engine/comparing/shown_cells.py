@@ -22,7 +22,7 @@ _SAMPLED_ROWS: Final = 5_000  # of one sheet that samples are taken from
 
 
 def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """The wanted cells of a file."""
+    """The cells of a file that a request asks for, in the form that the module's docstring describes."""
     cells: dict[str, dict[str, dict[str, list[str]]]] = {"rows": {}, "samples": {}}
     rows, samples = request.get("rows") or {}, request.get("samples") or {}
     with open_book(path, name=path.name) as book:
@@ -40,7 +40,10 @@ def shown_cells(path: Path, request: Mapping[str, Any]) -> dict[str, dict[str, d
 
 
 def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, list[str]]:
-    """The texts of the numbered rows; stops where nothing more is wanted."""
+    """The texts of the rows with these numbers, and on the way the samples, which are added to `samples`.
+
+    Stops where nothing more is wanted.
+    """
     texts: dict[str, list[str]] = {}
     numbers = set(sorted(numbers)[:_MOST_ROWS])
     last = max(numbers, default=0)
@@ -55,17 +58,18 @@ def _read(sheet: Sheet, numbers: set[int], samples: "_Samples") -> dict[str, lis
 
 
 class _Samples:
-    """The first few values of columns that differ."""
+    """Collects the first few different values of columns, row by row."""
 
     def __init__(self, areas: Iterable[Any]) -> None:
-        self.texts: dict[str, list[str]] = {}
-        self.open: dict[str, tuple[int, int, int]] = {}  # by letters: number from 0, first and last row
+        """`areas`: of each column its letters, and the first and the last row to sample."""
+        self.texts: dict[str, list[str]] = {}  # by letters
+        self.open: dict[str, tuple[int, int, int]] = {}  # still lack values, by letters: number from 0, first, last row
         for letters, first, last in list(areas)[:_MOST_COLUMNS]:
             self.open[str(letters)] = (a1.column_number(str(letters)) - 1, int(first), int(last))
             self.texts[str(letters)] = []
 
     def add_row(self, number: int, values: list[Value]) -> None:
-        """Note the values of a row in columns that still lack some."""
+        """Add the values of a row to columns that still lack some."""
         for letters, (column, first, last) in list(self.open.items()):
             text = _text(values[column]) if first <= number <= last and column < len(values) else ""
             if text and text not in self.texts[letters]:
@@ -75,5 +79,6 @@ class _Samples:
 
 
 def _text(value: Value) -> str:
+    """A value as text, cut to what is shown; a text stays as it is, without a mark."""
     text = value if isinstance(value, str) else cell_text(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

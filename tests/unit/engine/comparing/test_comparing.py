@@ -240,6 +240,23 @@ class TestExplained:
         assert [one["code"] for one in found["findings"]] == ["type_error"]
         assert "cell B6" in found["why"][0]
 
+    def test_an_unmapped_column_is_not_explained_by_mapped_ones_where_headers_are_hidden(self, tmp_path):
+        rows = [[*row, mark] for row, mark in zip(ROWS, ("mood", "x", "y", "z"), strict=True)]
+        done = run_job(tmp_path / "a", rows, fields=FIELDS, redact_headers=True)
+        found = self.told(tmp_path, done, "D2")
+        assert (found["field"], found["value"]) == (None, "x")
+        assert [part["column"] for part in found["mappings"]] == ["D"]
+        assert found["source"]["cell"] == "D2"
+
+    def test_a_finding_about_the_whole_output_is_not_one_of_a_cell(self, tmp_path):
+        rows = [[*row, mark] for row, mark in zip(ROWS, ("mood", "x", "y", "z"), strict=True)]
+        few = {"name": "few_rows", "rows": {"min": 100}, "severity": "warning"}
+        done = run_job(tmp_path / "a", rows, fields=FIELDS, row_rules=[few])
+        assert [finding["code"] for finding in done.findings] == ["row_count"]
+        assert self.told(tmp_path, done, "B2")["findings"] == []
+        assert self.told(tmp_path, done, "D2")["field"] is None
+        assert self.told(tmp_path, done, "D2")["findings"] == []
+
     def test_provenance_makes_the_row_exact_among_blank_ones(self, tmp_path):
         rows = [["code", "qty"], ["a", 1], [None, None], ["b", 2], ["c", 3]]
         plain = run_job(tmp_path / "a", rows, fields=FIELDS[:2])
