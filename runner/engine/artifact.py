@@ -272,7 +272,7 @@ class Artifact:
                 {"from": entry.first, "to": entry.last, "tables": int(entry.kind), "rows": entry.rows}
                 for entry in books.shared
             ],
-            "beside": [{"range": area.area, "cells": area.cells} for area in books.beside],
+            "beside": [{"range": stray.area, "cells": stray.cells} for stray in books.beside],
         }
 
     def _table(self, books: TableBooks, source: SurveyedInput) -> Json:

@@ -66,7 +66,7 @@ from runner.engine.rules.hooks import Hooks, row_scores
 from runner.engine.rules.load import RulePackage, load
 from runner.engine.surveying.survey import (
     DeclaredNames,
-    NamedHeadings,
+    HeadingSpellings,
     SurveyedInput,
     compare_shapes,
     leave_out,
@@ -297,7 +297,7 @@ class EngineJob:
             SurveyedInput(file, self.reading, self.corrections if self.order.corrections else None) for file in files
         ]
         room = Room()
-        names = NamedHeadings(fields, self.learnt.headers.names())
+        names = HeadingSpellings(fields, self.learnt.headers.names())
         for index, source in enumerate(sources):
             survey(
                 source, self.reading, self.findings, room=room, headings=partial(DeclaredNames, names),

@@ -275,7 +275,7 @@ def facts_of(artifact: ArtifactDocument, status: str, sheets: Mapping[str, str])
 
 
 def _columns(columns: Sequence[OutputColumnPart]) -> dict[str, str]:
-    """Name -> type of each column; a header that is not shown, or that an earlier column has, is told by its
+    """Name -> type of each column; one whose header is not shown, or is that of an earlier column, is named by its
     letters."""
     types: dict[str, str] = {}
     for column in columns:

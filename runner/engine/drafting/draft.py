@@ -20,10 +20,11 @@ from runner.engine.mapping.score import MappingChoice, choose
 from runner.engine.options import ReadingOptions
 from runner.engine.protocol import EngineStop, open_output
 from runner.engine.reading.spool import Room
-from runner.engine.surveying.survey import DeclaredNames, NamedHeadings, SurveyedInput, survey
+from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings, SurveyedInput, survey
 from runner.engine.tables.sources import SourceTable
 
 _SURE: Final = 0.85  # probability from which columns of different headers are one field
+_PLAIN_MEANING: Final = 0.85  # how plainly a header of another script must say what it means to be named by it
 _ASKED: Final = 0.5  # from which a person is asked
 _ALIKE: Final = 0.6  # share of headers that a second table of a sample has in common with the first
 _MOST_FIELDS: Final = 500
@@ -39,13 +40,16 @@ _OF_SAMPLES: Final = ("synonyms", "formats", "day_first", "clean", "label")
 class SampleTable(NamedTuple):
     """A table of a sample that holds records."""
 
-    file: int
+    file: int  # which sample, by number
     source: SourceTable
-    columns: Mapping[int, ColumnFacts]
+    columns: Mapping[int, ColumnFacts]  # by position
 
 
 def draft(order: Order, request: DraftRequest) -> Json:
-    """Write the draft that an order asks for; returns the summary for the end event."""
+    """Read the samples and write draft.json; returns the summary for the end event.
+
+    Raises EngineStop if no sample has a table.
+    """
     notes: list[str] = []
     declared = [FieldFacts(spec["name"], declared=spec) for spec in _declared_fields(order)]
     tables = _read_samples(order, declared, notes)
@@ -93,7 +97,7 @@ class FieldDraft(NamedTuple):
 
 
 def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldDraft:
-    """What the samples show of a field; what is declared wins."""
+    """The draft of a field from what the samples show; what is declared wins. `files`: how many samples there are."""
     if not facts.columns:
         optional = {} if facts.declared.get("required") else {"optional": True}
         return FieldDraft({**facts.declared, **optional}, ["no sample has such a column"], [])
@@ -106,16 +110,11 @@ def _draft_field(facts: FieldFacts, files: int, request: DraftRequest) -> FieldD
 
 def _with_one_key(drafts: Sequence[tuple[FieldFacts, FieldDraft]]) -> list[tuple[FieldFacts, FieldDraft]]:
     """The draft with a unique field in the first column only: numbers of other things may repeat in a later file."""
-    later = [
-        (
-            facts,
-            _without_key(field_draft)
-            if field_draft.spec.get("unique") and "unique" not in facts.declared
-            else field_draft,
-        )
-        for facts, field_draft in drafts[1:]
-    ]
-    return [*drafts[:1], *later]
+    with_one_key = list(drafts[:1])
+    for facts, field_draft in drafts[1:]:
+        is_inferred_key = field_draft.spec.get("unique") and "unique" not in facts.declared
+        with_one_key.append((facts, _without_key(field_draft) if is_inferred_key else field_draft))
+    return with_one_key
 
 
 def _without_key(field_draft: FieldDraft) -> FieldDraft:
@@ -129,19 +128,20 @@ def _without_key(field_draft: FieldDraft) -> FieldDraft:
 
 
 def _synonyms(inferred: Spec, declared: Spec) -> Spec:
-    """The declared synonyms, then those of the samples; nothing if there are none."""
+    """The part of a spec with all synonyms, the declared ones first; empty if there are none."""
     synonyms = list(dict.fromkeys([*declared.get("synonyms", ()), *inferred.get("synonyms", ())]))
     return {"synonyms": synonyms} if synonyms else {}
 
 
-def _evidence(facts: FieldFacts, drafts: FieldDraft) -> str:
+def _evidence(facts: FieldFacts, field_draft: FieldDraft) -> str:
     """What a field's rules are based on, in one sentence without a value."""
-    samples = len(facts.files)
+    samples, evidence = len(facts.files), field_draft.evidence
     seen = f"{samples} sample{'' if samples == 1 else 's'}, {facts.values:,} value{'' if facts.values == 1 else 's'}"
-    return "; ".join([f"{seen}: {drafts.evidence[0]}" if drafts.evidence else seen, *drafts.evidence[1:]])
+    return "; ".join([f"{seen}: {evidence[0]}" if evidence else seen, *evidence[1:]])
 
 
 def _field_part(facts: FieldFacts, field_draft: FieldDraft) -> Json:
+    """A field as draft.json has it."""
     return {"spec": field_draft.spec, "evidence": _evidence(facts, field_draft), "personal": facts.is_personal}
 
 
@@ -159,7 +159,7 @@ def _question_part(question: DraftQuestion) -> Json:
 def _read_samples(order: Order, declared: Sequence[FieldFacts], notes: list[str]) -> list[SampleTable]:
     """Read all rows of all samples; adds a note about what is not used to `notes`."""
     fields = [Field(facts.declared) for facts in declared]
-    headings = partial(DeclaredNames, NamedHeadings(fields))
+    headings = partial(DeclaredNames, HeadingSpellings(fields))
     reading, room, sample_tables = ReadingOptions(), Room(), []
     for number, file in enumerate(order.primary):
         source = SurveyedInput(file, reading)
@@ -180,17 +180,22 @@ def _read_samples(order: Order, declared: Sequence[FieldFacts], notes: list[str]
 
 
 def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]:
-    """The tables of a sample that hold its records: the largest, and others with the same columns."""
-    filled = sorted(
+    """The tables of a sample that hold its records: the largest, and others with mostly the same columns.
+
+    Adds a note about each other table to `notes`.
+    """
+    largest_first = sorted(
         source.tables, key=lambda t: (t.has_data, max(1, t.bottom - t.top + 1) * len(t.columns)), reverse=True
     )
-    if not filled:
+    if not largest_first:
         return []
-    main = _headers(filled[0])
-    alike = [filled[0]]
-    for other in filled[1:]:
-        shared = len(_headers(other) & main)
-        if other.has_data and shared > 1 and shared >= _ALIKE * max(len(main), len(_headers(other))):
+    main_headers = _headers(largest_first[0])
+    alike = [largest_first[0]]
+    for other in largest_first[1:]:
+        headers = _headers(other)
+        shared = len(headers & main_headers)
+        has_same_columns = shared > 1 and shared >= _ALIKE * max(len(main_headers), len(headers))
+        if other.has_data and has_same_columns:
             alike.append(other)
         else:
             place = f"{source.file.name}, {other.place.sheet}!{other.table.range.a1}"
@@ -199,17 +204,20 @@ def _record_tables(source: SurveyedInput, notes: list[str]) -> list[SourceTable]
 
 
 def _headers(table: SourceTable) -> set[str]:
+    """The normalized headers that the sheet has for a table's columns."""
     return {normalized(column.name) for column in table.columns if not column.generated}
 
 
 class _FieldJoiner:
-    """The fields of the draft, sample by sample."""
+    """Joins the columns of all samples to fields: `fields`, `questions` and `notes` grow with each table."""
 
     def __init__(self, declared: Sequence[FieldFacts], request: DraftRequest, notes: list[str]) -> None:
+        """`declared`: fields that a target or a contract gives. `notes`: what was left out is added here."""
         self.fields = list(declared)
         self.questions: list[DraftQuestion] = []
         self._request = request
         self._notes = notes
+        # Header -> the header of another sample that a person called the same, both normalized.
         self._same = {normalized(header): normalized(other) for header, other in request.same.items()}
 
     def add(self, table: SampleTable) -> None:
@@ -236,7 +244,10 @@ class _FieldJoiner:
             self._notes.append(f"{what}: beyond {_MOST_FIELDS} fields, left out")
 
     def _usable(self, table: SampleTable) -> Iterable[tuple[int, ColumnFacts]]:
-        """The columns that their headers tell apart."""
+        """The columns that their headers tell apart, by position; adds a note about each other one.
+
+        In a table without headers all are usable, under their letters.
+        """
         seen: set[str] = set()
         headless = table.source.table.generated_header
         for position, column in table.columns.items():
@@ -257,7 +268,7 @@ class _FieldJoiner:
                 yield position, column
 
     def _choices(self, columns: Mapping[int, ColumnFacts]) -> dict[int, MappingChoice]:
-        """Which field each column is, as a job would map it."""
+        """Which of the fields so far each column is, by position, as a job would map it."""
         if not self.fields:
             return {}
         fields = [Field(_as_field(facts)) for facts in self.fields]
@@ -267,15 +278,17 @@ class _FieldJoiner:
         return {choice.position: choice for choice in choices}
 
     def _is_same(self, choice: MappingChoice) -> bool:
+        """Whether a column is a field without asking a person: by its name, or by a high probability."""
         return choice.tier in ("name", "words", "rule") or choice.probability >= _SURE
 
     def _field(self, name: str) -> FieldFacts:
+        """The field of a name, which is one of those so far."""
         return next(facts for facts in self.fields if facts.name == name)
 
     def _ask(self, column: ColumnFacts, facts: FieldFacts) -> None:
-        """Ask whether a column is the same as a field of other samples."""
+        """Add the question whether a column is the same as a field of other samples."""
         text = f"is the column “{column.header}” of another sample the same as “{facts.label}”?"
-        examples = tuple(text[:40] for text, _ in column.counts.most_common(3))
+        examples = tuple(value[:40] for value, _ in column.counts.most_common(3))
         change = {"same": {column.header: facts.label}}
         self.questions.append(DraftQuestion("same_column", facts.name, text, change, examples))
 
@@ -300,11 +313,25 @@ def _as_field(facts: FieldFacts) -> Spec:
 
 
 def field_name(header: str, letters: str) -> str:
-    """A name for the output: the header's words with _ between them, in Latin letters."""
-    words = re.sub(r"[^a-z0-9]+", "_", normalized(header)).strip("_")
-    if len(words) * 2 < len(normalized(header).replace(" ", "")):  # another script: what it means, if that is known
-        meant = concepts_of(header)
-        words = meant[0][0].partition(":")[0] if meant and meant[0][1] >= _SURE else f"column_{letters.lower()}"
-    if not words or not words[0].isalpha():
-        words = f"column_{words or letters.lower()}"
-    return words[:_LONGEST_NAME].rstrip("_")
+    """A name for a column's field: the header's words in Latin letters with _ between them.
+
+    A header in another script gets the name of what it plainly means; failing that, the column's letters name it
+    (`column_c`). A name that would not begin with a letter begins with `column_`.
+    """
+    spelled = normalized(header)
+    name = re.sub(r"[^a-z0-9]+", "_", spelled).strip("_")
+    is_other_script = len(name) * 2 < len(spelled.replace(" ", ""))
+    if is_other_script:
+        name = _name_by_meaning(header) or f"column_{letters.lower()}"
+    if not name or not name[0].isalpha():
+        name = f"column_{name or letters.lower()}"
+    return name[:_LONGEST_NAME].rstrip("_")
+
+
+def _name_by_meaning(header: str) -> str:
+    """The English name of what a header of any language plainly means; empty if that is not known."""
+    meanings = concepts_of(header)
+    if not meanings:
+        return ""
+    concept, plainness = meanings[0]
+    return concept.partition(":")[0] if plainness >= _PLAIN_MEANING else ""

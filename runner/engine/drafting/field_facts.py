@@ -27,7 +27,10 @@ _ID_WORDS: Final = frozenset({"id", "number", "code", "key", "reference", "ident
 
 
 class FieldFacts:
-    """Everything known about one field of the draft."""
+    """Everything known about one field of the draft.
+
+    Columns are added while samples are joined. Cached properties are of all of them, so they are read only after that.
+    """
 
     def __init__(self, name: str, columns: Iterable[ColumnFacts] = (), declared: dict[str, Any] | None = None) -> None:
         self.name = name
@@ -41,29 +44,34 @@ class FieldFacts:
 
     @property
     def _names(self) -> set[str]:
-        """The name and the headers that mean something."""
+        """The name and the headers that mean something; empty if the field is only called by its column's letters."""
         headers = {column.header for column in self.columns if column.has_header}
         return {self.name, *headers} if headers or self.declared else set()
 
     @property
     def label(self) -> str:
+        """What people call it: the declared label, the most frequent header, or its name."""
         headers = [header for header in self.headers if header in self._names]
         return self.declared.get("label") or (headers[0] if headers else self.name)
 
     @property
     def files(self) -> set[int]:
+        """The samples that have it, by number."""
         return {column.file for column in self.columns}
 
     @property
     def rows(self) -> int:
+        """How many rows the samples that have it have."""
         return sum(column.rows for column in self.columns)
 
     @property
     def values(self) -> int:
+        """How many cells have a value that says something."""
         return sum(column.values for column in self.columns)
 
     @property
     def nothings(self) -> int:
+        """How many cells say that there is no value, such as n/a."""
         return sum(column.nothings.total() for column in self.columns)
 
     @cached_property
@@ -76,10 +84,11 @@ class FieldFacts:
 
     @property
     def overflow(self) -> bool:
+        """Whether `counts` lacks values because there were too many."""
         return any(column.overflow for column in self.columns)
 
     def any_of(self, name: str) -> bool:
-        """Whether a flag of the columns holds for one of them."""
+        """Whether an attribute of ColumnFacts is true, or not empty, for one of the columns."""
         return any(bool(vars(column)[name]) for column in self.columns)
 
     def kinds(self) -> Counter[str]:
@@ -90,16 +99,17 @@ class FieldFacts:
         return total
 
     def bad(self, kind: str) -> int:
-        """How many values are not of a type."""
+        """How many values are not of a type; all of a column for which the type was not tried."""
         fits = ((column, column.fits.get(kind)) for column in self.columns)
         return sum(column.values if fit is None else fit.bad for column, fit in fits)
 
     def fit(self, kind: str) -> list[TypeFit]:
+        """How well a type fits, for each column for which it was tried."""
         return [fit for column in self.columns if (fit := column.fits.get(kind)) is not None]
 
     @cached_property
     def meanings(self) -> dict[str, float]:
-        """What the headers may mean, each with how plainly one of them says so."""
+        """Concept -> how plainly one of the headers means it, from 0 to 1."""
         scores: dict[str, float] = {}
         for header in self._names:
             for name, score in concepts_of(header):
@@ -115,12 +125,14 @@ class FieldFacts:
         )
 
     def hints_at(self, *classes: str) -> bool:
-        """Whether a header may mean something whose values are of one of these classes: plainly, or at all."""
+        """Whether a header means something whose values are of one of these classes: plainly, or at all if no header
+        means anything plainly."""
         plain = max(self.meanings.values(), default=0.0) >= PLAIN
         return self.is_about(*classes, least=PLAIN if plain else 0.0)
 
     @cached_property
     def words(self) -> frozenset[str]:
+        """The words of the name and of all headers, in English where they are understood."""
         return frozenset(word for header in self._names for word in understood(header).words)
 
     @property

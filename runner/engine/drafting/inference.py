@@ -54,9 +54,13 @@ class DraftQuestion(NamedTuple):
 
 
 class Inference:
-    """Drafts one field from its columns in so many samples."""
+    """Drafts one field from its columns: `spec`, `evidence` and `questions` are complete once it is made.
+
+    Each step may read what the steps before it set in `spec`: the type comes first.
+    """
 
     def __init__(self, facts: FieldFacts, files: int) -> None:
+        """`files`: how many samples there are, with the field or without."""
         self._facts = facts
         self._files = files
         self.spec: Spec = {"name": facts.name, "type": "text"}
@@ -77,7 +81,7 @@ class Inference:
             self.spec["synonyms"] = synonyms[:_MOST_SYNONYMS]
 
     def _set_type(self) -> None:
-        """Set the first type that all values fit, or nearly all of them; text otherwise."""
+        """Set the first type that all values fit; one that nearly all fit with a warning; text otherwise."""
         facts = self._facts
         if facts.declared.get("type"):
             self.spec["type"] = facts.declared["type"]
@@ -111,7 +115,7 @@ class Inference:
             self.evidence.append("texts" if facts.bad("integer") else "numbers that name things, so text")
 
     def _set_cleaning(self) -> None:
-        """Set the cleaning steps that the values need."""
+        """Set the cleaning steps that the values need, if they need more than the default."""
         facts = self._facts
         steps = ["strip"]
         kind: str = self.spec["type"]
@@ -124,7 +128,10 @@ class Inference:
             self.spec["clean"] = steps
 
     def _set_date_order(self) -> None:
-        """How dates are written: formats are tried first, and other ways of writing are still read."""
+        """Set the one format that all dates have; ask for the order of day and month where it is open.
+
+        A job tries formats first, and still reads dates that are written in other ways.
+        """
         facts = self._facts
         kind: str = self.spec["type"]
         if kind not in TEMPORAL or facts.kinds()["date"] == facts.values or "formats" in facts.declared:
@@ -168,14 +175,15 @@ class Inference:
             self.evidence.append(f"{blank:,} blank")
 
     def _set_key(self) -> None:
-        """Unique: a column that names its rows, without a repeat in any of the samples."""
+        """Set `unique` for a column that names its rows, without a repeat in any sample; ask if the rows are few."""
         facts = self._facts
         kind: str = self.spec["type"]
         if facts.any_of("repeats") or kind not in ("text", "integer") or not facts.is_identifier:
             return
         if facts.hints_at("postcode", "phone", "house_number"):
             return
-        if facts.values < facts.rows or not facts.values or any(fit.fractions for fit in facts.fit("decimal")):
+        is_full = facts.values > 0 and facts.values >= facts.rows
+        if not is_full or any(fit.fractions for fit in facts.fit("decimal")):
             return
         several = len(facts.files) > 1
         if several and facts.rows >= _KEY_ROWS and min(column.rows for column in facts.columns) >= _FEW_ROWS:
@@ -186,7 +194,7 @@ class Inference:
             self.questions.append(DraftQuestion("unique", facts.name, text, {"unique": True}, _shown(facts)))
 
     def _set_allowed(self) -> None:
-        """A list of allowed values: only where more rows and more samples bring no new ones."""
+        """Set a list of allowed values where more rows and samples would bring no new ones; ask where they might."""
         facts = self._facts
         if self.spec["type"] != "text" or facts.is_personal or facts.overflow or "unique" in self.spec:
             return
@@ -216,23 +224,20 @@ class Inference:
             return  # phone numbers are normalized before they are compared
         counted = not facts.is_about("postcode", "phone")
         fillers = 0 if facts.is_personal else 2
-        pattern, clean = pattern_of(counts, counted=counted, most_fillers=fillers), None
+        pattern, in_capitals = pattern_of(counts, counted=counted, most_fillers=fillers), False
         if pattern is None and kind == "text" and facts.is_identifier:
             capitals = Counter[str]()
             for text, times in counts.items():
                 capitals[text.upper()] += times
-            pattern, clean = (
-                pattern_of(capitals, counted=counted, most_fillers=fillers),
-                [*self.spec.get("clean", ["strip"]), "upper"],
-            )
+            pattern, in_capitals = pattern_of(capitals, counted=counted, most_fillers=fillers), True
         if pattern is not None:
             self.spec["pattern"] = pattern
-            self.evidence.append(f"all match {pattern}" + (" in capitals" if clean else ""))
-            if clean:
-                self.spec["clean"] = clean
+            self.evidence.append(f"all match {pattern}" + (" in capitals" if in_capitals else ""))
+            if in_capitals:
+                self.spec["clean"] = [*self.spec.get("clean", ["strip"]), "upper"]
 
     def _set_range(self) -> None:
-        """Wide bounds that only mistakes exceed: ten times as much, decades apart."""
+        """Set wide bounds that only mistakes exceed: ten times as much, decades apart."""
         facts = self._facts
         kind: str = self.spec["type"]
         if kind not in NUMERIC | TEMPORAL or kind == "time" or facts.values < _RANGE_VALUES or "severity" in self.spec:
@@ -263,6 +268,7 @@ def _field_type(kind: str, facts: FieldFacts) -> str:
 
 
 def _is_money(units: frozenset[str]) -> bool:
+    """Whether number formats show a currency."""
     return any(unit.strip(",. ").upper() in _CURRENCIES for unit in units)
 
 
@@ -272,7 +278,8 @@ _CURRENCIES: Final = frozenset(
 
 
 def _is_flag(facts: FieldFacts) -> bool:
-    """Whether both words for true and for false occur; 0 and 1 count only if the header says so."""
+    """Whether the values are flags: cells of true and false, or words for both; 0 and 1, or words for one of them, only
+    if the header says so."""
     if facts.kinds()["boolean"]:
         return True
     words = {value.casefold() for value in facts.counts}
@@ -294,13 +301,16 @@ def _is_number(facts: FieldFacts) -> bool:
     """Whether digits are numbers, and not names of things, which may lose zeros as numbers."""
     if facts.any_of("zeros") or facts.any_of("digits") or facts.is_about("postcode", "phone", "house_number", "uuid"):
         return False
-    if not facts.is_identifier or (facts.kinds()["number"] == facts.values and not facts.is_about("identifier")):
+    if not facts.is_identifier:
         return True
-    different = len(facts.counts)
-    return max(map(len, facts.counts)) <= _SHORT_NUMBER and different < facts.values  # a count or a position
+    all_are_numbers = facts.kinds()["number"] == facts.values
+    if all_are_numbers and not facts.is_about("identifier"):
+        return True
+    return max(map(len, facts.counts)) <= _SHORT_NUMBER and len(facts.counts) < facts.values  # a count or a position
 
 
 def _is_percent(facts: FieldFacts) -> bool:
+    """Whether each column shows percents, in its texts or by its number formats."""
     shown = [column for column in facts.columns if column.percents or "%" in column.units]
     return len(shown) == len(facts.columns)
 
@@ -313,6 +323,7 @@ def _is_phone(facts: FieldFacts) -> bool:
     return with_plus * 2 > facts.values
 
 
+# The types that are tried, in this order, and whether each may be meant at all.
 _CANDIDATES: Final[tuple[tuple[str, Callable[[FieldFacts], bool]], ...]] = (
     ("boolean", _is_flag),
     ("email", lambda _: True),
@@ -347,12 +358,16 @@ def _is_saturated(facts: FieldFacts, different: int) -> bool:
 
 
 def _is_even(column: ColumnFacts) -> bool:
+    """Whether all values occur equally often, as in a list that is repeated."""
     times = column.counts.values()
     return max(times) - min(times) <= 1
 
 
 def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Spec:
-    """Bounds well around the numbers that were seen; a sign is only ruled out where it means nothing."""
+    """`min` and `max` well around the numbers that were seen; empty if none can be said.
+
+    Numbers below zero are only ruled out where they mean nothing, or where many values have none.
+    """
     if kind == "decimal" and facts.is_about(*_SIGNED):
         limit = 90 if facts.is_about("latitude") else 180
         return {"min": -limit, "max": limit} if -limit <= low and high <= limit else {}
@@ -368,7 +383,7 @@ def _numbers_around(facts: FieldFacts, kind: str, low: float, high: float) -> Sp
 
 
 def _days_around(low: Any, high: Any, kind: str) -> Spec:
-    """Bounds well around the dates that were seen, in whole years."""
+    """`min` and `max` well around the dates that were seen, in whole years."""
     years = max(_YEARS, high.year - low.year)
     first, last = max(1, low.year - years), min(9999, high.year + years)
     first_day: date = date(first, 1, 1)
@@ -379,4 +394,5 @@ def _days_around(low: Any, high: Any, kind: str) -> Spec:
 
 
 def _shown(facts: FieldFacts) -> tuple[str, ...]:
+    """The most frequent values, cut, as examples for a question."""
     return tuple(text[:40] for text, _ in facts.counts.most_common(3))

@@ -17,7 +17,7 @@ from runner.engine.values.words import NOTHING
 
 TRIED: Final = ("integer", "decimal", "percent", "date", "datetime", "time", "boolean", "email", "phone", "url")
 CLEANED: Final = ("strip", "nullify")
-_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be types_by_column on all
+_PLAUSIBLE: Final = 0.5  # share of the first values that a type must fit to be tried on all
 _LONG: Final = 200  # characters of a value that is counted by itself
 _MANY_DIGITS: Final = 16  # more than a number keeps
 _KINDS: Final[Mapping[type, str]] = {
@@ -34,20 +34,20 @@ _KINDS: Final[Mapping[type, str]] = {
 
 
 class TypeFit:
-    """How well all values of a column are of one type, and the extremes of those that are."""
+    """How many values of a column are not of one type, and the extremes of those that are; counted chunk by chunk."""
 
     __slots__ = ("bad", "filled", "fractions", "high", "low", "timed")
 
     def __init__(self) -> None:
-        self.bad = 0
+        self.bad = 0  # values that are not of the type
         self.filled = 0  # values that are not blank, once cleaned
-        self.low: Any = None
+        self.low: Any = None  # of numbers and dates; None for others
         self.high: Any = None
         self.fractions = False  # numbers that are not whole
         self.timed = False  # dates with a time of day
 
     def add(self, values: Sequence[Any], bad: Sequence[int]) -> None:
-        """Note the values of some cells as this type; `bad`: the positions of those that are not of it."""
+        """Count some cells, converted to this type; `bad`: the positions of those that are not of it."""
         self.bad += len(bad)
         wrong = frozenset(bad)
         good = [v for n, v in enumerate(values) if v is not None and n not in wrong]
@@ -64,9 +64,10 @@ class TypeFit:
 
 
 class ColumnFacts:
-    """One column of one sample."""
+    """What all rows show of one column of one sample; `add` counts them chunk by chunk."""
 
     def __init__(self, header: str, letters: str, file: int, sample: Sample, *, room: int) -> None:
+        """`room`: how many different values are counted."""
         self.header = header
         self.has_header = True  # false: it is called by its letters, which mean nothing
         self.letters = letters
@@ -77,15 +78,15 @@ class ColumnFacts:
         self.nothings: Counter[str] = Counter()  # values such as n/a
         self.counts: Counter[str] = Counter()  # values as texts, without outer blanks
         self.overflow = False  # there are more different values than are counted
-        self.kinds: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()  # how many cells are texts, numbers, dates, …
         self.zeros = False  # digits with a zero in front
         self.digits = False  # digits beyond what a number keeps
         self.inner_blanks = False  # two blanks in a row
         self.units: frozenset[str] = frozenset()  # what number formats show beside numbers
         self.currencies: frozenset[str] = frozenset()  # that texts name
         self.percents = False  # texts with a percent sign
-        self.repeats = False
-        self.fits: dict[str, TypeFit] = {}
+        self.repeats = False  # a value occurs twice
+        self.fits: dict[str, TypeFit] = {}  # of the types that were tried
         self._seen = SeenValues()
         self._room = room
 
@@ -93,14 +94,14 @@ class ColumnFacts:
         """Count the values of some rows."""
         texts: list[str | None] = []
         for value in values:
-            texts.append(text := self._one(value))
+            texts.append(text := self._note_cell(value))
             if text is not None:
                 self._count(text)
         self.rows += len(values)
         self.repeats = self.repeats or bool(self._seen.repeats(texts))
 
-    def _one(self, value: Any) -> str | None:
-        """A cell as the text that counts; None for a blank."""
+    def _note_cell(self, value: Any) -> str | None:
+        """Note a cell's kind and form, and return its text; None for a blank or a word such as n/a."""
         if value is None or type(value) is NoCachedValue:
             return None
         text: str = text_of(value).strip()
@@ -116,7 +117,7 @@ class ColumnFacts:
         return text
 
     def _note_form(self, text: str, raw: str) -> None:
-        """Note what a text's form shows: leading zeros, long numbers, percent signs, doubled blanks."""
+        """Note what a text's form shows: leading zeros, long numbers, percent signs, doubled blanks (in `raw`)."""
         if text.isdecimal():
             self.zeros = self.zeros or (len(text) > 1 and text[0] == "0")
             self.digits = self.digits or len(text) >= _MANY_DIGITS
@@ -125,7 +126,7 @@ class ColumnFacts:
             self.inner_blanks = self.inner_blanks or "  " in raw.strip()
 
     def _count(self, text: str) -> None:
-        """Count a text while there is room; notes that there was none."""
+        """Count a text while there is room; sets `overflow` if there is none."""
         if len(text) > _LONG or (len(self.counts) >= self._room and text not in self.counts):
             self.overflow = True
             return
@@ -138,7 +139,10 @@ class ColumnFacts:
 
 
 def facts_of(table: SourceTable, file: int, *, room: int) -> dict[int, ColumnFacts]:
-    """Facts of each column with a header of a table by its position, from two readings of all rows."""
+    """By position, the facts of each column of a table that has a header; reads all rows twice.
+
+    `file`: which sample, by number. `room`: how many different values of a column are counted.
+    """
     samples = [Sample(values) for values in table.samples()]
     positions = [n for n, column in enumerate(table.columns) if column.name.strip()]
     facts = {
@@ -168,7 +172,7 @@ def _convert_all(
     types_by_column: Mapping[int, Sequence[str]],
     tallies: Mapping[tuple[int, str], Tally],
 ) -> None:
-    """Fill in how well each types_by_column type fits all values."""
+    """Set `fits` of each column: how well each type that is tried fits all values."""
     converters: dict[tuple[int, str], Converter] = {}
     for n, kinds in types_by_column.items():
         for kind in kinds:
@@ -182,13 +186,16 @@ def _convert_all(
 
 
 def _chunks(table: SourceTable) -> Iterator[list[list[Any]]]:
+    """The columns of a table's data rows, chunk by chunk."""
     return (rows.columns for _, rows in chunks([table]) if rows.numbers)
 
 
 def _field(kind: str) -> Field:
+    """A field with which a type is tried."""
     return Field({"name": "sample", "type": kind, "clean": CLEANED})
 
 
 def _is_plausible(sample: Sample, kind: str) -> bool:
+    """Whether enough of the first values fit a type to try it on all."""
     share = sample.fit(_field(kind))
     return share is not None and share >= _PLAUSIBLE

@@ -36,6 +36,7 @@ def _class_of(char: str) -> str:
 
 
 def _runs(text: str) -> tuple[_Run, ...]:
+    """A text cut where the class of its characters changes."""
     return tuple(_Run(kind, "".join(chars)) for kind, chars in groupby(text, _class_of))
 
 
@@ -63,18 +64,21 @@ def pattern_of(counts: Mapping[str, int], *, counted: bool = True, most_fillers:
 
 
 def _expression(alike: Sequence[tuple[_Run, ...]], *, counted: bool) -> str | None:
-    """The expression of texts with the same classes in the same order; None if they may be words."""
+    """The expression of texts whose runs have the same classes in the same order; None if they may be words or just
+    numbers."""
     fixed = len({sum(len(run.text) for run in runs) for runs in alike}) == 1
     kinds = [run.kind for run in alike[0]]
     if "digit" not in kinds and not (fixed and kinds == ["upper"]):
         return None
     if len(kinds) == 1 and kinds[0] == "digit" and not fixed:
         return None  # any number
-    return "".join(_part([runs[n].text for runs in alike], kind, counted=counted) for n, kind in enumerate(kinds))
+    return "".join(
+        _expression_of_run([runs[n].text for runs in alike], kind, counted=counted) for n, kind in enumerate(kinds)
+    )
 
 
-def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
-    """The expression of one run."""
+def _expression_of_run(texts: Sequence[str], kind: str, *, counted: bool) -> str:
+    """The expression of one run, from its text in each value; `kind`: its class, or the sign that it is made of."""
     if kind not in _CLASSES:
         longest = max(map(len, texts))
         return _escaped(kind) + (f"{{1,{longest}}}" if longest > 1 else "")
@@ -84,12 +88,14 @@ def _part(texts: Sequence[str], kind: str, *, counted: bool) -> str:
     if len(lengths) > 1:
         return f"{_CLASSES[kind]}+"
     (length,) = lengths
-    grows = counted and kind == "digit" and not any(text[0] == "0" for text in texts)
-    times = "+" if grows and length == 1 else f"{{{length}{',' if grows else ''}}}" if length > 1 else ""
-    return f"{_CLASSES[kind]}{times}"
+    may_get_longer = counted and kind == "digit" and not any(text[0] == "0" for text in texts)
+    if length == 1:
+        return f"{_CLASSES[kind]}{'+' if may_get_longer else ''}"
+    return f"{_CLASSES[kind]}{{{length}{',' if may_get_longer else ''}}}"
 
 
 def _escaped(text: str) -> str:
+    """A text as a regular expression that matches it, with as few backslashes as possible."""
     return "".join(char if char.isalnum() or char in _PLAIN else re.escape(char) for char in text)
 
 
@@ -100,7 +106,7 @@ class WrittenDates(NamedTuple):
 
 
 def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
-    """The formats that fit every text; empty if none of the usual ones does."""
+    """The formats that fit every text; empty if none of the usual ones does. `kind`: date, datetime or time."""
     formats: Iterable[str] = _DAYS
     if kind == "time":
         formats = _CLOCKS
@@ -113,5 +119,6 @@ def formats_of(texts: Sequence[str], kind: str) -> WrittenDates:
 
 
 def _fits_all(form: str, texts: Sequence[str]) -> bool:
+    """Whether there are texts, and all are dates or times of a format."""
     read = reader_of(form)
     return bool(texts) and all(read(text) is not None for text in texts)

@@ -15,7 +15,7 @@ from runner.engine.structure import Table
 
 
 def without_next_captions(tables: Sequence[Table], sheet: SpooledSheet) -> list[Table]:
-    """The tables without a last row that is the caption of the next one."""
+    """The same tables, each without its last row if that is the caption of the table right below."""
     out = list(tables)
     for (at, table), (_, below) in pairwise(enumerate(tables)):
         data = table.data_range
@@ -38,4 +38,5 @@ def _is_lone_text(sheet: SpooledSheet, area: CellRange) -> bool:
 
 
 def _shorter(area: CellRange) -> CellRange:
+    """An area without its last row."""
     return replace(area, bottom=area.bottom - 1)

@@ -20,15 +20,16 @@ from runner.engine.tables.filling import DITTO, JOIN, QUOTES
 from runner.engine.tables.sources import SourceTable
 from runner.engine.values.words import NOTHING
 
-_SAMPLE: Final = 400
-_MOSTLY: Final = 0.8
+_SAMPLE: Final = 400  # rows that show what kinds of values the columns hold
+_MOSTLY: Final = 0.8  # share of the lines below records that one line must have to name columns
 _EACH: Final = 1_000  # rows reported one by one
 _EXAMINED: Final = 20_000  # rows with a blank last cell that are examined
-_FEW: Final = 50
+_FEW: Final = 50  # rows that a first row is compared with
 _COMMENT = re.compile(r"\s*(#(?=\s|[^\W\d_]{3})|%(?=\s|[^\W\d_])|//|--(?=\s)|;+|!(?=\s)|REM\b)\s*\S")
-_PROSE: Final = 60
+_PROSE: Final = 60  # characters from which a text is prose
 _SIGN = re.compile(r"[\"'\t\n;|\\]")
 _TYPES: Final = 4  # kinds of rows that one file may mix
+# Classes of one column that only rows of different kinds have.
 _UNLIKE: Final = ({"number", "word"}, {"code", "word"}, {"date", "word"}, {"number", "date"})
 _SHIFTS: Final = 3  # cells that may be missing
 _MEMO: Final = 50_000
@@ -40,6 +41,8 @@ _TYPED: Final = 10_000  # rows of a table that somebody may have typed, with dit
 
 
 class DeclaredHeadings(Protocol):
+    """The names of the manifest's fields, as `DeclaredNames` knows them."""
+
     def spelled(self, values: Sequence[object]) -> int:
         """How many of these values are declared names."""
         ...
@@ -69,7 +72,10 @@ def _is_nothing(value: object) -> bool:
 
 
 def _cut(table: SourceTable, sheet: SpooledSheet) -> Iterator[tuple[list[int], list[list[Any]]]]:
-    """The rows of a table by column, rows that are left out included; of a sheet that is not spooled the first ones."""
+    """The rows of a table, chunk by chunk: their numbers, and their values by column; rows that are left out included.
+
+    Of a sheet that is not spooled only the first ones.
+    """
     bottom = table.bottom if sheet.complete else min(table.bottom, table.top + _TYPED)
     for block in sheet.some_blocks(lambda e: e.first <= bottom and table.top <= e.last):
         cut = block.within(table.top, bottom)
@@ -91,19 +97,30 @@ def _sample_rows(table: SourceTable, sheet: SpooledSheet) -> list[tuple[Any, ...
 
 
 class _Search:
-    """Searches the rows of one table."""
+    """Searches the rows of one table: `add` collects suspects chunk by chunk, `report` then reports them all.
+
+    The sample decides what is searched for: attributes up to `_above_headers` are set once, by the steps of the set-up,
+    each of which may need those before it. Columns are named by their position in the table.
+    """
 
     def __init__(
         self, table: SourceTable, sample: Sequence[tuple[Any, ...]], names: DeclaredHeadings, *, is_text: bool
     ) -> None:
+        """`sample`: the first rows of data. `is_text`: all values of the file are texts."""
         self._table, self._names, self._is_text = table, names, is_text
         self._kinds = Kinds()
         self._width = len(table.columns)
         self._first, self._sample = sample[0], sample
         columns = list(zip(*sample, strict=True))
-        whole = self._whole_rows()
-        self._classes = self._classes_in(whole)
+        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
+        # A last column without a name that few rows reach: those rows have moved, not the others.
+        has_nameless_end = table.columns[-1].generated and bool(table.table.header_rows)
+        self._past = has_nameless_end and len(whole) * 2 < len(sample)
+        if self._past:
+            whole = [row for row in sample if row[-1] is None and row[0] is not None]
+        self._classes = self._classes_in(whole)  # of each column, in rows that keep the table's shape
         self._always, self._usual = self._filled_columns()
+        # Columns that identify a record.
         self._keys = [at for at in self._always if at == 0 or self._classes[at] in ("number", "date", "code")]
         is_regular = len(whole) == len(sample)  # then the class of a column says whether it may hold codes
         self._coded = [
@@ -115,27 +132,20 @@ class _Search:
         self._texts = self._columns_of_texts(columns)
         self._types = self._other_types(sample)
         firsts = [row[0] for row in sample if row[-1] is not None and row[0].__class__ is str]
-        self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}
+        self._signs = {mark[1] for mark in map(_COMMENT.match, firsts) if mark}  # of comments, which records have too
         above = {number - step for number in table.table.repeated for step in range(1, LEAST + 1)}
-        self._above_headers = above - table.without
-        self._examined = self._seen = 0
+        self._above_headers = above - table.without  # rows right above a repeated header
+        self._examined = self._seen = 0  # rows so far: with a blank last cell, and all
+        # The numbers of suspect rows, by what is wrong with them.
         self._remarks: list[int] = []
-        self._typed: list[int] = []
+        self._typed: list[int] = []  # another kind of row than the first
         self._short: list[int] = []
         self._wide: list[int] = []
         self._continued: list[int] = []
         self._lines: dict[tuple[Any, ...], list[int]] = {}  # texts below a blank first cell -> rows
-        self._dated: dict[int, list[int]] = {}
-        self._dittos: dict[int, list[int]] = {}
+        self._dated: dict[int, list[int]] = {}  # column -> rows
+        self._dittos: dict[int, list[int]] = {}  # column -> rows
         self._quoted: set[int] = set()  # columns with ditto marks that may also be quotes
-
-    def _whole_rows(self) -> list[tuple[Any, ...]]:
-        """Sampled rows that keep the shape of the table."""
-        table, sample = self._table, self._sample
-        whole = [row for row in sample if row[-1] is not None and row[0] is not None]
-        # A last column without a name that few rows reach: those rows have moved, not the others.
-        self._past = table.columns[-1].generated and bool(table.table.header_rows) and len(whole) * 2 < len(sample)
-        return [row for row in sample if row[-1] is None and row[0] is not None] if self._past else whole
 
     def _classes_in(self, rows: Sequence[tuple[Any, ...]]) -> list[Class]:
         """The class of each column's values in some rows; of no class where they are too few."""
@@ -189,7 +199,7 @@ class _Search:
         return codes >= 2 and codes * 2 > len(filled)
 
     def add(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Search a chunk of rows."""
+        """Search a chunk of rows, by column, and collect the suspects among them."""
         if self._past:
             self._find_wide(numbers, columns)
         elif self._width > 1 and None in columns[-1] and self._examined < _EXAMINED:
@@ -210,25 +220,25 @@ class _Search:
                 self._find_dittos(at, numbers, columns[at])
 
     def _find_remarks(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Rows right above a repeated header that read as remarks."""
+        """Collect rows right above a repeated header that read as remarks."""
         for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
             if number in self._above_headers and values[-1] is not None and self._is_remark(number, values):
                 self._remarks.append(number)
 
     def _find_clocks(self, at: int, numbers: list[int], column: list[Any]) -> None:
-        """Times of day in a column of scores."""
+        """Collect times of day in a column of scores."""
         clocks = [n for n, v in zip(numbers, column, strict=True) if isinstance(v, time | timedelta | datetime)]
         self._dated.setdefault(at, []).extend(n for n in clocks if n not in self._table.without)
 
     def _find_dittos(self, at: int, numbers: list[int], column: list[Any]) -> None:
-        """Ditto marks in a column."""
+        """Collect ditto marks in a column."""
         if not QUOTES.isdisjoint(column):
             self._quoted.add(at)
         rows = [n for n, value in zip(numbers, column, strict=True) if value in DITTO]
         self._dittos.setdefault(at, []).extend(n for n in rows if n not in self._table.without)
 
     def _find_wide(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Rows that reach beyond the header, with values that contradict their columns."""
+        """Collect rows that reach beyond the header, with values that contradict their columns."""
         for at, last in enumerate(columns[-1]):
             if last is None or numbers[at] in self._table.without:
                 continue
@@ -237,7 +247,7 @@ class _Search:
                 self._wide.append(numbers[at])
 
     def _find_short(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Rows that lack their last cell, and whose values seem to have moved."""
+        """Collect rows that lack their last cell and whose values seem to have moved, or that are remarks."""
         for at, last in enumerate(columns[-1]):
             if last is not None or numbers[at] in self._table.without:
                 continue
@@ -249,7 +259,8 @@ class _Search:
                 self._short.append(numbers[at])
 
     def _is_remark(self, number: int, values: Sequence[Any]) -> bool:
-        """Whether the row opens with the sign of a comment, as no other does, or is right above a repeated header."""
+        """Whether a row that lacks usual cells opens with the sign of a comment, as no record does, or is right above a
+        repeated header."""
         if not any(values[position] is None for position in self._usual):
             return False
         first = next((value for value in values if value is not None), None)
@@ -257,7 +268,10 @@ class _Search:
         return number in self._above_headers or (mark is not None and mark[1] not in self._signs)
 
     def _has_moved(self, values: list[Any]) -> bool:
-        """Whether values contradict their columns and fit those to the right of them."""
+        """Whether values of a row contradict their columns and fit those to the right of them.
+
+        Takes the blanks at its end off `values`.
+        """
         width = self._width
         while values and values[-1] is None:
             values.pop()
@@ -274,7 +288,7 @@ class _Search:
         return False
 
     def _find_lines(self, numbers: list[int], columns: list[list[Any]]) -> None:
-        """Rows without a first cell: lines that continue the record above, or that name other columns."""
+        """Collect rows without a first cell: lines that continue the record above, or that name other columns."""
         for at, first in enumerate(columns[0]):
             if first is not None or numbers[at] in self._table.without:
                 continue
@@ -290,7 +304,7 @@ class _Search:
                 self._lines.setdefault(line, []).append(numbers[at])
 
     def _find_dates(self, at: int, numbers: list[int], column: list[Any]) -> None:
-        """Dates among codes."""
+        """Collect dates in a column of codes: cells that are dates, and texts that a program made of a date."""
         rows: list[int] = []
         if not self._is_text and not {date, datetime}.isdisjoint(map(type, column)):
             rows = [n for n, value in zip(numbers, column, strict=True) if isinstance(value, date)]
@@ -382,7 +396,7 @@ class _Search:
         return len(typed) > 1 and self._table.top not in self._table.without
 
     def _subheads(self) -> list[int]:
-        """Rows that name other columns below each record, as the lines of an order have them."""
+        """The collected rows that name other columns below each record, as the lines of an order have them."""
         below = sum(map(len, self._lines.values()))
         subheads: list[int] = []
         for line, rows in self._lines.items():
@@ -434,7 +448,7 @@ def _report_cut_headers(table: SourceTable, findings: Findings) -> None:
 
 
 def _report_struck(table: SourceTable, sheet: SpooledSheet, findings: Findings) -> None:
-    """Report rows of which cells are struck out."""
+    """Report rows of which cells are struck out, at the first such cell."""
     struck = sheet.layout().struck
     if not struck:
         return

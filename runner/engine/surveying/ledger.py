@@ -17,12 +17,13 @@ from runner.engine.reading import Block
 from runner.engine.reading.spool import Extent, SpooledSheet
 from runner.engine.tables.sources import SourceTable
 
-# Kinds of rows of a table that are not data: the words for one and for several, and how to keep them.
+# Kinds of rows of a table that are not in the output, as artifact.json counts them.
 LEFT_OUT: Final = (
     "total", "group", "note", "repeated_header", "hidden", "blank", FILTERED, DUPLICATE, "rejected", "skipped_table",
 )  # fmt: skip
 OUTSIDE: Final = "outside"
 _WITH_BLANKS: Final = '"rows": {"unpivot": {"blanks": "keep"}}'
+# Kind -> the words for one row and for several, and how to keep them.
 _REASONS: Final = {
     "total": ("a total", "totals", '"reading": {"total_rows": "keep"}'),
     "group": ("a group caption", "group captions", '"reading": {"group_rows": "fill"}'),
@@ -32,7 +33,7 @@ _REASONS: Final = {
     "blank": ("blank in the columns that become rows", "blank in the columns that become rows", _WITH_BLANKS),
     "title": ("a title", "titles", "move it below the header"),
 }
-# Rows that the manifest's `rows` leaves out: why, and how to keep them.
+# Rows that the manifest's `rows` leaves out: why one is and several are, and the setting that does it.
 _REMOVED: Final = {
     FILTERED: ("does not satisfy rows.filter", "do not satisfy rows.filter", "rows.filter"),
     DUPLICATE: ("has the key of another row", "have the keys of other rows", "rows.dedupe"),
@@ -40,14 +41,14 @@ _REMOVED: Final = {
 _SEVERAL: Final = 2  # cells from which a row, or an area beside a table, may be more than a title or a remark
 
 
-class LeftOut(NamedTuple):
-    """A run of rows of one kind. Blank rows inside it are not counted."""
+class LedgerEntry(NamedTuple):
+    """A run of rows of one kind: data, or left out for one reason. Blank rows inside it are not counted."""
 
     first: int
     last: int
-    kind: str
+    kind: str  # "data", one of LEFT_OUT, OUTSIDE, header or title; of shared rows how many tables share them
     rows: int
-    table: str | None = None
+    table: str | None = None  # its short name
 
     @property
     def words(self) -> str:
@@ -63,12 +64,13 @@ class LeftOut(NamedTuple):
         return FindingText(text, entry, first=self.first, last=self.last, count=self.rows, **line)
 
     def as_dict(self) -> Json:
+        """The run as artifact.json has it."""
         parts = {"from": self.first, "to": self.last, "as": self.kind, "table": self.table, "rows": self.rows}
         return {k: v for k, v in parts.items() if v is not None}
 
 
-class Beside(NamedTuple):
-    """Cells in a table's rows, outside its columns."""
+class StrayCells(NamedTuple):
+    """An area in a table's rows, outside its columns, and how many cells in it have values."""
 
     top: int
     left: int
@@ -78,16 +80,21 @@ class Beside(NamedTuple):
 
     @property
     def area(self) -> str:
+        """The range of the area."""
         return f"{a1.cell(self.top, self.left)}:{a1.cell(self.bottom, self.right)}"
 
 
 class TableBooks:
-    """The rows of one table by kind."""
+    """The rows of one table by kind: data, or why a row is left out.
+
+    It is made after the rows were streamed; `SheetBooks` then adds titles, notes and rows of hidden columns.
+    """
 
     def __init__(self, source: SourceTable, ref: str, read: RowSet, *, skipped: bool) -> None:
+        """`ref`: its short name in artifact.json. `read`: all rows of the sheet that have values."""
         self.source = source
         self.ref = ref
-        self.skipped = skipped
+        self.skipped = skipped  # the whole table is not in the output
         self.kinds: dict[str, RowSet] = {kind: RowSet.of(rows) & read for kind, rows in source.left_out.items()}
         self.kinds["hidden"] = source.hidden
         self.kinds["blank"] = source.unmade
@@ -100,17 +107,16 @@ class TableBooks:
         self.kinds["skipped_table" if skipped else "data"] = data - rejected if rejected else data
         self.around: dict[str, RowSet] = {}  # titles above it and notes below it
         supplied = {cell.row for cell in source.labelled.values()}  # the manifest names what is in them
-        left = source.table.left_out.items()
-        self.unproven = RowSet.of(n for n, row in left if row.proof is None and n not in supplied)
+        left_out = source.table.left_out.items()
+        # Rows that may be records, though they are left out.
+        self.unproven = RowSet.of(n for n, row in left_out if row.proof is None and n not in supplied)
         box, rows = source.table.range, [n for kind in source.left_out.values() for n in kind]
-        self.top, self.bottom = (
-            min([box.top, *rows]),
-            max([box.bottom, *rows]),
-        )  # a repeated header is further down
-        self.columns = sum(1 << c.index for c in source.table.columns)
+        # First and last row; a repeated header may be further down than the range.
+        self.top, self.bottom = min([box.top, *rows]), max([box.bottom, *rows])
+        self.columns = sum(1 << c.index for c in source.table.columns)  # a bit for each, by its number in the sheet
 
     def withhold(self) -> None:
-        """Account for a job that ends without an output after its rows were read."""
+        """Book data and rejected rows as those of a skipped table: the job ends without an output after all."""
         if not self.skipped:
             self.skipped = True
             self.kinds["skipped_table"] = self.kinds.pop("data") | self.kinds["rejected"]
@@ -131,25 +137,33 @@ class TableBooks:
 
     @property
     def left_out(self) -> dict[str, int]:
+        """How many rows are not in the output, by kind; kinds without rows are left out."""
         sets = [*self.kinds.items(), *self.around.items()]
         counts = {kind: sum(rows.count for k, rows in sets if k == kind) for kind in LEFT_OUT}
         return {kind: count for kind, count in counts.items() if count}
 
     @property
     def rows_out(self) -> int:
+        """How many rows of the sheet are in the output."""
         return 0 if self.skipped else self.kinds["data"].count
 
     @property
     def rows_in(self) -> int:
+        """How many rows of the sheet the table has, those that are left out included."""
         return self.rows_out + sum(self.left_out.values())
 
-    def entries(self, outside: RowSet) -> list[LeftOut]:
+    def entries(self, outside: RowSet) -> list[LedgerEntry]:
+        """The table's rows as runs of one kind; `outside`: rows of no table, which separate runs."""
         sets = [*self.kinds.items(), *self.around.items()]
         return _entries([(run, kind) for kind, rows in sets for run in rows], outside, self.ref)
 
 
 class SheetBooks:
-    """Accounts for every row of one sheet."""
+    """Accounts for every row of one sheet: complete once it is made, from what its tables counted.
+
+    The steps of its set-up depend on each other: titles and notes are assigned before rows are counted as of no table,
+    and the scan then corrects both by what cells show.
+    """
 
     def __init__(
         self, sheet: SpooledSheet, tables: Sequence[tuple[SourceTable, str, bool]], place: FindingPlace
@@ -157,31 +171,33 @@ class SheetBooks:
         """`tables`: each with its short name, and whether it was skipped."""
         self.place = place
         self._sheet = sheet
-        self._read = sheet.read
+        self._read = sheet.read  # all rows with values
         self.tables = [TableBooks(source, ref, sheet.read, skipped=skipped) for source, ref, skipped in tables]
         self._assign_titles_and_notes()
-        times = self._times()
-        self._outside = self._read - times[0] if times else self._read
-        several = times[1] if len(times) > 1 else RowSet()
-        exactly = [rows - times[n] if n < len(times) else rows for n, rows in enumerate(times[1:], 2)]
-        self.shared = _entries(
-            [(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several
-        )  # fmt: skip
+        by_tables = self._rows_by_tables()
+        self._outside = self._read - by_tables[0] if by_tables else self._read  # rows of no table
+        self.shared = self._shared_rows(by_tables)
         self._apart = self._outside  # titles, notes, and rows of no table
         for table in self.tables:
             for rows in table.around.values():
                 self._apart = self._apart | rows
-        self._several: list[
-            tuple[int, int, int]
-        ] = []  # runs of those in which a row has several cells, and the most cells in one
+        # Runs of these in which a row has several cells: first and last row, and the most cells in one.
+        self._several: list[tuple[int, int, int]] = []
         self.beside = self._scan()
         self.outside = _entries([(run, OUTSIDE) for run in self._outside], self._read - self._outside)
 
+    def _shared_rows(self, by_tables: Sequence[RowSet]) -> list[LedgerEntry]:
+        """The runs of rows that several tables have, by how many; `by_tables`: as `_rows_by_tables` returns it."""
+        several = by_tables[1] if len(by_tables) > 1 else RowSet()
+        exactly = [rows - by_tables[n] if n < len(by_tables) else rows for n, rows in enumerate(by_tables[1:], 2)]
+        return _entries([(run, str(n)) for n, rows in enumerate(exactly, 2) for run in rows], self._read - several)
+
     @property
     def rows_read(self) -> int:
+        """How many rows with values the sheet has."""
         return self._read.count
 
-    def entries(self) -> list[LeftOut]:
+    def entries(self) -> list[LedgerEntry]:
         """Every row that was read, as runs from top to bottom."""
         runs = [entry for table in self.tables for entry in table.entries(self._outside)]
         return sorted([*runs, *self.outside], key=lambda entry: entry.first)
@@ -194,16 +210,16 @@ class SheetBooks:
                 self._report_removed(table, findings)
         for entry in self.outside:
             self._report_outside(entry, findings)
-        for cells in self.beside:
-            several = cells.cells >= _SEVERAL
-            what = f"{cells.cells} cells in {cells.area} are" if several else f"{cells.area.split(':')[0]} is"
+        for stray in self.beside:
+            several = stray.cells >= _SEVERAL
+            what = f"{stray.cells} cells in {stray.area} are" if several else f"{stray.area.split(':')[0]} is"
             findings.add(
                 "cells_beside", "warning" if several else "info",
-                FindingText(f"{what} beside a table, outside its columns; left out", count=cells.cells),
-                place=self.place, row=cells.top, column=cells.left, rule="structure", count=cells.cells,
+                FindingText(f"{what} beside a table, outside its columns; left out", count=stray.cells),
+                place=self.place, row=stray.top, column=stray.left, rule="structure", count=stray.cells,
             )  # fmt: skip
 
-    def _report_outside(self, entry: LeftOut, findings: Findings) -> None:
+    def _report_outside(self, entry: LedgerEntry, findings: Findings) -> None:
         """Report a run of rows that belong to no table: a warning if a row of it has several cells."""
         several = self._most(entry.first, entry.last) >= _SEVERAL
         verb = "has values but belongs" if entry.rows == 1 else "have values but belong"
@@ -214,7 +230,7 @@ class SheetBooks:
         )  # fmt: skip
 
     def _report_left_out(self, table: TableBooks, findings: Findings) -> None:
-        """Report each run of rows that are no records: as a warning where nothing proves it, whatever left them out."""
+        """Report each run of rows that are no records: as a warning where nothing proves that they are none."""
         for kind in _REASONS:
             rows = table.kinds.get(kind, RowSet()) | table.around.get(kind, RowSet())
             for some, proven in ((rows - table.unproven, True), (rows & table.unproven, False)):
@@ -261,26 +277,30 @@ class SheetBooks:
                     table.around[kind] = rows
                     assigned = assigned | rows
 
-    def _times(self) -> list[RowSet]:
+    def _rows_by_tables(self) -> list[RowSet]:
         """Rows of at least one table, of at least two, and so on: tables side by side share rows."""
-        times: list[RowSet] = []
+        at_least: list[RowSet] = []
         for table in self.tables:
             table_rows = table.rows
-            for n, rows in enumerate(times):
-                times[n], table_rows = rows | table_rows, rows & table_rows
+            for n, rows in enumerate(at_least):
+                at_least[n], table_rows = rows | table_rows, rows & table_rows
                 if not table_rows:
                     break
             if table_rows:
-                times.append(table_rows)
-        return times
+                at_least.append(table_rows)
+        return at_least
 
-    def _scan(self) -> list[Beside]:
-        """Scan rows of no table and find cells beside tables; blocks that one table fills are not unpacked."""
+    def _scan(self) -> list[StrayCells]:
+        """The cells beside tables; on the way, rows of no table are checked.
+
+        Rows with only spaces are no longer counted as read, and rows that only have values in a table's hidden columns
+        become hidden rows of it. Blocks that one table fills are not unpacked.
+        """
         if not self.tables and not self._sheet.complete:  # too long to read again for this
             self._several = [(first, last, _SEVERAL) for first, last in self._apart]
             return []
-        strays: dict[tuple[str, ...], dict[int, Beside]] = {}
-        hidden: dict[str, list[int]] = {}
+        strays: dict[tuple[str, ...], dict[int, StrayCells]] = {}  # refs of the tables beside -> column -> cells
+        hidden: dict[str, list[int]] = {}  # ref of a table -> rows
         blank: list[int] = []
         for block in self._sheet.some_blocks(self._is_wanted):
             for first, last in self._apart.within(block.numbers[0], block.numbers[-1]):
@@ -314,7 +334,8 @@ class SheetBooks:
         return bool(extent.columns & ~covered) and bool(covered)
 
     def _scan_apart(self, rows: Block, hidden: dict[str, list[int]], blank: list[int]) -> None:
-        """Classify the cells of rows around and outside tables."""
+        """Check rows around and outside tables: adds to `hidden` and `blank`, and runs with several cells in a row to
+        `_several`."""
         covering = [t for t in self.tables if t.source.hidden_columns]
         most = 0
         for number, values in zip(rows.numbers, zip(*rows.columns, strict=True), strict=True):
@@ -335,8 +356,8 @@ class SheetBooks:
         cuts = sorted(row for row in starts if first <= row <= last)
         yield from zip(cuts, [*(row - 1 for row in cuts[1:]), last], strict=True)
 
-    def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[Beside]:
-        """Cells of a stretch of rows that are outside the columns of the tables over it."""
+    def _strays(self, rows: Block, over: Sequence[TableBooks]) -> Iterator[StrayCells]:
+        """The cells, by column, of a stretch of rows that are outside the columns of the tables `over` it."""
         covered = 0
         for table in over:
             covered |= table.columns
@@ -346,10 +367,10 @@ class SheetBooks:
             rows_with_value = [row for row, value in zip(rows.numbers, values, strict=True) if _holds(value)]
             rows_with_value = [row for row in rows_with_value if row not in self._outside]
             if rows_with_value:
-                yield Beside(rows_with_value[0], column, rows_with_value[-1], column, len(rows_with_value))
+                yield StrayCells(rows_with_value[0], column, rows_with_value[-1], column, len(rows_with_value))
 
 
-def _left_out_message(entry: LeftOut, *, proven: bool, filled: bool) -> FindingText:
+def _left_out_message(entry: LedgerEntry, *, proven: bool, filled: bool) -> FindingText:
     """Why rows are left out, and how to keep them; `filled`: the row is a value of a column of the rows below."""
     singular, plural, remedy = _REASONS[entry.kind]
     noun, verb = (singular, "is") if entry.rows == 1 else (plural, "are")
@@ -373,17 +394,17 @@ def _holds(value: object) -> bool:
     return value is not None and not (value.__class__ is str and not value.strip())
 
 
-def _both(above: Beside, below: Beside) -> Beside:
+def _both(above: StrayCells, below: StrayCells) -> StrayCells:
     """Two stray areas of one column as one."""
     return above._replace(bottom=below.bottom, cells=above.cells + below.cells)
 
 
-def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
-    """Join neighbouring columns into areas."""
-    area: Beside | None = None
+def _areas(columns: dict[int, StrayCells]) -> Iterator[StrayCells]:
+    """The stray cells of columns, by number, with those of neighbouring columns joined into areas."""
+    area: StrayCells | None = None
     for _, column in sorted(columns.items()):
         if area is not None and area.right + 1 == column.left:
-            area = Beside(
+            area = StrayCells(
                 top=min(area.top, column.top),
                 left=area.left,
                 bottom=max(area.bottom, column.bottom),
@@ -398,13 +419,15 @@ def _areas(columns: dict[int, Beside]) -> Iterator[Beside]:
         yield area
 
 
-def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LeftOut]:
-    """Join runs of one kind across blank rows; rows in `between` separate them."""
-    out: list[LeftOut] = []
+def _entries(runs: Iterable[tuple[Run, str]], between: RowSet, table: str | None = None) -> list[LedgerEntry]:
+    """The runs, each with its kind, as entries; those of one kind are joined across blank rows, but not across rows in
+    `between`."""
+    entries: list[LedgerEntry] = []
     for (first, last), kind in sorted(runs):
         rows = last - first + 1
-        if out and out[-1].kind == kind and out[-1].last < first and not between.meets(out[-1].last + 1, first - 1):
-            out[-1] = out[-1]._replace(last=last, rows=out[-1].rows + rows)
+        above = entries[-1] if entries else None
+        if above and above.kind == kind and above.last < first and not between.meets(above.last + 1, first - 1):
+            entries[-1] = above._replace(last=last, rows=above.rows + rows)
         else:
-            out.append(LeftOut(first, last, kind, rows, table))
-    return out
+            entries.append(LedgerEntry(first, last, kind, rows, table))
+    return entries

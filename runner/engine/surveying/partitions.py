@@ -28,19 +28,19 @@ class PartitionDoubt(NamedTuple):
 
     input: str
     sheet: str
-    chosen: tuple[CellRange, ...]
-    other: tuple[CellRange, ...]
+    chosen: tuple[CellRange, ...]  # the tables that were found
+    other: tuple[CellRange, ...]  # those that could be there
     probability: float  # of the other partition
 
     @property
     def values(self) -> tuple[str, str]:
-        """The answers that choose the found partition and the other one."""
+        """The answer that chooses the found partition, and the one that chooses the other."""
         words = word_of(self.chosen), word_of(self.other)
         return words if words[0] != words[1] else (FOUND, OTHER)
 
     @property
     def area(self) -> CellRange:
-        """The part of the sheet."""
+        """The part of the sheet that both partitions together cover."""
         every = (*self.chosen, *self.other)
         return CellRange(
             min(r.top for r in every), min(r.left for r in every),
@@ -49,7 +49,7 @@ class PartitionDoubt(NamedTuple):
 
     @property
     def question(self) -> str:
-        """What a person is asked."""
+        """What a person is asked, as the end of a sentence: "one table or two"."""
         few, many = sorted((len(self.chosen), len(self.other)))
         counts = f"{_number(few)} or {_number(many)}" if few != many else f"{_number(few)} these or other"
         return f"{counts} tables" if few != 1 or many == 1 else f"one table or {_number(many)}"
@@ -67,8 +67,10 @@ def word_of(ranges: Sequence[CellRange]) -> str:
     """How a partition cuts its part of a sheet: not at all, between columns, between rows, or between both."""
     if len(ranges) < 2:
         return "one"
-    rows_meet = [a.top <= b.bottom and b.top <= a.bottom for a, b in combinations(ranges, 2)]
-    return "columns" if all(rows_meet) else "both" if any(rows_meet) else "rows"
+    share_rows = [a.top <= b.bottom and b.top <= a.bottom for a, b in combinations(ranges, 2)]
+    if all(share_rows):
+        return "columns"
+    return "both" if any(share_rows) else "rows"
 
 
 def named(ranges: Sequence[CellRange], most: int = _NAMED) -> str:
@@ -87,7 +89,10 @@ def decided(
     answers: PartitionAnswers,
     remembered: RememberedShape | None,
 ) -> tuple[list[Table], list[PartitionDoubt]]:
-    """The tables as a decision or a memory says, and the doubts that neither decides."""
+    """The tables of a sheet, cut as a decision or a memory says where they are in doubt, and the doubts left open.
+
+    `detect`: reads the tables of another partition. `remembered`: how the sender's earlier drop was cut.
+    """
     open_doubts: list[PartitionDoubt] = []
     for doubt in _doubts(tables, input_name, sheet.name):
         answer, why = answers.partition(doubt), "cut as a person decided"
@@ -108,7 +113,7 @@ def decided(
 
 
 def _doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[PartitionDoubt]:
-    """Each part with two partitions; all its tables name the same alternative."""
+    """The parts of a sheet with two partitions: tables that name the same alternative are of one part."""
     by_alternative: dict[tuple[CellRange, ...], list[Table]] = {}
     for table in tables:
         if table.alternative is not None and table.alternative.ranges:
@@ -122,6 +127,7 @@ def _doubts(tables: Sequence[Table], input_name: str, sheet: str) -> list[Partit
 
 
 def _probability(tables: Sequence[Table]) -> float:
+    """How likely the alternative is that these tables name."""
     return max(table.alternative.probability for table in tables if table.alternative is not None)
 
 
@@ -163,4 +169,5 @@ def report_unmet(ranges: Sequence[str], tables: Sequence[Table], findings: Findi
 
 
 def _number(count: int) -> str:
+    """A count in words, if it is small."""
     return _NUMBERS[count] if count < len(_NUMBERS) else str(count)

@@ -31,7 +31,8 @@ from runner.engine.surveying.ledger import SheetBooks
 from runner.engine.surveying.partitions import PartitionAnswers, PartitionDoubt, report_unmet
 from runner.engine.tables.sources import Leaving, SourceTable
 
-SPELLED: Final = {"header": 4.0}
+# What `DeclaredNames` says about a row: kinds of rows, each with how much more likely it becomes.
+SPELLED: Final = {"header": 4.0}  # enough of its cells are declared names
 LABELLED: Final = {"title": 4.0, "note": 4.0}  # a label of the manifest, `Account:`, is around a table
 BELOW: Final = {"data": 4.0}  # the row under the names is data, unless it looks very much like units
 NOTHING: Final[dict[str, float]] = {}
@@ -46,49 +47,57 @@ _TURNED: Final = 200  # rows that are checked for names of fields
 _HEADERS: Final = 100  # of one sheet that later ones are compared with
 
 
-class NamedHeadings:
-    """Declared names, labels and synonyms, and headers that were learnt, in the spellings that rows have."""
+class HeadingSpellings:
+    """The texts that a job knows as headings: made once for a job, used by the `DeclaredNames` of each sheet."""
 
     def __init__(self, fields: Iterable[Field], learnt: Iterable[str] = ()) -> None:
-        fields = list(fields)
-        labelled = {f.name: f.source for f in fields if f.source is not None and f.source.kind == "label"}
-        fields = [f for f in fields if f.name not in labelled]
-        names = {name for field in fields for name, _ in field.names}.union(learnt)
-        self.keys = {normalized(name) for f in fields if f.required or f.unique for name, _ in f.names} - {""}
+        """`learnt`: headers that earlier drops taught. A field that takes a label's value has no header of its own."""
+        labels: set[str] = set()
+        in_columns: list[Field] = []
+        for field in fields:
+            if field.source is not None and field.source.kind == "label":
+                labels.add(str(field.source.options["label"]))
+            else:
+                in_columns.append(field)
+        names = {name for field in in_columns for name, _ in field.names}.union(learnt)
+        # Normalized names of all fields with columns, and of the required and unique ones.
         self.names = {" ".join(words.split()) for words in all_spelled(list(names))[0]} - {""}
+        self.keys = {normalized(name) for f in in_columns if f.required or f.unique for name, _ in f.names} - {""}
+        # Names and labels as cells may have them; not normalized, so that a whole row is compared at once.
         self.spellings = _spellings(names)
-        labels = {str(source.options["label"]) for source in labelled.values()}
         self.labels = (
             {f"{name}{end}" for name in _spellings(labels) for end in ("", ":", " :")} if labels else set[str]()
         )
 
 
 class DeclaredNames:
-    """Scores rows by how many of their cells are a declared name, label or synonym, or a header that was learnt.
+    """Scores the rows of one sheet by how many of their cells are a declared name, or a header that was learnt.
 
-    Called for every row of a sheet, so a row that cannot be one costs a single set operation.
+    Called for every row of a sheet from top to bottom, so a row that cannot be one costs a single set operation. It
+    remembers the last row of names, because the row below it is data.
     """
 
-    def __init__(self, headings: NamedHeadings) -> None:
+    def __init__(self, headings: HeadingSpellings) -> None:
         self._keys, self._names, self._labels = headings.keys, headings.names, headings.labels
         self._spellings = headings.spellings | headings.labels if headings.labels else headings.spellings
         self._enough = min(2, len(self._names))  # names that make a row a header
         self._last = -1  # the number of the last row with so many names
 
     def __call__(self, number: int, values: Sequence[object]) -> Mapping[str, float]:
-        """What a row's texts say about it: names of declared fields, right below such a row, a label, or nothing."""
+        """What a row's texts say about it: SPELLED, BELOW such a row, LABELLED or NOTHING."""
         if self._spellings.isdisjoint(values):
             return BELOW if number == self._last + 1 else NOTHING
         is_labelled = not self._labels.isdisjoint(values)
         texts = [v for v in values if isinstance(v, str)]
         declared = {name for name in map(normalized, texts) if name in self._names}
-        if not declared or len(declared) < self._enough or len(declared) * 3 < len(texts):
+        has_enough = len(declared) >= max(1, self._enough) and len(declared) * 3 >= len(texts)
+        if not has_enough:
             return LABELLED if is_labelled else NOTHING
         self._last = number
         return SPELLED
 
     def spelled(self, values: Sequence[object]) -> int:
-        """How many of these values are a declared name, label or synonym, or a header that was learnt."""
+        """How many of these values are a declared name or synonym, or a header that was learnt."""
         return sum(1 for v in values if isinstance(v, str) and normalized(v) in self._names)
 
     def key(self, name: str) -> bool:
@@ -112,7 +121,10 @@ def _spellings(names: set[str]) -> set[str]:
 
 
 class SurveyedInput:
-    """A primary input: read once, and again only if a sheet is too large to spool."""
+    """A primary input: read once, and again only if a sheet is too large to spool.
+
+    `survey` fills in what it found; `close_books` accounts for the rows after they were streamed.
+    """
 
     def __init__(self, file: InputFile, reading: ReadingOptions, corrections: Corrections | None = None) -> None:
         self.file = file
@@ -121,12 +133,12 @@ class SurveyedInput:
         if (reading.encoding or reading.delimiter or reading.quote) and seems_keyed(file.path):
             declared = TextOptions()  # the manifest is about the sender's files, and not about how people save rejects
         self.options = declared
-        self.format = ""
+        self.format = ""  # of the file, as its reader found it
         self.reader = ""
-        self.notes: Json = {}
+        self.notes: Json = {}  # what the reader found out about the file, such as its encoding
         self.sheets: list[SheetHead] = []
-        self.tables: list[SourceTable] = []
-        self.skipped: list[SourceTable] = []  # skipped by a hook
+        self.tables: list[SourceTable] = []  # that hold records, for all we know
+        self.skipped: list[SourceTable] = []  # left out by a person or by a hook
         self.spools: dict[int, SpooledSheet] = {}  # sheets that were read, by their place in the book
         self.books: dict[int, SheetBooks] = {}  # the account of their rows
         self.partitions: list[PartitionDoubt] = []  # parts of sheets that could be cut into tables otherwise
@@ -144,10 +156,11 @@ class SurveyedInput:
 
     @property
     def has_no_bytes(self) -> bool:
+        """Whether the file is empty."""
         return self.file.path.stat().st_size == 0
 
     def why_empty(self) -> str:
-        """Why there are no rows of data."""
+        """Why there are no rows of data, in words."""
         if self.has_no_bytes:
             return "the file has 0 bytes"
         if self.skipped and not self.tables:
@@ -167,7 +180,7 @@ class SurveyedInput:
 
     @contextmanager
     def book(self) -> Iterator[Book]:
-        """Open the file; an unreadable one ends the job."""
+        """Open the file, with corrected rows in place of the rejected ones; raises EngineStop if it is unreadable."""
         try:
             with open_book(self.file.path, name=self.file.hint, options=self.options) as book:
                 if self._corrections is not None:
@@ -197,25 +210,34 @@ class SurveyedInput:
             yield
 
     def close_books(self, used: Collection[str], refs: Iterator[str]) -> None:
-        """Account for every row that was read. `used`: the tables in the output; `refs`: short names for all tables."""
+        """Set `books`, which account for every row that was read.
+
+        `used`: ids of the tables in the output; `refs`: short names for all tables.
+        """
         every = sorted((*self.tables, *self.skipped), key=lambda t: (t.table.range.top, t.table.range.left))
         for index, spool in self.spools.items():
-            mine = [
+            of_sheet = [
                 (t, next(refs), t in self.skipped or (t.has_data and t.id not in used))
                 for t in every
                 if t.sheet.index == index
             ]
-            self.books[index] = SheetBooks(spool, mine, FindingPlace(self.file.name, spool.name, ""))
+            self.books[index] = SheetBooks(spool, of_sheet, FindingPlace(self.file.name, spool.name, ""))
 
 
 class SheetDecisions(PartitionAnswers, Protocol):
     """What a person decided about sheets (review.py)."""
 
-    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions: ...
+    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
+        """The options for a sheet, with what was decided about its header and its tables."""
+        ...
 
-    def skips(self, input_name: str, sheet: str) -> bool | None: ...
+    def skips(self, input_name: str, sheet: str) -> bool | None:
+        """Whether the sheet is left out; None if nobody decided it."""
+        ...
 
-    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool: ...
+    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool:
+        """Whether somebody decided which rows are the header; `found`: the table has one."""
+        ...
 
 
 def survey(
@@ -230,8 +252,12 @@ def survey(
     decided: SheetDecisions,
     shapes: SenderShapes | None = None,
 ) -> None:
-    """Find the tables of an input, and report what is left out. `added`: columns of every table that its sheet does
-    not have; `shapes`: what the memories say about its sheets."""
+    """Find the tables of an input, fill in `source`, and report what is left out and what is odd.
+
+    `room`: what all sheets of a job may take of memory. `added`: columns of every table that its sheet does not have.
+    `headings`, `scores`: make what scores the rows of a sheet, by declared names and by hooks. `shapes`: what the
+    memories say about its sheets.
+    """
     if source.has_no_bytes:  # in any format: no rows rather than no spreadsheet
         source.format, source.reader = "empty", "none"
         return
@@ -370,14 +396,14 @@ def _place_of(source: SurveyedInput, sheet: Sheet, area: CellRange) -> FindingPl
 
 
 def _stop_if_keyed(sheets: Iterable[SpooledSheet], source: SurveyedInput) -> None:
-    """Ask for the inputs that the corrected rejects of a sheet belong to."""
+    """Raise EngineStop for a sheet of corrected rejects, which need the inputs that they belong to."""
     for sheet in sheets:
         if (job := claimed(sheet, source.file.name)) is not None:
             raise keyed_input(source.file, job)
 
 
 def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -> None:
-    """Report rows that could be read in two ways."""
+    """Report the rows that a reader remarked on: they could be read in two ways."""
     for remark in sheet.remarks():
         message = f"{remark.message}; to settle it: {remark.settle}" if remark.settle else remark.message
         rest = remark.count - len(remark.rows) + 1
@@ -390,26 +416,30 @@ def _report_remarks(sheet: Remarking, findings: Findings, place: FindingPlace) -
 
 
 def _report_wide_rows(table: SourceTable, tables: Sequence[SourceTable], findings: Findings) -> None:
-    """Report rows of a text file that have more cells than the header names: their values may have moved."""
+    """Report rows of a text file that have more cells than the header names: their values may have moved.
+
+    Few are reported one by one, many as one finding at the first; `tables`: all of the sheet.
+    """
     if not (table.table.header_rows and isinstance(table.sheet, SpooledSheet)):
         return
     wide = _wide_rows(table, table.sheet, _beyond_header(table, table.sheet, tables))
     if not wide:
         return
-    if len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2):
-        rows, each, rest = "the row has", wide, 0
+    are_few = len(wide) <= max(_WIDE, (table.bottom - table.top + 1) // 2)
+    if are_few:
+        subject, reported, rest = "the row has", wide, 0
     else:
         runs = [str(a) if a == b else f"{a} to {b}" for a, b in RowSet.of(wide)]
         more = f" and others, {len(wide):,} in all," if len(runs) > _RUNS_NAMED else ""
-        rows, each, rest = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
+        subject, reported, rest = f"rows {', '.join(runs[:_RUNS_NAMED])}{more} have", wide[:1], len(wide) - 1
     why = "a value that contains the delimiter and is not quoted, or a column without a name, moves what follows"
-    message = f"{rows} more cells than the header: {why}"
-    for number in each:
+    message = f"{subject} more cells than the header: {why}"
+    for number in reported:
         findings.add("wide_row", "warning", message, place=table.place, row=number, rule="reading", count=1 + rest)
 
 
 def _beyond_header(table: SourceTable, sheet: SpooledSheet, tables: Sequence[SourceTable]) -> list[int]:
-    """The filled columns to the right of the last named one that belong to no other table."""
+    """The numbers of filled columns to the right of the last named one that belong to no other table."""
     named = max((c.index for c in table.columns if not c.generated), default=0)
     if not named:
         return []
@@ -421,7 +451,7 @@ def _beyond_header(table: SourceTable, sheet: SpooledSheet, tables: Sequence[Sou
 
 
 def _wide_rows(table: SourceTable, sheet: SpooledSheet, beyond: Sequence[int]) -> list[int]:
-    """The rows of a table that fill one of the columns beyond its header."""
+    """The numbers of a table's rows that fill one of the columns beyond its header."""
     bits = sum(1 << column for column in beyond)
     if not bits:
         return []
@@ -458,14 +488,15 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
         column = table.columns[0].index
         first_cells += cut.columns[column - 1] if column <= len(cut.columns) else []
     first_cells = list(dict.fromkeys(v for v in first_cells if v is not None))  # a list of blocks repeats the names
-    field_names = names.spelled(first_cells)
-    header_names = names.spelled([part for c in table.columns[1:] for part in c.parts])
-    if field_names >= 2 and field_names > 2 * header_names and field_names * 2 >= len(first_cells):
+    in_column = names.spelled(first_cells)
+    in_header = names.spelled([part for c in table.columns[1:] for part in c.parts])
+    is_turned = in_column >= 2 and in_column > 2 * in_header and in_column * 2 >= len(first_cells)
+    if is_turned:
         table.is_turned = True
         findings.add(
             "header_assumed",
             "warning",
-            f"the first column has the names of {field_names} fields, the other headers of {header_names}: the table "
+            f"the first column has the names of {in_column} fields, the other headers of {in_header}: the table "
             "may be turned, with a record in each column; to settle it: swap its rows and columns",
             place=table.place,
             row=(*table.table.header_rows, table.top)[0],
@@ -474,7 +505,7 @@ def _report_turned(table: SourceTable, names: DeclaredNames, findings: Findings)
 
 
 def _leaving(sheet: Sheet, reading: ReadingOptions, added: tuple[str, ...]) -> Leaving:
-    """What the manifest asks for rows and columns of a sheet that are not plain data."""
+    """What becomes of rows and columns of a sheet that are not plain data, as the manifest asks."""
     none: frozenset[int] = frozenset()
     layout = sheet.layout()
     return Leaving(
@@ -489,9 +520,9 @@ def _leaving(sheet: Sheet, reading: ReadingOptions, added: tuple[str, ...]) -> L
 def _as_source_tables(
     tables: list[Table], source: SurveyedInput, sheet: Sheet, leaving: Leaving
 ) -> Iterator[SourceTable]:
-    """The tables of a sheet as source tables, with the headers that differ from a repeated one."""
+    """The tables of a sheet as source tables; `altered` says which headers differ from an earlier table's."""
     merged = sheet.layout().merged
-    headers: set[tuple[str, ...]] = set()
+    headers: set[tuple[str, ...]] = set()  # of the tables so far
     for table in tables:
         place = _place_of(source, sheet, table.range)
         epoch_1904 = source.notes.get("epoch") == 1904
@@ -504,7 +535,11 @@ def _as_source_tables(
 
 
 def _differing_headers(names: tuple[str, ...], header: tuple[str, ...]) -> list[int]:
-    """Where a header differs from an earlier one that it mostly repeats: a value may be typed over a label."""
+    """The positions at which a header differs from an earlier one that it mostly repeats; none if it does not repeat
+    it.
+
+    There a value may be typed over a label.
+    """
     if len(names) != len(header):
         return []
     changed = [n for n, (name, earlier) in enumerate(zip(names, header, strict=True)) if name != earlier]
@@ -518,7 +553,10 @@ def _is_left_out(
     shapes: SenderShapes | None,
     findings: Findings,
 ) -> bool:
-    """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender."""
+    """Whether a person left the sheet of these tables out, now or for an earlier drop of this sender.
+
+    If so, sets why on each of them, and reports it.
+    """
     if not placed:
         return False
     label, is_skipped = source.label(placed[0].place.sheet), decided.skips(source.file.name, placed[0].place.sheet)
@@ -535,16 +573,10 @@ def _is_left_out(
 
 
 def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findings: Findings) -> None:
-    """Report tables unlike the sender's confirmed ones. A memory that would leave nothing to read does not count."""
+    """Report tables unlike the sender's confirmed ones; use those again that memories left out if no other is left."""
     if not any(source.tables for source in sources):
         for source in sources:
-            back = [t for t in source.skipped if t.table.shape is not None]
-            for table in back:
-                table.skipped, table.table = "", replace(table.table, shape=None)
-                what = "an earlier drop's sheet of this name was left out; it is read, since there is no other table"
-                findings.add("shape_ignored", "warning", what, place=table.place, rule="structure")
-            source.tables = back
-            source.skipped = [t for t in source.skipped if t not in back]
+            _use_tables_left_out(source, findings)
     used = [t for source in sources for t in source.tables if t.has_data]
     fitting = [t for t in used if t.table.shape is not None or table_key(t.table) in shapes.known]
     for table in used if fitting else ():
@@ -553,8 +585,19 @@ def compare_shapes(sources: Sequence[SurveyedInput], shapes: SenderShapes, findi
             findings.add("table_unknown", "info", what, place=table.place, rule="structure")
 
 
+def _use_tables_left_out(source: SurveyedInput, findings: Findings) -> None:
+    """Use the tables that a memory left out, and report it: a memory that leaves nothing to read does not count."""
+    back = [t for t in source.skipped if t.table.shape is not None]
+    for table in back:
+        table.skipped, table.table = "", replace(table.table, shape=None)
+        what = "an earlier drop's sheet of this name was left out; it is read, since there is no other table"
+        findings.add("shape_ignored", "warning", what, place=table.place, rule="structure")
+    source.tables = back
+    source.skipped = [t for t in source.skipped if t not in back]
+
+
 def leave_out(sources: list[SurveyedInput], hooks: Hooks, findings: Findings) -> None:
-    """Apply the hooks that leave tables out."""
+    """Ask the hooks which tables to leave out, move those to `skipped` of their input, and report them."""
     seen = [
         {
             "id": t.id,

@@ -101,8 +101,8 @@ def _report_scale(placed: _Placed, field: Field, line: _Line | None, findings: F
     stated = _stated_scale(placed, field, line, shown=shown_scale, thousands=thousands, field_scales=field_scales)
     if stated is None:
         return
-    field_says_so = stated.where != "divided" and stated.scale - 3 * thousands in field_scales
-    if field_says_so:
+    is_stated_by_field = stated.where != "divided" and stated.scale - 3 * thousands in field_scales
+    if is_stated_by_field:
         return
     findings.add(
         "scale_ignored", "warning", _MESSAGES[stated.where] + _REMEDY, place=placed.source.place, row=stated.row,

@@ -210,7 +210,7 @@ class DateReader:
     def number(self, value: float) -> datetime | Bad:
         """The date and time of a cell with a number: by a given format of digits, then as the column counts.
 
-        BAD for a number that is no date in either way.
+        BAD for a number that is not a date in either way.
         """
         if self.formats and value == int(value) and (moment := self._by_first_format(str(int(value)))) is not None:
             return moment
@@ -247,7 +247,7 @@ class DateReader:
     def _as_written(self, text: str) -> ZonedMoment | Bad | None:
         """The date and time of a text, by a given format, as a number or in a common form.
 
-        None for a blank, BAD for a text that is no date.
+        None for a blank, BAD for a text that is not a date.
         """
         formatted = self._by_format(text)
         if not isinstance(formatted, str):

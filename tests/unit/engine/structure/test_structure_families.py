@@ -6,7 +6,7 @@ from runner.engine.common.fields import Field
 from runner.engine.options import AS_FOUND, ReadingOptions
 from runner.engine.reading import Layout, open_book
 from runner.engine.structure import find_tables
-from runner.engine.surveying.survey import DeclaredNames, NamedHeadings
+from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings
 from tests.support.effort import examples
 from tests.support.engine_jobs import run_job
 from tests.support.table_makers import COLUMNS, FIRST, NUMBERS, TEXTS, dice_of, rows_of, written
@@ -30,7 +30,7 @@ WORDS = [
 
 def looked_at(folder, lines, kind, names=None, reading=AS_FOUND):
     fields = [Field({"name": name, "type": "text"}) for name in names or ()]
-    headings = DeclaredNames(NamedHeadings(fields)) if fields else None
+    headings = DeclaredNames(HeadingSpellings(fields)) if fields else None
     path = written(folder, lines, kind)
     with open_book(path, name=path.name) as book:
         return find_tables(book.sheets[0], headings=headings, reading=reading)
@@ -381,7 +381,7 @@ def test_a_narrower_list_after_two_blank_rows_is_a_table_of_its_own(tmp_path):
 def test_a_short_table_of_texts_has_a_header_where_one_of_its_cells_was_confirmed_as_one(tmp_path, learnt, header):
     path = tmp_path / "g.csv"
     path.write_text("QZX,Calle\nM3,Main St\nM4,Oak Ave\n")
-    names = DeclaredNames(NamedHeadings([Field({"name": "member_id"}), Field({"name": "street"})], learnt))
+    names = DeclaredNames(HeadingSpellings([Field({"name": "member_id"}), Field({"name": "street"})], learnt))
     with open_book(path, name=path.name) as book:
         (table,) = find_tables(book.sheets[0], headings=names)
     assert list(table.header_rows) == header

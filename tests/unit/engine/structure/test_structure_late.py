@@ -8,7 +8,7 @@ from runner.engine.common.fields import Field
 from runner.engine.reading import Layout
 from runner.engine.reading.books import turned
 from runner.engine.structure import TableDetector, find_tables
-from runner.engine.surveying.survey import DeclaredNames, NamedHeadings
+from runner.engine.surveying.survey import DeclaredNames, HeadingSpellings
 
 pytestmark = pytest.mark.slow
 HEADER = ["Id", "Name", "Start", "Pay"]
@@ -79,7 +79,7 @@ def test_a_row_that_only_mentions_totals_stays_data():
 
 def test_a_header_written_again_on_every_page_is_no_data():
     fields = [Field({"name": name, "type": "string"}) for name in ("id", "name", "start", "pay")]
-    found = tables(sheet(lambda n: HEADER), headings=DeclaredNames(NamedHeadings(fields)))
+    found = tables(sheet(lambda n: HEADER), headings=DeclaredNames(HeadingSpellings(fields)))
     headers = {n for table in found for n in table.header_rows}
     assert headers | set(found[-1].left_out) == {1, *ODD}
     assert all(table.data_range.top == table.header_rows[-1] + 1 for table in found)
