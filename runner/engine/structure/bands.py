@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from runner.engine.structure.equal_blocks import is_named_alike
 from runner.engine.structure.facts import CellKind, Mark, Profile, Row
 from runner.engine.structure.features import rises
+from runner.engine.structure.grid import Span
 from runner.engine.structure.tables import BODY, Choice, Label, LeftRow
 
 HEADER_GAP = 5  # blank rows that separate two header rows
@@ -265,6 +267,8 @@ def _repeats(rows: Sequence[Row], band: Band, left: int, right: int) -> list[tup
 
 
 def _parted(rows: Sequence[Row], band: Band, left: list[Strip], right: Strip) -> bool:
+    if is_named_alike(rows, band.head, Span(left[0].left, left[0].right), Span(right.left, right.right)):
+        return True
     width = left[-1].right - left[0].left + 1
     if min(right.width, width) < 2 or not right.rows or not any(strip.rows for strip in left):
         return False

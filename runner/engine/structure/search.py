@@ -3,9 +3,9 @@
 Theory of operation. A sheet is divided again and again, between lines and at blank columns (regions.py); the regions
 that this leaves are the candidates. Two forests give each the probability of being a table (rectangles.py): one knows
 the tables that were read row by row, the other does not. A partition is worth the sum of its tables' probabilities,
-less COST for each table and UNCOVERED times the share of cells in no table. The best one is found from the smallest
-regions up: a region is a table, or blank, or the best sequence of its parts. Each region is solved once, so the work is
-bounded by the number of regions.
+less COST for each table and UNCOVERED times the share of cells in no table; a table over blocks with the same header
+(equal_blocks.py) is worth less than any other. The best one is found from the smallest regions up: a region is a table,
+or blank, or the best sequence of its parts. Each region is solved once, so the number of regions bounds the work.
 
 The tables that were read row by row (bands.py) are one partition. If the format stores no designs of cells, another
 one takes its place only if it is worth MARGIN more. The one that is not taken is the tables' `alternative`, if close.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from runner.engine.structure.cuts import COLUMN_CUT, ROW_CUT
+from runner.engine.structure.equal_blocks import has_equal_blocks
 from runner.engine.structure.forest import Forest
 from runner.engine.structure.grid import Grid, Rect
 from runner.engine.structure.rectangles import RECTANGLE, UNREAD, Cuts, Describer
@@ -31,6 +32,7 @@ UNCOVERED = 0.4  # of a sheet whose cells are in no table
 # of cells: a blank column may then be a spacer as well as a border between tables. With designs the search decides.
 MARGIN = 0.5
 UNSEEN = 0.5  # what a partition is worth less where designs, which might speak against it, are not stored
+NEVER = -100.0  # what several blocks with the same header count as one table
 REGIONS, FEW_REGIONS = 160, 50  # of a sheet with and without designs of cells
 
 
@@ -84,6 +86,8 @@ def search(grid: Grid, reading: Sequence[Rect], model: SearchModel) -> SearchOut
     describer = Describer(grid, cuts, reading)
 
     def chance(rect: Rect) -> float:
+        if has_equal_blocks(grid, rect):
+            return NEVER
         vector = describer.describe(rect)
         known = model.rectangles.probability(vector)
         return (known + model.unread.probability(vector)) / 2 if grid.designs.are_known else known

@@ -1,0 +1,59 @@
+"""Blocks with the same header: whatever else speaks for it, they are never one table.
+
+A block beside another, with blank columns between, names its columns alike: the first label and at least half of the
+others, two or more in all. A block below another repeats the whole header, after a blank row or a caption. A header
+that is repeated right between two records, as on each printed page, starts no block.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from runner.engine.structure.facts import CellKind, Row
+from runner.engine.structure.grid import Grid, Rect, Span
+from runner.engine.structure.tables import Label
+
+LEAST = 2  # labels that blocks share
+COMPARED = 40  # rows below a header in which its first label is no value
+FIRST = 5  # lines of a rectangle among which its header is
+LIKELY = 0.5  # probability from which a line is a header
+
+
+def has_equal_blocks(grid: Grid, rect: Rect) -> bool:
+    """Whether a rectangle has two blocks with the same header."""
+    lines = grid.lines(rect)
+    heads = [line for line in lines[:FIRST] if grid.chances[line][Label.HEADER] >= LIKELY]
+    if not heads:
+        return False
+    first, *others = grid.column_spans(rect)
+    return any(is_named_alike(grid.rows, heads, first, one) for one in others) or _is_stacked(grid, rect, lines, heads)
+
+
+def is_named_alike(rows: Sequence[Row], heads: Iterable[int], block: Span, other: Span) -> bool:
+    """Whether a header row names the columns of two blocks beside each other alike."""
+    for head in heads:
+        first, second = (_labels(rows[head], one) for one in (block, other))
+        shared = len(set(first) & set(second))
+        if shared >= LEAST and first[0] == second[0] and 2 * shared >= max(len(first), len(second)):
+            below = rows[head + 1 : head + 1 + COMPARED]
+            return all(first[0] not in _labels(row, block)[:1] for row in below)
+    return False
+
+
+def _is_stacked(grid: Grid, rect: Rect, lines: Sequence[int], heads: Sequence[int]) -> bool:
+    """Whether a line below repeats a header, after a blank row or a line of one cell."""
+    columns = Span(rect.left, rect.right)
+    names = [own for head in heads if len(own := _labels(grid.rows[head], columns)) >= LEAST]
+    return any(
+        _labels(grid.rows[below], columns) in names
+        for above, below in pairwise(lines)
+        if above >= heads[-1] and (grid.gap(above, below) or grid.cells_of(above, rect.left, rect.right) == 1)
+    )
+
+
+def _labels(row: Row, block: Span) -> list[str]:
+    """The texts of a row's block; none if another value is among them, or a text is there twice."""
+    own = [at for at in row.filled if block.first <= at <= block.last]
+    if any(row.kinds[at] != CellKind.TEXT for at in own):
+        return []
+    texts = [str(row.values[at]).strip().lower() for at in own]
+    return texts if len(set(texts)) == len(texts) else []
