@@ -1,7 +1,7 @@
 """Decision v1: a person's answers to a review, `<file>.decision.json` beside the input.
 
 It is written by hand, by `ade review` and by the API, and comes from outside like a manifest: bounded, validated, and
-refused with one line per mistake. What it says is applied by the engine (runner/engine/deciding/review.py).
+refused with one line per mistake. What it says is applied by the engine (runner/engine/deciding/answers.py).
 """
 
 from collections.abc import Iterable

@@ -354,8 +354,8 @@ class Worker:
         return mutate(self.table, held.job.job_id, fenced(held, change), known=held.job)
 
     def _after(self, job: Job, outcome: AttemptEnd) -> Job:
-        """The row after an attempt: the commit of a success, an end, or back to the queue."""
-        now, verdict = self.clock.now(), outcome.verdict
+        """The row after an attempt: the commit of a success, a question, an end, or back to the queue."""
+        verdict = outcome.verdict
         if job.cancel_requested_at is not None and verdict in _CANCELLABLE:
             verdict = Verdict.CANCELLED
         summary = {k: v for k, v in job.summary.items() if k != "progress"} | outcome.summary
@@ -363,15 +363,24 @@ class Worker:
         if outcome.pins is not None:
             facts["memories"] = outcome.pins.memories if verdict is Verdict.OK else outcome.pins.pinned
         if verdict is Verdict.OK:
-            applied = outcome.pins.decision if outcome.pins is not None else None
-            facts |= {
-                "decision": applied,
-                "decided_at": outcome.decision_before_at if applied is not None else job.decided_at,
-            }
-            check_published((file.name for file in outcome.files), succeeded=True)
-            return move(job, State.PUBLISHING, now=now, files=outcome.files, **facts)
+            return self._succeeded(job, outcome, facts)
         if verdict is Verdict.NEEDS_REVIEW:
             return self._asked(job, outcome, facts)
+        return self._ended_or_retried(job, outcome, verdict, facts)
+
+    def _succeeded(self, job: Job, outcome: AttemptEnd, facts: _Facts) -> Job:
+        """The row after a success, with the decision that was applied: its files are committed."""
+        applied = outcome.pins.decision if outcome.pins is not None else None
+        facts |= {
+            "decision": applied,
+            "decided_at": outcome.decision_before_at if applied is not None else job.decided_at,
+        }
+        check_published((file.name for file in outcome.files), succeeded=True)
+        return move(job, State.PUBLISHING, now=self.clock.now(), files=outcome.files, **facts)
+
+    def _ended_or_retried(self, job: Job, outcome: AttemptEnd, verdict: Verdict, facts: _Facts) -> Job:
+        """The row after an attempt that failed: back in the queue if the retry policy says so, else ended."""
+        now = self.clock.now()
         message = outcome.message or f"ended with verdict {verdict}"
         error = JobError(verdict=verdict, message=message, where=outcome.where)
         policy = self.settings.retry_policy

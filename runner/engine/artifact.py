@@ -9,11 +9,12 @@ from runner.engine.common.fields import NUMERIC, Field
 from runner.engine.common.findings import Findings
 from runner.engine.contract import TIMED_PASSES, Json, Order, OutputName
 from runner.engine.corrections.corrected import Corrections
-from runner.engine.deciding.review import Answers
+from runner.engine.deciding.answers import Answers
 from runner.engine.document_types import DriftPart, ExtraSheet, SheetHead
 from runner.engine.mapping.evidence import listed
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.mapping.supplying import supplied_cells
-from runner.engine.mapping.table_mapping import MappedTable, OutColumn, header_is_certain
+from runner.engine.mapping.table_mapping import MappedTable, header_is_certain
 from runner.engine.memory.drift import MAX_COLUMNS, Shares
 from runner.engine.options import JobOptions
 from runner.engine.protocol import open_output

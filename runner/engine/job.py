@@ -25,16 +25,16 @@ from runner.engine.contract import (
     VerifyOrder,
 )
 from runner.engine.corrections.corrected import Corrections
+from runner.engine.deciding.answers import Answers
 from runner.engine.deciding.last_drop import LastDrop
-from runner.engine.deciding.review import Answers, Asking
+from runner.engine.deciding.review import Asking
 from runner.engine.deciding.selection import TableDoubt, select, skip_unnamed
+from runner.engine.mapping.output_layout import OutColumn, lay_out
 from runner.engine.mapping.score import IN_FULL, IN_SHORT, ListedFields
 from runner.engine.mapping.supplying import note_surroundings, report_spread, report_unmapped, supply
 from runner.engine.mapping.table_mapping import (
     MappedTable,
-    OutColumn,
     expects_columns,
-    lay_out,
     map_table,
     nothing_mapped,
     unused_rules,

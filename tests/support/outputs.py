@@ -12,7 +12,7 @@ from core.verdicts import Verdict
 from runner import attempt
 from runner.boxes import BoxReport, Isolation
 from runner.engine.contract import InputFile, JobFacts, Order, SandboxFacts, VerifyOrder
-from runner.engine.deciding.review import question_id
+from runner.engine.deciding.questions import question_id
 from runner.engine.pages.report import report
 from runner.engine.pages.review_page import review_page
 from runner.engine.verifying import BadOutput

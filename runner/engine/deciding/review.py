@@ -1,442 +1,57 @@
-"""Asks a person where the engine is unsure, and applies what a person decided.
+"""Asks a person where the engine is unsure.
 
-The questions come after structure, mapping and the reading decisions, and before anything is written. A decision is
-matched to columns by header, by letters or by a question's id; ids depend only on the kind and the place, so they are
-the same in every attempt on the same input. Nothing here holds a cell's value: headers that may be data are not shown.
+The questions come after structure, mapping and the reading decisions, and before anything is written.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
-from unicodedata import normalize
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from runner.engine.common.fields import Field
-from runner.engine.common.findings import ChosenReading, Findings
+from runner.engine.common.findings import ChosenReading
 from runner.engine.contract import EndCode, Json, Order, OutputName
+from runner.engine.deciding.answers import Answers
+from runner.engine.deciding.questions import (
+    AS_FOUND,
+    READING_OF_CHOICE,
+    SKIP,
+    USE,
+    Candidate,
+    Question,
+    label_of,
+    partition_id,
+    question_id,
+)
 from runner.engine.deciding.selection import TableDoubt
 from runner.engine.mapping.evidence import listed
 from runner.engine.mapping.score import MappingChoice, RunnerUp
 from runner.engine.mapping.table_mapping import MappedTable
-from runner.engine.options import JobOptions, ReadingOptions, why_asked
+from runner.engine.options import JobOptions, why_asked
 from runner.engine.protocol import EngineStop, open_output
-from runner.engine.surveying.partitions import FOUND, OTHER, PartitionDoubt, named
-from runner.engine.tables.sources import SourceTable
-from runner.engine.values.decisions import Convention, ConventionChoice
+from runner.engine.surveying.partitions import PartitionDoubt, named
 
 VERSION: Final = 1
 MOST_QUESTIONS: Final = 200
 _CANDIDATES: Final = 12
 _ROWS_ABOVE: Final = 3  # rows that are offered as the header, beside the one in doubt
 _ROWS_BELOW: Final = 5
-AS_FOUND: Final = "yes"  # the header rows that were found are the header
-SKIP: Final = "skip"  # the sheet or table is left out
-USE: Final = "use"  # the table holds records
-_LAST_ROW: Final = 1_048_576
 _CERTAIN: Final = frozenset({"confirmed", "decision", "hook"})  # somebody said so before
-_LONGEST: Final = 300
-_REMEMBERED: Final = 2_000  # answers of a decision that a memory gets to know
-# What a reading is of, and what it makes of a column's convention.
-_KIND: Final = {
-    "day_first": "date_order", "month_first": "date_order", "year_first": "date_order",
-    "point": "decimal", "comma": "decimal", "percent": "unit", "share": "unit",
-}  # fmt: skip
-_CHANGES: Final[dict[str, dict[str, Any]]] = {
-    "day_first": {"day_first": True, "dots_day_first": True, "year_first": False},
-    "month_first": {"day_first": False, "dots_day_first": False, "year_first": False},
-    "year_first": {"year_first": True, "short_years": True},
-    "point": {"decimal": "."},
-    "comma": {"decimal": ","},
-    "percent": {"in_percent": True},
-    "share": {"in_percent": False},
-}
 _LABELS: Final = {
     "day_first": "day first: 31/12/2025", "month_first": "month first: 12/31/2025",
     "year_first": "year first: 25/12/31",
     "point": "a decimal point: 1.5", "comma": "a decimal comma: 1,5", "percent": "percent: 45 is 45 %",
     "share": "shares: 0.45 is 45 %",
 }  # fmt: skip
-_WORD: Final = {
-    "day first": "day_first", "month first": "month_first", "year first": "year_first", ".": "point", ",": "comma",
-    "percent": "percent", "share": "share",
-}  # fmt: skip
 _READINGS: Final = {
     "date_order": ("day_first", "month_first"), "decimal": ("point", "comma"), "unit": ("percent", "share"),
 }  # fmt: skip
 
 
-class Candidate(NamedTuple):
-    value: str | None
-    label: str
-    probability: float | None = None
-    reasons: Sequence[Mapping[str, Any]] = ()
-    header: str | None = None  # of the column that it is
-
-    def as_dict(self) -> Json:
-        """Its JSON form in review.json."""
-        sure = None if self.probability is None else round(min(1.0, max(0.0, self.probability)), 4)
-        reasons = [{"rule": r["rule"][:200], "weight": r["weight"]} for r in self.reasons[:20]]
-        made: Json = {"value": self.value, "label": _short(self.label), "probability": sure, "reasons": reasons}
-        return made | ({"header": self.header[:500]} if self.header is not None else {})
-
-
-class Question(NamedTuple):
-    id: str
-    kind: str
-    text: str
-    candidates: tuple[Candidate, ...]
-    chosen: str | None
-    input: str | None = None
-    sheet: str | None = None
-    table: str | None = None
-    column: str | None = None
-    header: str | None = None
-    field: str | None = None
-
-    def as_dict(self) -> Json:
-        """The question as review.json has it."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "input": self.input,
-            "sheet": self.sheet,
-            "table": self.table,
-            "column": self.column,
-            "header": None if self.header is None else self.header[:500],
-            "field": self.field,
-            "text": self.text[:1000],
-            "chosen": self.chosen,
-            "candidates": [c.as_dict() for c in self.candidates],
-        }
-
-
-def question_id(kind: str, *place: str) -> str:
-    """The id of a question of a kind about a place: the same in every attempt on the same input."""
-    from hashlib import sha256  # noqa: PLC0415  # few jobs ask, and it takes milliseconds to load
-
-    return f"{kind}-{sha256(json.dumps(place).encode(errors='backslashreplace')).hexdigest()[:10]}"
-
-
-def partition_id(doubt: PartitionDoubt) -> str:
-    """The id of the question how a part of a sheet is cut into tables."""
-    return question_id("tables", doubt.input, doubt.sheet, doubt.area.a1)
-
-
-def folded(text: str) -> str:
-    """One spelling for upper and lower case, runs of blanks and the two ways to write an accent."""
-    return normalize("NFC", " ".join(text.split()).casefold())
-
-
-class _ColumnPlaces(NamedTuple):
-    """A table's columns by letters, by the id of the question what they are, and by header; and how answers say that
-    each column's values are written."""
-
-    letters: dict[str, int]
-    asked: dict[str, int]
-    headers: dict[str, list[int]]
-    ways: dict[int, list[tuple[int, str]]]
-
-
-class Answers:
-    """A person's decision, matched to the tables at hand."""
-
-    def __init__(
-        self, decision: Mapping[str, Any] | None, *, accept: bool = False, readings: Sequence[tuple[str, str]] = ()
-    ) -> None:
-        """`decision`: what a person wrote. `readings`: what the memory says about this sender's columns, which counts
-        for less."""
-        body = decision or {}
-        self._answers: list[dict[str, Any]] = list(body.get("answers") or ())
-        self.accept = accept or body.get("accept") is True
-        self._remembered = {
-            (folded(header), _KIND[reading]): reading for header, reading in readings if reading in _KIND
-        }
-        self._used: set[int] = set()
-        self._places: dict[str, _ColumnPlaces] = {}  # by table
-        self._asked_readings = False  # whether anything was asked about how values are written
-        self._decided: set[tuple[str, int]] = set()  # table and column
-        self._cuts: dict[tuple[str, str], str] = {}  # input and sheet -> how it is cut into tables
-        self._without: set[tuple[str, str]] = set()  # table and required field that has no column there
-        # What was applied: table, column and what it is of -> the header as the answer spells it, and what it says.
-        self._applied: dict[tuple[str, int, str], tuple[str | None, dict[str, str | None]]] = {}
-        self._touched: set[str | tuple[str, str]] = (
-            set()
-        )  # tables, and sheets of inputs, of which something was decided
-
-    def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
-        """What the manifest says about reading, with the header rows that were decided for a sheet."""
-        rows = self._header_rows(input_name, sheet)
-        if rows is None or isinstance(rows, str):
-            return reading
-        return reading._replace(header="auto" if rows else "none", header_rows=tuple(rows))
-
-    def has_header(self, input_name: str, sheet: str, *, found: bool) -> bool:
-        """Whether a person settled the header of a sheet. `found`: there is one to say yes to."""
-        rows = self._header_rows(input_name, sheet)
-        return rows is not None and (found or rows != AS_FOUND)
-
-    def names_header(self, input_name: str, sheet: str, rows: Sequence[int]) -> bool:
-        """Whether a person named these header rows of a sheet, or said that there are none."""
-        return self._header_rows(input_name, sheet) == list(rows)
-
-    def skips(self, input_name: str, sheet: str) -> bool | None:
-        """Whether a person left a sheet out; None if nobody said anything about that."""
-        for n, answer in enumerate(self._answers):
-            if answer.get("skip") is not None and _is_about(answer, sheet):
-                self._used.add(n)
-                self._touched.add((input_name, sheet))
-                return bool(answer["skip"])
-        return True if self._header_rows(input_name, sheet) == SKIP else None
-
-    def partition(self, doubt: PartitionDoubt) -> str | None:
-        """How a person said that a part of a sheet is cut into tables; None if nobody did."""
-        wanted = partition_id(doubt)
-        for n, answer in enumerate(self._answers):
-            if answer.get("id") == wanted and answer.get("value") in doubt.values:
-                self._used.add(n)
-                self._touched.add((doubt.input, doubt.sheet))
-                if answer["value"] not in (FOUND, OTHER):
-                    self._cuts[doubt.input, doubt.sheet] = answer["value"]
-                return str(answer["value"])
-        return None
-
-    def cut(self, input_name: str, sheet: str) -> str | None:
-        """How a person said that a sheet is cut into tables, for a memory to keep; None if nobody did."""
-        return self._cuts.get((input_name, sheet))
-
-    def uses(self, table: str) -> bool | None:
-        """Whether a person said that a table holds records; None if nobody said anything about that."""
-        for n, answer in enumerate(self._answers):
-            if answer.get("id") == question_id("table", table) and answer.get("value") in (USE, SKIP):
-                self._used.add(n)
-                self._touched.add(table)
-                return bool(answer["value"] == USE)
-        return None
-
-    def is_touched(self, table: SourceTable) -> bool:
-        """Whether a person has decided something about a table or its sheet, and it was found as they say."""
-        place = table.place
-        rows = self._header_rows(place.input, place.sheet)
-        if isinstance(rows, list) and rows != list(table.table.header_rows):
-            return False
-        return place.table in self._touched or (place.input, place.sheet) in self._touched
-
-    def _header_rows(self, input_name: str, sheet: str) -> list[int] | str | None:
-        """The rows that were decided, `yes` for those that were found; None where no answer says anything usable."""
-        wanted = question_id("header", input_name, sheet)
-        for n, answer in enumerate(self._answers):
-            asked = answer.get("id")
-            if asked not in (None, wanted) or not _is_about(answer, sheet):
-                continue
-            rows: list[int] | str | None = None
-            if answer.get("header_rows") is not None:
-                rows = [int(row) for row in answer["header_rows"]]
-            elif asked == wanted and "value" in answer:
-                rows = _header_answer(answer["value"])
-            if rows is not None:
-                self._used.add(n)
-                self._touched.add((input_name, sheet))
-                return rows
-        return None
-
-    def apply(self, table: MappedTable, fields: Sequence[Field]) -> None:
-        """Give a table's columns the fields that were decided."""
-        wanted = self._wanted(table, {f.name for f in fields if f.needs_column})
-        if wanted:
-            fields_decided = {field for field in wanted.values() if field is not None}
-            self._decided |= {(table.source.id, position) for position in wanted}
-            self._touched.add(table.source.id)
-            table.choices = [_decided(choice, wanted, fields_decided) for choice in table.choices]
-        for choice in table.choices if self._answers else ():
-            if choice.field is None:  # how it is written was asked ahead, and does not matter now
-                self._used.update(n for n, _ in self._places_of(table).ways.get(choice.position, ()))
-
-    def _wanted(self, table: MappedTable, names: set[str]) -> dict[int, str | None]:
-        """The fields that answers give to a table's columns, by position; None for a column that is no field."""
-        wanted: dict[int, str | None] = {}
-        fields_decided: set[str] = set()
-        likely = {choice.position for choice in table.choices if choice.field is not None}
-        for n, answer in enumerate(self._answers):
-            pairs = [pair for pair in self._pairs(table, answer, names) if pair[0] not in wanted]
-            shared = len(pairs) > 1 and answer.get("id") is None  # columns with one header, of which one is the field
-            for position, field in sorted(pairs, key=lambda pair: pair[0] not in likely) if shared else pairs:
-                is_used_already = field is not None and field in fields_decided
-                if (field is not None and field not in names) or (is_used_already and not shared):
-                    continue
-                wanted[position] = None if is_used_already else field
-                self._used.add(n)
-                self._note(answer, table, position, {"field": wanted[position]})
-                if field is not None:
-                    fields_decided.add(field)
-        return wanted
-
-    def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
-        """The columns that an answer is about, each with the field that it gives."""
-        known, asked = self._places_of(table), answer.get("id")
-        part = "field" if "field" in answer else "value"
-        if part not in answer:
-            return
-        if asked in known.asked:
-            yield known.asked[asked], answer[part]
-        for name in names if asked is not None and asked.startswith("required-") else ():
-            if asked == question_id("required", table.source.id, name):
-                letters = answer[part] if part == "value" else answer.get("column")
-                if letters is None and answer.get("header") is None:
-                    self._without.add((table.source.id, name))
-                    self._used.update(n for n, other in enumerate(self._answers) if other is answer)
-                if letters in known.letters:
-                    yield known.letters[letters], name
-        if part == "field":
-            for position in self._named(answer, table):
-                yield position, answer["field"]
-
-    def _named(self, answer: Mapping[str, Any], table: MappedTable) -> list[int]:
-        """The columns that an answer names by header or letters."""
-        header, letters, known = answer.get("header"), answer.get("column"), self._places_of(table)
-        if not _is_about(answer, table.source.place.sheet) or (header is None and letters is None):
-            return []
-        by_letters = known.letters.get(letters or "")
-        if header is None:
-            return [] if by_letters is None else [by_letters]
-        return [at for at in known.headers.get(folded(header), ()) if letters is None or at == by_letters]
-
-    def _places_of(self, table: MappedTable) -> "_ColumnPlaces":
-        """Where the columns of a table are found by what answers call them; made once for each table."""
-        places = self._places.get(table.source.id)
-        if places is None:
-            places = self._places[table.source.id] = _ColumnPlaces({}, {}, {}, {})
-            for position, column in enumerate(table.source.columns if self._answers else ()):
-                letters = table.letters(position)
-                places.letters[letters] = position
-                places.asked[question_id("column", table.source.id, letters)] = position
-                for text in {folded(column.name), *map(folded, column.parts[-1:])} if not column.generated else ():
-                    places.headers.setdefault(text, []).append(position)
-            asked = {question_id("reading", table.source.id, letters): at for letters, at in places.letters.items()}
-            for n, answer in enumerate(self._answers):
-                at, reading = asked.get(answer.get("id") or ""), answer.get("reading")
-                named = self._named(answer, table) if reading in _KIND else []
-                if at is not None and (reading or answer.get("value")) in _KIND:
-                    named, reading = sorted({at, *named}), reading or answer["value"]
-                for position in named:
-                    places.ways.setdefault(position, []).append((n, str(reading)))
-        return places
-
-    def override(
-        self, table: MappedTable, position: int, convention: Convention, choices: list[ConventionChoice]
-    ) -> tuple[Convention, list[ConventionChoice]]:
-        """A column's convention with the readings that were decided for it, now or before."""
-        self._asked_readings = True
-        column = table.source.columns[position]
-        for choice in choices if not column.generated else ():
-            known = self._remembered.get((folded(column.name), choice.kind))
-            if known is not None and not choice.sure:
-                convention = convention._replace(**_CHANGES[known])
-                choices = [_overridden(c, known, "memory") if c is choice else c for c in choices]
-        decided_kinds: set[str] = set()
-        for n, reading in self._places_of(table).ways.get(position, ()):
-            self._used.add(n)
-            self._touched.add(table.source.id)
-            if _KIND[reading] in decided_kinds:
-                continue
-            decided_kinds.add(_KIND[reading])
-            self._note(self._answers[n], table, position, {"reading": reading})
-            convention = convention._replace(**_CHANGES[reading])
-            choices = [_overridden(c, reading, "decision") if c.kind == _KIND[reading] else c for c in choices]
-        return convention, choices
-
-    def _note(
-        self, answer: Mapping[str, Any], table: MappedTable, position: int, decided: dict[str, str | None]
-    ) -> None:
-        """Remember what an answer decided about a column, for a memory to keep."""
-        header = answer.get("header") if position in self._named(answer, table) else None
-        kind = _KIND.get(decided.get("reading") or "", "field")
-        self._applied[table.source.id, position, kind] = (header, decided)
-
-    def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
-        """What was decided about columns with a header, for a memory to keep.
-
-        A header is named if the person did, or if it is a label for all we know.
-        """
-        answers_by_content: dict[tuple[str | None, ...], dict[str, str | None]] = {}
-        for (name, position, _), (header_in_answer, decided) in self._applied.items():
-            header = (
-                header_in_answer
-                if header_in_answer is not None or name not in tables
-                else _label_of(tables[name], position)
-            )
-            if header is not None and header.strip() and len(answers_by_content) < _REMEMBERED:
-                answers_by_content[header, *decided.values()] = {"header": header, **decided}
-        return list(answers_by_content.values())
-
-    def is_decided(self, table: MappedTable, position: int) -> bool:
-        """Whether a person decided what a column is."""
-        return (table.source.id, position) in self._decided
-
-    def is_without(self, table: MappedTable, field: str) -> bool:
-        """Whether a person said that a table has no column for a required field."""
-        return (table.source.id, field) in self._without
-
-    def accepts(self, question: Question) -> bool:
-        """Whether an answer says yes to a question that has nothing else to be applied."""
-        for n, answer in enumerate(self._answers):
-            if answer.get("id") == question.id and answer.get("value") in [c.value for c in question.candidates]:
-                self._used.add(n)
-                return True
-        return False
-
-    def unused(self) -> list[int]:
-        """The answers that fit nothing in this file, counted from 1."""
-        left = [(n, answer) for n, answer in enumerate(self._answers, 1) if n - 1 not in self._used]
-        if not self._asked_readings:
-            left = [(n, answer) for n, answer in left if (answer.get("reading") or answer.get("value")) not in _KIND]
-        return [n for n, _ in left]
-
-    def report(self, findings: Findings) -> None:
-        """Report answers that fit nothing in this file."""
-        for n in self.unused():
-            message = f"answer {n} of the decision fits no column and no question of this file"
-            findings.add("decision_unused", "warning", message, rule="decision")
-
-
-def _is_about(answer: Mapping[str, Any], sheet: str) -> bool:
-    """Whether an answer names this sheet, or none."""
-    named = answer.get("sheet")
-    return named is None or folded(named) == folded(sheet)
-
-
-def _label_of(table: MappedTable, position: int) -> str | None:
-    """A column's header where it is a label for all we know."""
-    return table.source.columns[position].name if table.shows_header(position) else None
-
-
-def _header_answer(value: object) -> list[int] | str | None:
-    """What a value says about the header rows; None if it says nothing."""
-    text = str(value or "none")
-    if text == "none":
-        return []
-    if text in (AS_FOUND, SKIP):
-        return text
-    row = int(text) if text.isdecimal() and len(text) <= len(str(_LAST_ROW)) else 0
-    return [row] if 1 <= row <= _LAST_ROW else None
-
-
-def _decided(choice: MappingChoice, wanted: Mapping[int, str | None], fields_decided: Collection[str]) -> MappingChoice:
-    """A column's choice with what a person decided: its field, or that its field is another column's."""
-    if choice.position in wanted:
-        return choice.decided(wanted[choice.position], "decision", "decided by a person", "decision")
-    if choice.field in fields_decided:
-        note = "a person gave its field to another column"
-        return choice._replace(field=None, contributors=(), note=note, doubt=None)
-    return choice
-
-
-def _overridden(choice: ConventionChoice, reading: str, by: str) -> ConventionChoice:
-    """A choice between readings as a person or a memory decided it."""
-    word = next(word for word, name in _WORD.items() if name == reading)
-    return choice._replace(chosen=word, evidence={by: 1}, sure=True, message="", settle=None, code="")
-
-
 class Asking:
-    """Collects the questions of a job."""
+    """Makes the questions of a job, and ends a job that has some.
+
+    Each method makes the questions about one thing; what was answered before is not asked again.
+    """
 
     def __init__(
         self,
@@ -461,6 +76,7 @@ class Asking:
 
     @property
     def is_wanted(self) -> bool:
+        """Whether the manifest asks for a review and nobody has accepted all."""
         return self.mode != "never" and not self._answers.accept
 
     def questions(self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading]) -> list[Question]:
@@ -519,7 +135,7 @@ class Asking:
         """The tables with the likeliest answer to each question about a column that is no field yet.
 
         What would have to be asked then is asked at once: another round would cost days."""
-        likely: dict[str, dict[str, str]] = {}
+        likely: dict[str, dict[str, str]] = {}  # table -> letters of a column -> field
         for question in questions:
             table, first = question.table or "", question.candidates[0]
             if question.kind == "column" and question.chosen is None and (first.probability or 0.0) >= self._low:
@@ -530,20 +146,20 @@ class Asking:
             MappedTable(
                 table.source,
                 [
-                    choice if choice.field else choice._replace(field=mine.get(table.letters(choice.position)))
+                    choice if choice.field else choice._replace(field=by_letters.get(table.letters(choice.position)))
                     for choice in table.choices
                 ],
                 table.samples,
                 table.supplied,
             )
             for table in tables
-            if (mine := likely.get(table.source.id))
+            if (by_letters := likely.get(table.source.id))
         ]
 
     def ahead(
         self, supposed: Sequence[MappedTable], tables: Sequence[MappedTable], readings: Sequence[ChosenReading]
     ) -> list[Question]:
-        """How values are written of columns that may become fields."""
+        """Questions how values are written of columns that may become fields; `supposed`: as if they were fields."""
         fields = {(t.source.id, t.letters(c.position)): c.field for t in tables for c in t.choices}
         asked = self._readings(supposed, readings, ahead=True)
         return [question for question in asked if fields[question.table or "", question.column or ""] is None]
@@ -561,7 +177,7 @@ class Asking:
         return [] if self._answers.accept or self._answers.accepts(question) else [question]
 
     def _headers(self, table: MappedTable) -> Iterator[Question]:
-        """Whether the header rows of a table are right, if nobody said so before."""
+        """The question which rows are the header of a table, if that is in doubt and nobody said so before."""
         source = table.source
         if source.table.shape is not None:
             return  # confirmed before
@@ -601,7 +217,7 @@ class Asking:
         return self._sheets <= {(table.source.place.input, table.source.place.sheet)}
 
     def _required(self, table: MappedTable) -> Iterator[Question]:
-        """Which column is a required field that has none."""
+        """Questions which column is a required field that has none."""
         mapped = {choice.field for choice in table.choices if choice.field is not None} | set(table.fields)
         free = [
             choice
@@ -635,7 +251,7 @@ class Asking:
             )
 
     def _column(self, table: MappedTable, choice: MappingChoice, near: RunnerUp | None) -> Candidate:
-        """A column as a candidate for a required field."""
+        """A column as a candidate for a required field; `near`: how likely it is that field, if that is known."""
         header = self._header(table, choice.position)
         letters = table.letters(choice.position)
         label = f"column {letters}" if header is None else f"column {letters}: {header}"
@@ -644,7 +260,7 @@ class Asking:
         return Candidate(letters, label, near.probability, listed(near.contributors, redact=self._redact), header)
 
     def _columns(self, table: MappedTable, asked_fields: Collection[str | None]) -> Iterator[Question]:
-        """Which field is a column whose mapping is unsure."""
+        """Questions which field a column is whose mapping is unsure; `asked_fields`: are asked about by themselves."""
         sure = {
             choice.field for choice in table.choices if choice.field is not None and choice.probability >= self._high
         }
@@ -681,21 +297,24 @@ class Asking:
             )
 
     def _is_unsure(self, choice: MappingChoice, sure: Collection[str | None], near: Collection[str | None]) -> bool:
-        """Whether a person should say what a column is. `near`: fields that are asked about by themselves."""
-        if (
-            self.mode == "always" and not self._order.corrections
-        ):  # what is corrected was asked about with the first drop
+        """Whether a person should say what a column is.
+
+        `sure`: fields that other columns surely are. `near`: fields that are asked about by themselves.
+        """
+        is_first_drop = not self._order.corrections  # what is corrected was asked about with the first drop
+        if self.mode == "always" and is_first_drop:
             return True
         if choice.field is not None:
-            likely = choice.probability >= (self._low if choice.tier in _CERTAIN else self._high)
-            return not likely or (choice.doubt is not None and bool(choice.doubt.remedy))
+            enough = self._low if choice.tier in _CERTAIN else self._high
+            has_remedy = choice.doubt is not None and bool(choice.doubt.remedy)
+            return choice.probability < enough or has_remedy
         others = [other for other in choice.runners_up if other.field not in sure and other.field not in near]
         return any(other.probability >= self._low for other in others)
 
     def _readings(
         self, tables: Sequence[MappedTable], readings: Sequence[ChosenReading], *, ahead: bool = False
     ) -> Iterator[Question]:
-        """How the values of columns are written, where two readings fit."""
+        """Questions how the values of columns are written, where two readings fit; `ahead`: they may become fields."""
         by_id = {t.source.id: t for t in tables}
         for reading in readings:
             table = by_id.get(reading.place.table) if reading.place else None
@@ -703,11 +322,11 @@ class Asking:
                 yield from self._reading(table, reading, ahead=ahead)
 
     def _reading(self, table: MappedTable, reading: ChosenReading, *, ahead: bool) -> Iterator[Question]:
-        """How the values of one column are written; nothing if a person could not decide it."""
+        """The question how the values of one column are written; none if a person could not decide it."""
         position = next((n for n, column in enumerate(table.source.columns) if column.index == reading.column), None)
         if position is None:
             return
-        chosen = _WORD.get(reading.chosen)
+        chosen = READING_OF_CHOICE.get(reading.chosen)
         if chosen is None:
             return
         letters, header = table.letters(position), self._header(table, position)
@@ -743,11 +362,11 @@ class Asking:
 
     def _header(self, table: MappedTable, position: int) -> str | None:
         """A column's header where it may be shown: it is a label for all we know, and the manifest does not hide it."""
-        label = None if self._redact else _label_of(table, position)
+        label = None if self._redact else label_of(table, position)
         return None if label is None else label.encode(errors="replace").decode()
 
     def stop(self, questions: Sequence[Question]) -> EngineStop:
-        """Write review.json; the end of a job that asks."""
+        """Write review.json, and return the end of a job that asks; questions beyond a limit follow later."""
         shown = questions[:MOST_QUESTIONS]
         if file := open_output(self._order, OutputName.REVIEW):
             body = json.dumps(self._document(shown, len(questions) - len(shown)), ensure_ascii=False, indent=1)
@@ -770,8 +389,3 @@ class Asking:
             "questions": [q.as_dict() for q in questions],
             "left_out": left_out,
         }
-
-
-def _short(text: str) -> str:
-    """A text cut to what a question may show."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

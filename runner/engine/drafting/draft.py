@@ -10,7 +10,7 @@ from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.common.spelling import normalized
 from runner.engine.contract import DraftRequest, EndCode, Json, Order, OutputName
-from runner.engine.deciding.review import Answers
+from runner.engine.deciding.answers import Answers
 from runner.engine.drafting.field_facts import FieldFacts
 from runner.engine.drafting.inference import NEVER_TWICE, DraftQuestion, Inference, Spec
 from runner.engine.drafting.sample_columns import ColumnFacts, facts_of

@@ -22,7 +22,10 @@ StillHolds = Callable[[int, int, Mapping[int, int]], bool]
 
 
 def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True) -> dict[int, int]:
-    """column -> field. Equal evidence goes to the column further left, then to the field declared earlier."""
+    """Column -> field, for the pairs that were chosen.
+
+    Equal evidence goes to the column further left, then to the field declared earlier.
+    """
     groups: dict[tuple[float, ...], list[tuple[float, int, int]]] = {}
     for (column, field), rank in ranks.items():
         groups.setdefault(rank.group, []).append((-rank.weight, column, field))
@@ -38,7 +41,10 @@ def assign(ranks: Mapping[Pair, Rank], still_holds: StillHolds = lambda *_: True
 
 
 def _match_columns(options: Mapping[int, list[int]]) -> dict[int, int]:
-    """As many columns as possible, each with one of its fields; earlier columns never lose theirs to later ones."""
+    """Column -> field for as many columns as possible, of the fields that each may have.
+
+    A column may have to move to another of its fields for a later one, but never loses all.
+    """
     fields_by_column: dict[int, int] = {}  # column -> its field
     columns_by_field: dict[int, int] = {}  # field -> its column
     for column in options:

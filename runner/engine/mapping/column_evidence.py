@@ -44,24 +44,32 @@ class ColumnIn(NamedTuple):
 
 
 def is_confirmed(numbers: Mapping[str, float]) -> bool:
+    """Whether the numbers of a pair say that its header was confirmed for its field, mostly or by a person."""
     return numbers.get("confirmed", 0.0) > 0.5 or "said" in numbers
 
 
 class ColumnEvidence:
-    """One column against all fields: its header's words, what they mean in general, what was learnt, its values."""
+    """One column against all fields: its header's words, what they mean in general, what was learnt, its values.
+
+    Fields are named by their number. Numbers are made when they are first asked for and then remembered; `contrary`
+    grows with them.
+    """
 
     def __init__(self, target: Target, column: ColumnIn, recall: Recall, likely: Likely) -> None:
+        """`likely`: what headers of other spelling that were learnt say about this one."""
         self._target = target
         self.column = column
+        # Concept -> how plainly the header means it.
         self._meaning = dict(knowledge.concepts_of(column.headers[0])) if column.headers else {}
+        # What was learnt of this very header.
         self._exact = next((memory for h in column.headers if (memory := recall.exact(h)) is not None), None)
         self._likely = likely
         self._learnt = len(recall) > 0
         self._found: dict[int, dict[str, float]] = {}  # what each field's numbers are, once they were asked for
         self._of_values: dict[int, dict[str, float]] = {}  # of fields whose type, pattern or values are tested
-        self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}
+        self._of_meaning: dict[tuple[tuple[str, ...], frozenset[str]], dict[str, float]] = {}  # by a field's concepts
         self.contrary: dict[int, str] = {}  # fields that the header contradicts, and in what
-        self.headers = target.names.like(column.headers)
+        self.headers = target.names.like(column.headers)  # field -> how alike, for those with a name like the header
         self.named = frozenset(n for n, likeness in self.headers.items() if likeness.exact is not None)
         self._of_role = target.names.of_role(column.headers)
         is_same = any(likeness.alike >= SAME_WORDS * PART for likeness in self.headers.values())
@@ -73,20 +81,18 @@ class ColumnEvidence:
         self._about |= self._near_to.keys()
 
     def sure(self) -> list[int]:
-        """The fields that the column plainly is."""
-        sure_fields = []
-        for n in self._about:
-            meant = self._meant(n)
-            if (
-                n in self.named
-                or meant.get("meaning_plain")
-                or is_confirmed(self._confirmed(self._target.fields[n].name, meant))
-            ):
-                sure_fields.append(n)
-        return sure_fields
+        """The fields that the column plainly is: by name, by what its header means, or because it was confirmed."""
+        return [n for n in self._about if self._is_plainly(n)]
+
+    def _is_plainly(self, n: int) -> bool:
+        """Whether the column plainly is a field."""
+        meant = self._meant(n)
+        if n in self.named or meant.get("meaning_plain"):
+            return True
+        return is_confirmed(self._confirmed(self._target.fields[n].name, meant))
 
     def numbers(self, n: int) -> Mapping[str, float]:
-        """What speaks for a field, but for neighbours and rules."""
+        """What speaks for a field, by the names of matcher.NAMES; neighbours and rules are not in it."""
         if n not in self._found:
             numbers = self._all_numbers(n)
             if n in self._near_to and (raised := self._raised_by(n, model().pair["prior"] + weighed(numbers))):
@@ -188,11 +194,11 @@ class ColumnEvidence:
         return out
 
     def like(self, n: int) -> str:
-        """The confirmed header of a field that is most like this one."""
+        """The confirmed header of a field that is most like this one; empty if there is none."""
         return self._likely.nearest.get(self._target.fields[n].name, _FAR)[1]
 
     def _meant(self, n: int | None) -> dict[str, float]:
-        """What the header means in general, against what a field is."""
+        """The numbers for what the header means in general, against what a field is (None: a field of no meaning)."""
         concepts, kin = ((), _NOTHING) if n is None else (self._target.concepts[n], self._target.kin[n])
         known = self._of_meaning.get((concepts, kin))
         if known is not None:
@@ -215,7 +221,7 @@ class ColumnEvidence:
         return numbers
 
     def _confirmed(self, field: str, meant: Container[str]) -> dict[str, float]:
-        """What was said about this very header."""
+        """The numbers for what was confirmed about this very header; empty if nothing was."""
         exact = self._exact
         if exact is None:
             return {}
@@ -248,7 +254,8 @@ class ColumnEvidence:
         )
 
     def _near(self, field: str) -> dict[str, float]:
-        """How near confirmed headers are to this one, for a field and for any other; empty if nothing was learnt."""
+        """The numbers for how near confirmed headers are to this one, for a field and for any other; empty if nothing
+        was learnt."""
         if not self._learnt:
             return {}
         letters, lead, near, other = self._letters(field)

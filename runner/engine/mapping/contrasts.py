@@ -52,6 +52,8 @@ _LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
 class _Contrasts(NamedTuple):
+    """The words of contrasts.json that set names apart."""
+
     ordinals: Mapping[str, int]
     negations: frozenset[str]
     of_truths: frozenset[str]  # of a yes or no also those that mean other things elsewhere: a number, a step
@@ -80,8 +82,8 @@ def _contrasts() -> _Contrasts:
 class Stated(NamedTuple):
     """What a text says that another may contradict."""
 
-    tokens: tuple[str, ...]
-    words: frozenset[str]
+    tokens: tuple[str, ...]  # as they are written
+    words: frozenset[str]  # in their usual spelling
     order: tuple[str, ...]  # the words as they follow each other
     plain: frozenset[str]  # word by word, whatever several of them mean together
     measure: Measure
@@ -116,7 +118,7 @@ def stated(text: str) -> Stated:
 
 
 class FieldStated:
-    """What a field's names say together."""
+    """What a field's names say together, to be compared with what a header says."""
 
     def __init__(self, field: Field) -> None:
         names = [name for name, _ in field.names]
@@ -128,7 +130,7 @@ class FieldStated:
         self.words = frozenset[str]().union(*(statement.words for statement in statements))
         self.plain = frozenset[str]().union(*(statement.plain for statement in statements))
         self.tokens = frozenset(token for statement in statements for token in statement.tokens)
-        self.ends = frozenset(statement.tokens[-1] for statement in statements if statement.tokens)
+        self.ends = frozenset(statement.tokens[-1] for statement in statements if statement.tokens)  # last tokens
         self.numbers = frozenset[int]().union(*(statement.numbers for statement in statements))
         self.years = frozenset[int]().union(*(statement.years for statement in statements))
         self.months = frozenset[int]().union(*(statement.months for statement in statements))
@@ -137,7 +139,7 @@ class FieldStated:
             self.measure = self.measure._replace(units={**self.measure.units, PERCENT: frozenset({PERCENT})})
 
     def contradiction(self, header: str) -> str:
-        """What a header contradicts it in; empty if in nothing."""
+        """What a header contradicts the field in: UNIT, CURRENCY, NUMBER and so on; empty if in nothing."""
         header_states = stated(header)
         if header_states.measure is not NOTHING:
             if differs := header_states.measure.contradicts(self.measure):
@@ -169,10 +171,10 @@ class FieldStated:
         if len(tokens) > 1 and tokens[:-1] == other_tokens[:-1] and {tokens[-1], other_tokens[-1]} == _IN_AND_OUT:
             return self.tokens.isdisjoint(_IN_AND_OUT)
         words, other_words = stated(header).plain, stated(other).plain
-        left, right = words - other_words, other_words - words
-        if not (words & other_words and are_opposite(left, right)):
+        only_here, only_there = words - other_words, other_words - words
+        if not (words & other_words and are_opposite(only_here, only_there)):
             return False
-        return bool(unqualified(left)) and (left | right).isdisjoint(self.plain | self.words)
+        return bool(unqualified(only_here)) and (only_here | only_there).isdisjoint(self.plain | self.words)
 
     def _is_numbered_otherwise(self, header: Stated) -> bool:
         """Whether header and field have other numbers, years or months, or end in other letters or languages."""
@@ -248,7 +250,7 @@ def is_qualified(header: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _negated(token: str) -> frozenset[str]:
-    """What a word is the opposite of by how it starts: `inactive`, `unbezahlt`, `nonmember`."""
+    """The words that a word is the opposite of by how it starts: `active` of `inactive`; empty if of none."""
     opposites = frozenset[str]()
     for start in _contrasts().negating:
         base = token[len(start) :] if token.startswith(start) else ""
@@ -259,4 +261,5 @@ def _negated(token: str) -> frozenset[str]:
 
 
 def _negates(tokens: Iterable[str], others: frozenset[str]) -> bool:
+    """Whether one of the tokens is the opposite of one of the other words by how it starts."""
     return any(not others.isdisjoint(_negated(token)) for token in tokens)

@@ -46,6 +46,8 @@ _RULES: Final = {
 
 
 class Contribution(NamedTuple):
+    """One thing that speaks for a field or against it."""
+
     rule: str
     delta: float  # in log-odds; a Python rule's own points until they are weighed
 
@@ -94,7 +96,10 @@ EMPTY: Final = Recall()
 
 
 class Weigher:
-    """One table's columns against the fields."""
+    """Weighs one table's columns against the fields; columns are named by position, fields by number.
+
+    What a pair's log-odds are made of is worked out when it is first asked for, and then remembered.
+    """
 
     def __init__(
         self,
@@ -113,8 +118,8 @@ class Weigher:
         self._columns = {
             c.position: ColumnEvidence(target, c, recall, memory) for c, memory in zip(columns, likely, strict=True)
         }
-        self._neighbours = self._neighbour_scores()
-        self._known: dict[tuple[int, int], Evidence] = {}
+        self._neighbours = self._neighbour_scores()  # column -> field -> how much its neighbours speak for it
+        self._known: dict[tuple[int, int], Evidence] = {}  # by column and field
 
     def totals(self) -> dict[int, dict[int, float]]:
         """Column -> field -> the log-odds against "no field", of every pair that anything is known about."""
@@ -140,7 +145,8 @@ class Weigher:
         return bool(headers) and self._target.statements_of(n).is_another_one(headers[0])
 
     def leaves_open(self, at: int, n: int, others: Sequence[str]) -> list[bool]:
-        """Whether a field does not say which of two opposite headers it is, for each of others."""
+        """For each of the `others`, whether it is the opposite of the column's header and the field does not say which
+        of the two it is."""
         headers = self._columns[at].column.headers
         if not headers or not is_qualified(headers[0]):
             return [False] * len(others)
@@ -151,7 +157,7 @@ class Weigher:
         return self._columns[at].contrary
 
     def odd_kind(self, sample: Sample, n: int) -> str:
-        """What a column's values plainly are, if a text field never has such values."""
+        """What a column's values plainly are, if a text field never has such values; empty if it may have them."""
         return self._target.odd_kind(n, sample)
 
     def evidence(self, at: int, n: int) -> Evidence:
@@ -170,7 +176,7 @@ class Weigher:
         return self._known[at, n]
 
     def contributions(self, at: int, n: int) -> tuple[Contribution, ...]:
-        """What the artifact says about a pair."""
+        """What speaks for a pair and against it, as the artifact lists it."""
         return contributions(self.evidence(at, n), self._target.fields[n], self._target.classes[n])
 
     def _ruled(self, at: int) -> list[int]:
@@ -178,10 +184,12 @@ class Weigher:
         return [self._target.called[name] for name, points in self._detected.get(at, {}).items() if points]
 
     def _points(self, at: int, n: int) -> float:
+        """The sum of the points that Python rules give a pair."""
         return round(sum(c.delta for c in self._detected.get(at, {}).get(self._target.fields[n].name, ())), 4)
 
     def _neighbour_scores(self) -> dict[int, dict[int, float]]:
-        """What each column's neighbours say: a last name beside a first name, a longitude beside a latitude."""
+        """Column -> field -> 1 if a neighbour is a partner of the field, such as a last name beside a first name, and
+        0.5 if another column of the table is."""
         concepts = self._target.concepts
         sure = {at: _NOTHING.union(*(concepts[n] for n in column.sure())) for at, column in self._columns.items()}
         anywhere = _NOTHING.union(*sure.values())
@@ -197,14 +205,17 @@ class Weigher:
 
 
 def listed(parts: Iterable[Contribution], *, redact: bool = False) -> list[Contributor]:
-    """As an artifact says it; `redact`: without the confirmed headers that contributions name."""
+    """Contributions as the artifact has them; `redact`: without the confirmed headers that they name."""
     return [
         {"rule": LIKE if redact and part.rule.startswith(LIKE) else part.rule, "weight": part.delta} for part in parts
     ]
 
 
 def contributions(pair: Evidence, field: Field, values: Iterable[str]) -> tuple[Contribution, ...]:
-    """What the artifact says about a pair: each source once, with its log-odds."""
+    """What speaks for a pair: points of rules first, then each source once with its log-odds, the weightiest first.
+
+    `values`: the classes of values that the field may have.
+    """
     weights = model().pair
     sums: dict[str, float] = {"prior": weights["prior"]}
     for name, number in pair.numbers.items():

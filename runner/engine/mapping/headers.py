@@ -18,6 +18,7 @@ from runner.engine.mapping.knowledge import (
     usual_spelling,
 )
 
+# Words that follow each other -> the word that they mean together.
 _PAIRS: Final = {
     ("mail",): ("email",),
     ("e", "mailing"): ("email",),
@@ -39,10 +40,11 @@ GENERIC: Final = frozenset(
 _Stems = Mapping[str, frozenset[int]]  # word -> the fields that have it
 _NOWHERE: Final = frozenset[int]()
 NO_STEMS: Final[_Stems] = {}
+# Likeness of a header that is a name, has its words, or shares them all but for slips.
 EXACT: Final = 1.0
 SAME_WORDS: Final = 0.95
 FUZZY: Final = 0.9
-DISTINGUISHING: Final = 1.5
+DISTINGUISHING: Final = 1.5  # weight of words that together tell a field from others
 SIMILAR: Final = 0.7  # what a word counts that often stands for another
 LEAST_LIKENESS: Final = 0.2
 PART: Final = 0.95  # the last part of a stacked header says a little less than the whole
@@ -88,18 +90,20 @@ def bare_words(header: str) -> frozenset[str]:
 
 
 def _singular(word: str) -> str:
+    """A word without the s of a plural."""
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
 
 
 def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
-    """1 for the same words in the same order, less for fewer words in common, 0 for strangers."""
-    left, right = normalized(header), normalized(name)
-    if not left or not right:
+    """How alike a header and a name are: 1 for the same words in the same order, less for fewer words in common, 0 for
+    none. `stems`: as in `overlap`."""
+    spelled_name = normalized(name)
+    if not normalized(header) or not spelled_name:
         return 0.0
     if joined(header) == joined(name):
         return EXACT
     bare = essence(header)
-    if bare and bare in (right, without_asides(right)):  # `Energy in kWh` is the energy_kwh
+    if bare and bare in (spelled_name, without_asides(spelled_name)):  # `Energy in kWh` is the energy_kwh
         return 0.97
     header_words, name_words = bare_words(header), words(name)
     if not header_words or not name_words:
@@ -112,45 +116,46 @@ def likeness(header: str, name: str, stems: _Stems = NO_STEMS) -> float:
 
 
 def overlap(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> float:
-    """Shared weight over all weight; words that are one typing slip apart count as shared.
+    """The weight of shared words over the weight of all words; words that are one typing slip apart count as shared.
 
     A generic word more or less says little (`Plan code` is the plan), a word in place of another says a lot:
     `Agent city` is not the `agent_name`, and `Address 1` is not `address_2`. Where one side has a telling word to
     itself, only shared words count that together distinguish the field from others: `stems` has the fields of a word.
     """
-    common, left, right = _compare_words(header_words, name_words)
-    differ = any(_weight(w) == 1 for w in left | right)
+    common, header_only, name_only = _compare_words(header_words, name_words)
     shared = sum(common.values())
-    if differ and common and stems:
+    if _is_specific(header_only | name_only) and common and stems:
         shared *= _rarity(len(frozenset.intersection(*(stems.get(word, _NOWHERE) for word in common))))
     if not shared:
         return 0.0
-    if not left or not right:
-        return shared / (shared + sum(map(_weight, left | right)))
-    if any(w.isdecimal() for w in left) and any(w.isdecimal() for w in right):
+    if not header_only or not name_only:
+        return shared / (shared + sum(map(_weight, header_only | name_only)))
+    have_different_numbers = any(map(str.isdecimal, header_only)) and any(map(str.isdecimal, name_only))
+    if have_different_numbers:
         return 0.0
-    return REPLACED * shared / (shared + len(left) + len(right))
+    return REPLACED * shared / (shared + len(header_only) + len(name_only))
 
 
 def coverage(header_words: frozenset[str], name_words: frozenset[str], stems: _Stems = NO_STEMS) -> str | None:
-    """Whether a header has the words of a name with slips (`nearly_same`) or in other words (`similar_words`), but
-    for generic ones (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells
-    it from another one of its kind (`replaced`: the billing phone is not the shipping phone).
+    """How a header has the words of a name, as the name of a number in matcher.NAMES; None if in none of these ways.
 
-    Where it lacks some, those that it has must distinguish the field from others.
+    It has them with slips (`nearly_same`) or in other words (`similar_words`), but for generic ones
+    (`generic_differs`), all of several and more (`covers`), lacks some of them (`inside`), or tells it from another one
+    of its kind (`replaced`: the billing phone is not the shipping phone). Where it lacks some, those that it has must
+    distinguish the field from others.
     """
-    common, left, right = _compare_words(header_words, name_words)
+    common, header_only, name_only = _compare_words(header_words, name_words)
     if not common:
         return None
-    if "without" in left or (qualifiers_of(frozenset(left)) and _is_specific(right)):
+    if "without" in header_only or (qualifiers_of(frozenset(header_only)) and _is_specific(name_only)):
         return "replaced"
-    if not left and not right:
+    if not header_only and not name_only:
         return "nearly_same" if _are_slips(header_words - name_words, name_words - header_words) else "similar_words"
-    if not _is_specific(left | right) and _is_specific(common):
+    if not _is_specific(header_only | name_only) and _is_specific(common):
         return "generic_differs"
-    if len(common) < 2 or (left and right):
+    if len(common) < 2 or (header_only and name_only):
         return None
-    if left:
+    if header_only:
         return "covers"
     return "inside" if _is_distinct(common, stems) else None
 
@@ -186,20 +191,21 @@ def are_numbered(header: str, other: str) -> bool:
 
 def extra_words(header: str, name: str) -> frozenset[str] | None:
     """What a header says more than a name, but for words such as `primary`; None if it lacks something."""
-    _, left, right = _compare_words(bare_words(header), words(name))
-    return None if any(_weight(w) == 1 for w in right) else unqualified(frozenset(left))
+    _, header_only, name_only = _compare_words(bare_words(header), words(name))
+    return None if _is_specific(name_only) else unqualified(frozenset(header_only))
 
 
 def count_specific(header_words: frozenset[str], name_words: frozenset[str]) -> int:
     """How many words that are not generic only one side has."""
-    _, left, right = _compare_words(header_words, name_words)
-    return sum(_weight(w) == 1 for w in left | right)
+    _, header_only, name_only = _compare_words(header_words, name_words)
+    return sum(_weight(word) == 1 for word in header_only | name_only)
 
 
 def _compare_words(
     header_words: frozenset[str], name_words: frozenset[str]
 ) -> tuple[dict[str, float], set[str], set[str]]:
-    """The field's words that are shared, with their weights, and what each side has to itself."""
+    """The name's words that the header has too, with their weights; the words that only the header has; and those that
+    only the name has."""
     shared = {word: _weight(word) for word in header_words & name_words}
     header_only, name_only = set(header_words - name_words), set(name_words - header_words)
     for word in sorted(header_only):
@@ -220,10 +226,14 @@ def _compare_words(
 
 
 def _rarity(fields: int) -> float:
-    return 1.0 if fields <= 1 else 0.75 if fields == 2 else 0.0
+    """How much words count that so many fields have."""
+    if fields <= 1:
+        return 1.0
+    return 0.75 if fields == 2 else 0.0
 
 
 def _weight(word: str) -> float:
+    """How much a word says: 1, and less if it is generic."""
     return 0.4 if word in GENERIC else 1.0
 
 
@@ -289,7 +299,7 @@ class FieldNames:
         return frozenset(n for word in akin for n in self._having.get(word, ()))
 
     def like(self, headers: tuple[str, ...]) -> dict[int, Likeness]:
-        """The fields that have a name like a column's header."""
+        """Field -> how alike, for the fields that have a name like one of a column's headers."""
         of_role = self.of_role(headers)
         likenesses = self._named(headers, of_role)
         near = {n for header in headers for n in self._near(header)} if not self._wide else set[int]()
@@ -307,7 +317,7 @@ class FieldNames:
         )
 
     def numbers(self, headers: tuple[str, ...], best: Likeness) -> dict[str, float]:
-        """How alike a header and a name are."""
+        """How alike a header and a name are, as numbers of matcher.NAMES; `best`: what `like` found."""
         if best.exact is not None:
             return {"exact": best.alike}
         if best.alike >= SAME_WORDS * PART:

@@ -39,6 +39,8 @@ _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe",
 
 
 class Concept(NamedTuple):
+    """Something that headers mean, whatever a manifest calls it."""
+
     domain: str
     values: str  # the class of values that it has
 
@@ -51,26 +53,28 @@ class Meaning(NamedTuple):
 
 
 class _Knowledge(NamedTuple):
-    spellings: Mapping[str, tuple[str, ...]]
+    """knowledge.json, laid out to be looked up."""
+
+    spellings: Mapping[str, tuple[str, ...]]  # a spelling without blanks -> the words that it means
     alone: Mapping[str, tuple[str, ...]]  # spellings that are part of no compound
     accented: Mapping[str, str]  # spellings that are others without their accents
     sayings: Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]  # first word -> runs, what they mean
     by_start: Mapping[str, tuple[str, ...]]  # first letters -> words that may be cut off
     concepts: Mapping[str, Concept]
     kinds: Mapping[str, tuple[str, ...]]  # concept -> what it is in general
-    phrases: Mapping[frozenset[str], tuple[str, ...]]
+    phrases: Mapping[frozenset[str], tuple[str, ...]]  # words -> the concepts that they name together
     holding: Mapping[str, tuple[frozenset[str], ...]]  # word -> phrases that have it
-    modifiers: frozenset[str]
+    modifiers: frozenset[str]  # words that change little about what a header means
     ambiguous: Mapping[str, Mapping[str, float]]  # headers that say too little to mean one thing
     preferred: frozenset[str]  # modifiers of the one of several columns that is usually meant
     qualifiers: frozenset[str]  # words that tell columns of one kind apart: billing and shipping, start and end
-    opposites: Mapping[str, frozenset[str]]
+    opposites: Mapping[str, frozenset[str]]  # word -> words that contradict it
     tails: Mapping[str, tuple[str, ...]]  # ends of compounds whose start is no known word
     roles: frozenset[str]  # words for somebody or something beside whom a row is about
     technical: frozenset[str]  # what programs write for themselves
-    similar: Mapping[str, frozenset[str]]
-    vocabulary: Mapping[str, frozenset[str]]
-    partners: Mapping[str, frozenset[str]]
+    similar: Mapping[str, frozenset[str]]  # word -> words that often stand for it
+    vocabulary: Mapping[str, frozenset[str]]  # name of a vocabulary -> its words
+    partners: Mapping[str, frozenset[str]]  # concept -> those that are often beside it
 
 
 def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -92,7 +96,7 @@ def _spellings(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    """A concept that has several classes of values counts as several that share their phrases."""
+    """The concepts by name; one that has several classes of values becomes several that share their phrases."""
     concepts: dict[str, Mapping[str, str]] = {}
     for name, concept in raw["concepts"].items():
         for n, kind in enumerate(concept["values"].split()):
@@ -101,19 +105,19 @@ def _concepts(raw: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
 
 
 def _meanings(names: str) -> dict[str, float]:
-    """What an ambiguous header may mean; behind a semicolon, what is less likely."""
+    """Concept -> score, of what an ambiguous header may mean; behind a semicolon, what is less likely."""
     likely, _, lesser = names.partition("; ")
     scores = dict.fromkeys(likely.split(", "), _AMBIGUOUS)
     return scores | dict.fromkeys(lesser.split(", ") if lesser else (), _LESSER)
 
 
 def _spelled(text: str) -> tuple[str, ...]:
-    """As headers are normalized; umlauts also as two letters."""
+    """A text as headers are normalized; one with umlauts also with two letters for each."""
     return (text,) if text.isascii() else (normalized(text), normalized(text.translate(_UMLAUTS)))
 
 
 def _sayings(raw: Mapping[str, Any]) -> dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]:
-    """By their first word, the longest first."""
+    """First word -> runs of words that start with it, the longest first, each with what it means."""
     sayings: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {}
     for meant, texts in raw["sayings"].items():
         for text in texts.split(", "):
@@ -219,6 +223,7 @@ def _knowledge() -> _Knowledge:
 
 
 def concept(name: str) -> Concept:
+    """The concept of a name, which is one of those that are known."""
     return _knowledge().concepts[name]
 
 
@@ -228,10 +233,12 @@ def is_technical(name: str) -> bool:
 
 
 def vocabulary(name: str) -> frozenset[str]:
+    """The words of a vocabulary: streets, first names, countries."""
     return _knowledge().vocabulary[name]
 
 
 def partners(name: str) -> frozenset[str]:
+    """The concepts that are often beside a concept: a longitude beside a latitude."""
     return _knowledge().partners.get(name, frozenset())
 
 
@@ -272,7 +279,7 @@ def is_word(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def understood(header: str) -> Meaning:
-    """A header's words in their usual spelling."""
+    """A header's words in their usual spelling, taken apart where they are written without blanks."""
     words: list[str] = []
     letters = known = 0
     if not header.isascii():
@@ -308,14 +315,17 @@ def _spelled_out(header: str) -> str:
 
 
 def _set_phrase(parts: tuple[str, ...], at: int) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The longest phrase that starts here, and what it means."""
+    """The longest phrase of the parts that starts `at` one of them, and what it means; None if none does."""
     runs = _knowledge().sayings.get(parts[at], ())
     return next((phrase for phrase in runs if parts[at : at + len(phrase[0])] == phrase[0]), None)
 
 
 @lru_cache(maxsize=8192)
 def split_words(part: str, *, last: bool = True) -> tuple[tuple[str, ...], int]:
-    """The words of a run of letters, and how many of its letters are part of known words."""
+    """The words of a run of letters, and how many of its letters are part of known words.
+
+    `last`: it ends a header, so its last word may be cut off.
+    """
     spellings = _knowledge().spellings
     if (whole := _knowledge().alone.get(part) or spellings.get(part)) is not None:
         return whole, len(part)
@@ -336,7 +346,10 @@ def usual_spelling(part: str) -> tuple[str, ...]:
 
 
 def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
-    """`Ausleihnummer` and `Polisnr` are a number of something, whatever that is."""
+    """A run of letters as an unknown start and a known end, and how many letters that has.
+
+    `Ausleihnummer` and `Polisnr` are a number of something, whatever that is.
+    """
     tails = _knowledge().tails
     for size in range(min(8, len(part) - 3), 1, -1):
         if (tail := tails.get(part[-size:])) is not None:
@@ -345,7 +358,10 @@ def _with_tail(part: str) -> tuple[tuple[str, ...], int]:
 
 
 def _cheapest(part: str, *, last: bool) -> tuple[tuple[str, ...], int]:
-    """The way through a run of letters that costs least: few words, long ones, no letters between."""
+    """The words of a run of letters on the way through it that costs least, and how many letters they have.
+
+    Few words cost less, and so do long ones without letters between them. `last`: the last word may be cut off.
+    """
     spellings, by_start = _knowledge().spellings, _knowledge().by_start
     size = len(part)
     best: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, ()), *((9e9, 0, ()) for _ in range(size))]
@@ -394,6 +410,7 @@ def concepts_of(header: str) -> tuple[tuple[str, float], ...]:
 
 
 def _ambiguous(header: str) -> dict[str, float]:
+    """What a header may mean that says too little to mean one thing; empty if it is not such a header."""
     if not header.isascii():
         header = _spelled_out(header)
     return dict(_knowledge().ambiguous.get(normalized(header), {}))
@@ -407,7 +424,7 @@ def _meanings_of_synonyms(header: str) -> dict[str, float]:
 
 
 def _meanings_of_whole(header: str) -> dict[str, float]:
-    """What the words of a header mean together."""
+    """Concept -> how plainly the words of a header mean it together."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     for words, score in _readings(meaning.words):
@@ -420,7 +437,7 @@ def _meanings_of_whole(header: str) -> dict[str, float]:
 
 
 def _meanings_of_parts(header: str) -> dict[str, float]:
-    """What some words of a header mean."""
+    """Concept -> how plainly some words of a header mean it, beside others that mean something else."""
     meaning = understood(header)
     scores: dict[str, float] = {}
     whole = frozenset(meaning.words)
@@ -441,7 +458,10 @@ def _head(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def head_classes(name: str) -> frozenset[str]:
-    """The classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is."""
+    """The classes of values that the last word of a name tells: an `employer_state` is a state, whosever it is.
+
+    Empty if it tells none.
+    """
     head = _head(name)
     words = tuple(w for w in understood(head).words if not w.isdecimal())
     if len(words) < 2 and head == name:

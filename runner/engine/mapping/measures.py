@@ -58,11 +58,13 @@ class _Entry(NamedTuple):
 
 
 class _Measures(NamedTuple):
-    entries: Mapping[str, _Entry]
-    short: frozenset[str]
+    """measures.json, laid out to be looked up."""
+
+    entries: Mapping[str, _Entry]  # by spelling
+    short: frozenset[str]  # spellings that are other words too
     signs: Mapping[str, str]  # a currency's sign -> a word for it
-    sign: re.Pattern[str]
-    per: frozenset[str]
+    sign: re.Pattern[str]  # any of these signs
+    per: frozenset[str]  # words that mean "per"
 
 
 @cache
@@ -96,11 +98,11 @@ def _measures() -> _Measures:
 
 @lru_cache(maxsize=4096)
 def measure(text: str) -> Measure:
-    """What a text states."""
+    """The units, currencies and scale that a text states; NOTHING if it states none."""
     words = _words(text)
-    asides = [mine for aside in _BRACKETS.findall(text) if (mine := _words(aside))]
-    ends = {words[-1]} if len(words) > 1 else set[str]()
-    ends.update(mine[-1] for mine in asides)
+    asides = [aside_words for aside in _BRACKETS.findall(text) if (aside_words := _words(aside))]
+    ends = {words[-1]} if len(words) > 1 else set[str]()  # where a short spelling counts
+    ends.update(aside_words[-1] for aside_words in asides)
     units: dict[str, frozenset[str]] = {}
     currencies: frozenset[str] = frozenset()
     scale: int | None = None
@@ -160,7 +162,7 @@ def _words(text: str) -> list[str]:
 
 
 def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
-    """Each known run of words, the longest first, and the word before it."""
+    """Each run of words that is known, the longest where several are, with its words and the word before it."""
     known = _measures().entries
     at = 0
     while at < len(words):
@@ -179,6 +181,7 @@ def _entries(words: list[str]) -> Iterator[tuple[_Entry, str, str]]:
 
 
 def _scale_behind(words: list[str], at: int) -> int | None:
+    """The scale that the word at a position is, behind a currency; None if it is none."""
     if at >= len(words):
         return None
     return _PREFIXES.get(words[at], 3 if _ZEROS.fullmatch(words[at]) else None)
@@ -189,7 +192,10 @@ _ORDINARY: Final = frozenset({"mars", "tars", "mall", "ball", "tall"})
 
 
 def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """A scale that is written with digits, or with a currency: `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`."""
+    """A scale that is written with digits, or with a currency, and how many words it has; None if none starts here.
+
+    `TEUR`, `k €`, `1.000 €`, `'000`, `10^6`.
+    """
     known, word, rest = _measures().entries, words[at], words[at + 1 :]
     if (word in known and word not in _PREFIXES) or " ".join(words[at : at + 2]) in known:
         return None, 1
@@ -204,7 +210,8 @@ def _scaled(words: list[str], at: int) -> tuple[_Entry | None, int]:
 
 
 def _with_prefix(word: str, rest: list[str]) -> tuple[_Entry | None, int]:
-    """A currency with a prefix, as a word of its own or in one word with it: `k €`, `TEUR`."""
+    """A currency with a prefix, as a word of its own or in one word with it (`k €`, `TEUR`), and how many words it has;
+    None if it is not one."""
     beside = _currencies(rest[0]) if rest and word not in {"b", "mm"} else None
     for prefix, power in _PREFIXES.items():
         if word == prefix and beside:
@@ -223,7 +230,7 @@ def _currencies(word: str) -> frozenset[str]:
 
 
 def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
-    """`x 1.000`, `in 1.000`, `1.000 €`; but no 1000 by itself."""
+    """The scale of `x 1.000`, `in 1.000` or `1.000 €`, and how many words it has; None for a 1000 by itself."""
     end = at + 1
     while words[at] == "1" and end < len(words) and words[end] == "000":
         end += 1
@@ -234,7 +241,10 @@ def _thousand(words: list[str], at: int) -> tuple[_Entry | None, int]:
 
 
 def _written_alone(text: str) -> int | None:
-    """A scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円."""
+    """The scale in brackets of its own, or at the end of a run of signs without blanks: `(K)`, `(1.000)`, 単位千円.
+
+    None if there is none.
+    """
     for aside in _BRACKETS.findall(text):
         if (power := _ALONE.get(aside.strip())) is not None:
             return power

@@ -46,11 +46,11 @@ _VOWELS: Final = frozenset("aeiou")
 
 
 class Near(NamedTuple):
-    """How near a field is, by what: each from 0 to 1."""
+    """How near a column is to a field, by what: each from 0 to 1."""
 
-    words: float = 0.0
-    values: float = 0.0
-    described: float = 0.0
+    words: float = 0.0  # of the header and the field's names
+    values: float = 0.0  # and its allowed values
+    described: float = 0.0  # words of the header and the field's description
 
 
 class Nearness:
@@ -64,7 +64,7 @@ class Nearness:
         self._values = _Values(allowed) if any(allowed) else None
 
     def of(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """The fields that a column with such headers and values is near to."""
+        """Field -> how near, for the fields that a column with such headers and values is near to."""
         words: dict[int, float] = {}
         for header in headers:
             for n, x in self._names.like(header).items():
@@ -85,8 +85,8 @@ class _Texts:
         """`texts`: the words of each, with its field; `fields`: how many there are; `missed`: what a word counts that
         a header lacks.
         """
-        self._owners = [n for n, _ in texts]
-        self._words = [words for _, words in texts]
+        self._owners = [n for n, _ in texts]  # by text: its field
+        self._words = [words for _, words in texts]  # by text
         self._missed = missed
         self._having: dict[str, list[int]] = {}  # word -> texts
         self._initials: dict[str, list[int]] = {}  # first letters of all words -> texts
@@ -96,10 +96,10 @@ class _Texts:
             if len(words) > 1:
                 self._initials.setdefault(_initials(words), []).append(at)
         owners = {word: {self._owners[at] for at in having} for word, having in self._having.items()}
-        self._rarity = {word: rarity(word, len(mine), fields) for word, mine in owners.items()}
-        self._leading = frozenset(word for word, mine in owners.items() if len(mine) <= _most(fields))
+        self._rarity = {word: rarity(word, len(fields_with_it), fields) for word, fields_with_it in owners.items()}
+        self._leading = frozenset(word for word, with_it in owners.items() if len(with_it) <= _most(fields))
         self._rarest = rarity("", _UNSEEN, fields)
-        self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]
+        self._weights = [sum([self._rarity[word] for word in words]) for words in self._words]  # by text
         self._spellings = _Spellings(self._having)
 
     def like(self, header: str) -> dict[int, float]:
@@ -114,7 +114,10 @@ class _Texts:
         return by_field
 
     def _texts_with(self, matched: Mapping[str, Mapping[str, float]]) -> set[int]:
-        """Texts that have one of the words which few fields have, or some of those with the rarest one."""
+        """The numbers of texts worth comparing: those with a word that few fields have, else some with the rarest one.
+
+        `matched`: as in `_overlap`.
+        """
         words = {other for others in matched.values() for other in others}
         if leading := words & self._leading:
             return {at for word in leading for at in self._having[word]}
@@ -122,14 +125,18 @@ class _Texts:
         return set(rarest[:_MOST_COMPARED])
 
     def _by_initials(self, asked: tuple[str, ...]) -> Iterator[tuple[int, float]]:
-        """Texts that a header has the initials of (`LVI`), or that have the header's (`Body Mass Index`)."""
+        """Texts that a header has the initials of (`LVI`), or that have the header's (`Body Mass Index`), each with how
+        much that counts."""
         if len(asked) == 1 and len(asked[0]) > 1:
             yield from ((at, _INITIALS) for at in self._initials.get(asked[0], ()))
         if len(asked) > 2 and (short := _initials(asked)) in self._having:
             yield from ((at, _INITIALS * self._rarity[short] / self._weights[at]) for at in self._having[short])
 
     def _overlap(self, at: int, matched: Mapping[str, Mapping[str, float]]) -> float:
-        """`matched`: the header's words, each with the words of fields that may be the same."""
+        """The weight of the words that a text and a header have in common over the weight of all, from 0 to 1.
+
+        `matched`: the header's words, each with the words of fields that may be the same and how much each counts.
+        """
         shared: dict[str, float] = {}
         lacking = 0.0
         for word, likenesses in matched.items():
@@ -145,7 +152,7 @@ class _Texts:
 
 
 class _Spellings:
-    """Words of fields, found by other spellings of them."""
+    """Words of fields, found by other spellings of them; remembers what it found."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._starting: dict[str, list[str]] = {}  # first letter -> words
@@ -262,17 +269,18 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def _initials(words: Iterable[str]) -> str:
+    """The first letters of words."""
     return "".join([word[0] for word in words])
 
 
 def _most(fields: int) -> int:
-    """The fields that may share a word which leads to them: that bounds what a column costs."""
+    """How many of so many fields may share a word that leads to them: that bounds what a column costs."""
     least, share, most = _COMMON
     return min(most, max(least, round(share * fields)))
 
 
 def rarity(word: str, having: float, fields: int) -> float:
-    """1 for a word that no field has, less the more of them have it."""
+    """How much a word counts that `having` of the fields have: 1 if none has it, less the more of them have it."""
     much = log(1 + fields / having) / log(1 + fields / _UNSEEN) if fields else 0.0
     return _LITTLE * much if word in _LITTLE_WORDS else much
 
@@ -284,5 +292,5 @@ def _content(description: str) -> tuple[str, ...]:
 
 
 def first_sentence(text: str) -> str:
-    """Of a description, which may go on about exceptions and sources."""
+    """The first sentence of a description, which may go on about exceptions and sources."""
     return text.partition(". ")[0].partition(";")[0]

@@ -11,9 +11,9 @@ from runner.engine.mapping.matcher import model
 from runner.engine.mapping.traits import TRAITS, TRUTHS, class_log_odds, traits_of
 from runner.engine.values.convert import Converter, fold, text_of
 
-GOOD: Final = 0.8
-POOR: Final = 0.3
-FEWEST: Final = 3
+GOOD: Final = 0.8  # share of values that fit what a field declares
+POOR: Final = 0.3  # share below which they speak against it
+FEWEST: Final = 3  # values that are evidence
 FEW: Final = 6  # values that show half of what many would
 TESTED: Final = 60  # values that a type is tried on
 UNTESTED: Final = frozenset({"text", "enum", "any"})  # types that say nothing about their values
@@ -58,6 +58,7 @@ class Sample:
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
     def _all_traits(self) -> list[float] | None:
+        """`traits_of` the values, worked out once."""
         if self._traits is None:
             self._traits = traits_of(self.texts)
         return self._traits
@@ -89,19 +90,23 @@ class Sample:
 
 
 def type_fit(sample: Sample, field: Field) -> str | None:
-    """Whether values speak for a field's type or plainly against it."""
+    """How values speak for a field's type or plainly against it, as the name of a number in matcher.NAMES; None if they
+    do not."""
     if field.type in UNTESTED or len(sample.values) < FEWEST:
         return None
     fit = sample.fit(field)
     if fit is None:
         return None
-    if fit >= GOOD:
-        return "type_rare" if field.type in _RARE else "type_strong" if field.type in _STRONG else "type_weak"
-    return "type_against" if fit < POOR else None
+    if fit < GOOD:
+        return "type_against" if fit < POOR else None
+    if field.type in _RARE:
+        return "type_rare"
+    return "type_strong" if field.type in _STRONG else "type_weak"
 
 
 def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
-    """A pattern that fits speaks for a field as far as it does not fit just anything."""
+    """How values speak for a field's pattern or against it: the name of a number in matcher.NAMES and the number; None
+    if they do not. A pattern that fits says the less the more other texts it fits."""
     if field.pattern is None or len(sample.texts) < FEWEST:
         return None
     texts = [text_of(v) for v in Converter(field).convert(list(sample.texts[:TESTED]))[0] if v is not None]
@@ -115,8 +120,10 @@ def pattern_fit(sample: Sample, field: Field) -> tuple[str, float] | None:
 def allowed_fit(
     sample: Sample, allowed: frozenset[Any] | None, spelled: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, float]:
-    """Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and
-    no, bare numbers and single letters: many columns hold those.
+    """How values speak for a field's allowed values or against them, as numbers of matcher.NAMES.
+
+    Values that are all among the allowed ones speak for an enum; few different ones speak softly, and so do yes and no,
+    bare numbers and single letters: many columns hold those.
 
     `spelled`: texts that were confirmed to mean one of them. They agree, too, but such short ones are no reason.
     """

@@ -44,13 +44,16 @@ __all__ = ["THRESHOLD", "ColumnIn", "Contribution", "Doubt", "MappingChoice", "R
 LEAST_SHOWN: Final = 0.01  # probability of a runner-up
 LEAST_LIKELY: Final = 0.1  # probability of a nearest field that the header is not like
 SURE: Final = 0.95  # a guess that is as likely as this is not reported
-TIE: Final = 0.1  # log-odds
-CONTRAST: Final = 2.5  # log-odds
+# Log-odds by which two columns may differ and still be as much a field: any two; two that each say something more; two
+# that say opposite things; two whose values are compared.
+TIE: Final = 0.1
+CONTRAST: Final = 2.5
 OPPOSED: Final = 6.0
 AS_MUCH: Final = 0.5
 RULE_IS_SURE: Final = 1.0  # a Python rule that gives a point says as much as the field's own name
 _CEILING: Final = 30.0  # log-odds
-_DOUBTED: Final = 10  # ranks of blank or contradicting columns come after those of all other names
+# Groups of ranks, the better evidence first: 0 for rules, then those of exact names, then these.
+_DOUBTED: Final = 10  # added for blank or contradicting columns: they come after all other names
 _CONFIRMED: Final = 20
 _SAME: Final = 21
 _REST: Final = 22
@@ -61,9 +64,9 @@ class Doubt(NamedTuple):
 
     code: str
     message: str
-    field: str
+    field: str  # the one that is in doubt
     evidence: Mapping[str, int]
-    remedy: str
+    remedy: str  # a line of the manifest; empty: the finding is only information
 
 
 class ListedFields(NamedTuple):
@@ -89,16 +92,16 @@ class MappingChoice(NamedTuple):
     """What was decided for one column."""
 
     position: int
-    field: str | None
-    probability: float
+    field: str | None  # None: unmapped
+    probability: float  # of the field; of an unmapped column that of the nearest one
     contributors: tuple[Contribution, ...]
     runners_up: tuple[RunnerUp, ...]
-    note: str | None
+    note: str | None  # why it was not mapped, or what else is worth knowing
     doubt: Doubt | None = None
     tier: str = "none"
 
     def decided(self, field: str | None, rule: str, note: str, tier: str) -> "MappingChoice":
-        """The choice after somebody said what the column is."""
+        """The choice after a person, a memory or a hook decided the field; `rule` and `tier`: by what."""
         others = tuple(other for other in self.runners_up if other.field != field)
         return self._replace(
             field=field,
@@ -121,12 +124,19 @@ def choose(
     recall: Recall = EMPTY,
     shown: ListedFields = IN_SHORT,
 ) -> list[MappingChoice]:
-    """Decide every column's field."""
+    """The choice for every column, in their order; each field goes to one column at most.
+
+    `detected`: what Python rules said. `allowed`: the values that a field allows. `recall`: what was learnt.
+    """
     return _Chooser(columns, fields, threshold, Weigher(columns, fields, allowed, recall, detected), shown).choices()
 
 
 class _Chooser:
-    """One table's columns against the fields."""
+    """Chooses between one table's columns and the fields: decided once it is made, `choices` then says why.
+
+    Columns are named by their position, fields by their number. While pairs are assigned, best evidence first, rivals
+    of a pair that is given up are noted in `_torn` and `_twins`, and the chances of one that holds in `_chances`.
+    """
 
     def __init__(
         self,
@@ -142,28 +152,31 @@ class _Chooser:
         self._weigher = weigher
         self._shown = shown
         self._evidence = weigher.evidence
-        self._totals = weigher.totals()
+        self._totals = weigher.totals()  # column -> field -> log-odds
         self._odds = {
             at: {n: exp(min(_CEILING, total)) for n, total in totals.items()} for at, totals in self._totals.items()
         }
-        self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}
+        self._whole = {at: 1.0 + sum(odds.values()) for at, odds in self._odds.items()}  # of all fields and of none
         self._constant = {n for n, f in enumerate(fields) if not f.needs_column}  # every row has its value already
         self._torn: dict[int, tuple[int, ...]] = {}  # columns that fit several fields equally well
         self._twins: dict[int, tuple[int, list[int]]] = {}  # columns that fit a field as well as others do
-        self._chances: dict[tuple[int, int], float] = {}  # of pairs that stood when they were chosen
+        self._chances: dict[tuple[int, int], float] = {}  # of pairs that held when they were chosen
+        # Last: these need all of the above.
         self._ranks = {pair: rank for pair in self._candidates() if (rank := self._rank(*pair))}
-        self._chosen = assign(self._ranks, self._still_holds)
-        self._owner = {f: c for c, f in self._chosen.items()}
+        self._chosen = assign(self._ranks, self._still_holds)  # column -> field
+        self._owner = {f: c for c, f in self._chosen.items()}  # field -> column
 
     def _candidates(self) -> Iterator[tuple[int, int]]:
-        """Pairs that are likely enough, and columns with the name of a field."""
+        """Pairs of column and field that are likely enough, or of which the header is the field's name."""
         for at, odds_by_field in self._odds.items():
             named = self._weigher.named(at)
             for n, odds in odds_by_field.items():
-                if (odds / (1.0 + odds) >= self._threshold or n in named) and n not in self._constant:
+                is_likely = odds / (1.0 + odds) >= self._threshold
+                if (is_likely or n in named) and n not in self._constant:
                     yield at, n
 
     def choices(self) -> list[MappingChoice]:
+        """What was decided for each column, and why."""
         return [self._choice(column) for column in self._columns.values()]
 
     def _chance(self, column: int, field: int, without: frozenset[int] = frozenset()) -> float:
@@ -172,11 +185,15 @@ class _Chooser:
         return odds[field] / (self._whole[column] - sum([odds[n] for n in without]))
 
     def _alone(self, column: int, field: int) -> float:
+        """How likely a pair is against no field, whatever other fields the column may be."""
         odds = self._odds[column][field]
         return odds / (1.0 + odds)
 
     def _rank(self, column: int, field: int) -> Rank | None:
-        """None where the evidence is not enough."""
+        """How good the evidence for a pair is: rules first, then names, confirmed headers, the same words, the rest.
+
+        None where it is not enough.
+        """
         total = self._totals[column][field]
         evidence = self._evidence(column, field)
         if evidence.rules >= RULE_IS_SURE and self._alone(column, field) >= self._threshold:
@@ -197,7 +214,10 @@ class _Chooser:
         return None if is_odd else Rank((_REST, -total), total)
 
     def _still_holds(self, column: int, field: int, chosen: Mapping[int, int]) -> bool:
-        """Whether a pair is still good evidence now that better ones are settled."""
+        """Whether a pair is still good evidence now that better ones are assigned; `assign` asks before it chooses it.
+
+        Notes the chance of a pair that holds, and the fields that the column fits equally well if it does not.
+        """
         if self._ranks[column, field].group[0] < _CONFIRMED:
             return True
         owned = set(chosen.values()) | self._constant
@@ -269,7 +289,7 @@ class _Chooser:
         return len(extra) == 2 and extra[0] != extra[1] and (gap <= CONTRAST or are_opposite(*extra))
 
     def _speaks_alone(self, column: int, field: int, owned: int) -> bool:
-        """Whether something speaks for the field that does not speak for the owned one as well."""
+        """Whether something speaks for the field that does not speak as well for another one, `owned` by a column."""
         evidence, owned_evidence = self._evidence(column, field), self._evidence(column, owned)
         shared = words(owned_evidence.name) if owned_evidence.name else frozenset()
         unshared = 0.0
@@ -296,7 +316,7 @@ class _Chooser:
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
-        """What a column was mapped to, or why it was not, with the fields that came next."""
+        """What was decided for a column: its field with what spoke for it, or why it has none; and runners-up."""
         position, field = column.position, self._chosen.get(column.position)
         ranked = [n for _, n in sorted([(-total, n) for n, total in self._totals[position].items()])]
         likely = [(n, round(self._chance(position, n), 4)) for n in ranked[: self._shown.most + 1]]
@@ -336,7 +356,10 @@ class _Chooser:
         return None
 
     def _doubt(self, column: ColumnIn, field: int, rivals: Sequence[int], probability: float) -> Doubt | None:
-        """What speaks against the field that a column was mapped to; `rivals`: columns that fit it as well."""
+        """What speaks against the field that a column was mapped to; None if nothing worth a report does.
+
+        `rivals`: columns that fit it as well.
+        """
         evidence, name = self._evidence(column.position, field), self._fields[field].name
         if evidence.contradicted and evidence.exact is not None:
             return self._contradiction(column, field)
@@ -352,14 +375,11 @@ class _Chooser:
         )
 
     def _guess(self, column: ColumnIn, field: int, probability: float) -> Doubt | None:
-        """Whether a column has a field for reasons that fall short of its name: other words, or only its values."""
+        """The doubt about a field that a column has for other reasons than its name: other words, or only its values;
+        None if the reasons are good."""
         evidence, name = self._evidence(column.position, field), self._fields[field].name
-        if (
-            evidence.exact is not None
-            or evidence.header >= SAME_WORDS * PART
-            or evidence.rules > 0
-            or evidence.confirmed
-        ):
+        is_named = evidence.exact is not None or evidence.header >= SAME_WORDS * PART
+        if is_named or evidence.rules > 0 or evidence.confirmed:
             return None
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         but = ""
@@ -390,7 +410,8 @@ class _Chooser:
         )
 
     def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
-        """Columns without a field whose header has another number and whose values speak as much for this field.
+        """The letters of columns without a field whose header has another number and whose values speak as much for
+        this field.
 
         The second line of an address is no such column, a second address is.
         """
@@ -407,7 +428,8 @@ class _Chooser:
         ]
 
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
-        """Whether the values are plainly not what a text field of this name has: email addresses under `name`."""
+        """The doubt about values that a text field of this name never has, such as email addresses under `name`; None
+        if they may be its values."""
         evidence, declared = self._evidence(column.position, field), self._fields[field]
         if evidence.rules > 0 or evidence.confirmed:
             return None
@@ -452,7 +474,7 @@ class _Chooser:
         )
 
     def _between_fields(self, column: ColumnIn, fields: Sequence[int]) -> tuple[str, Doubt]:
-        """Why a column got none of several fields that it fits equally well."""
+        """Why a column got none of several fields that it fits equally well: a note, and the doubt."""
         names = [self._fields[n].name for n in fields]
         message = f"fits {' and '.join(names)} equally well; it was given to neither"
         evidence = {name: len(column.sample.values) for name in names}
@@ -460,7 +482,7 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", f"the column {message}", names[0], evidence, remedy)
 
     def _between_columns(self, field: int, positions: Sequence[int]) -> tuple[str, Doubt]:
-        """Why none of several columns that fit a field equally well got it."""
+        """Why none of several columns that fit a field equally well got it: a note, and the doubt."""
         name, letters = self._fields[field].name, [self._columns[c].letters for c in sorted(positions)]
         message = f"columns {', '.join(letters)} fit the field {name} equally well; none of them was taken"
         evidence = {self._columns[c].letters: len(self._columns[c].sample.values) for c in positions}
@@ -468,7 +490,8 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", message, name, evidence, remedy)
 
     def _why_not(self, column: ColumnIn, likely: Sequence[tuple[int, float]]) -> tuple[str | None, Doubt | None]:
-        """Why a column has no field, of those that are `likely`."""
+        """Why a column has no field: a note, and a doubt if it is worth a report. `likely`: fields and probabilities,
+        the likeliest first."""
         at = column.position
         if at in self._torn:
             return self._between_fields(column, self._torn[at])
@@ -493,7 +516,7 @@ class _Chooser:
 
     def _contrary(self, column: ColumnIn) -> tuple[str, Doubt] | None:
         """Why a column does not get a field that no other column has, and that it would have got but for what its
-        header says."""
+        header says: a note, and the doubt; None if there is no such field."""
         against = -model().pair["contrary"]
         least = _CEILING if self._threshold >= 1 else -_CEILING
         if 0 < self._threshold < 1:
@@ -516,7 +539,7 @@ class _Chooser:
         return message, Doubt("mapping_doubtful", FindingText(message, "refused"), name, evidence, remedy)
 
     def _named_in_vain(self, column: ColumnIn, field: int) -> tuple[str, Doubt]:
-        """Why a column does not get the field that its header names."""
+        """Why a column does not get the field that its header names: a note, and the doubt."""
         name, count = self._fields[field].name, len(column.sample.values)
         if field in self._constant:
             other = "a constant" if self._fields[field].source is None else "another source"

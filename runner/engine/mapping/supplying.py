@@ -19,7 +19,10 @@ _NAMED: Final = 5  # columns that a message names
 def supply(
     tables: Sequence[MappedTable], fields: Sequence[Field], supplied: Supplied, findings: Findings, *, heads: bool
 ) -> None:
-    """Set the labelled values of the tables of one input, with `heads` their captions too."""
+    """Set the values that tables of one input take from labels around them, with `heads` also from their captions.
+
+    Reports labels and captions that are missing or doubtful.
+    """
     by_sheet: dict[int, list[MappedTable]] = {}
     for table in tables:
         by_sheet.setdefault(table.source.sheet.index, []).append(table)
@@ -36,13 +39,14 @@ def supply(
 
 
 def note_surroundings(tables: Sequence[MappedTable], supplied: Supplied, *, heads: bool) -> None:
-    """Let tables of one input know what around them becomes a value of their rows, before they are compared."""
+    """Set `surroundings` of the tables of one input: the values around them that tell their rows from those of
+    others."""
     by_sheet: dict[int, list[SourceTable]] = {}
     for table in tables:
         by_sheet.setdefault(table.source.sheet.index, []).append(table.source)
-    for mine in by_sheet.values():
-        around = AroundTables(mine)
-        for source in mine if len(mine) > 1 else ():
+    for of_sheet in by_sheet.values():
+        around = AroundTables(of_sheet)
+        for source in of_sheet if len(of_sheet) > 1 else ():
             cells = [around.value_of(source, label, supplied.labels).cell for label in supplied.labels.values()]
             cells += [around.caption(source, supplied.labels)] if heads else []
             source.surroundings = tuple(None if cell is None else normalized(str(cell.value)) for cell in cells)

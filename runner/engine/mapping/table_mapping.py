@@ -1,13 +1,13 @@
-"""Pass 2 for one table: samples its columns, asks the rules, chooses, and lays out the output's columns.
+"""Pass 2 for one table: samples its columns, asks the rules, and chooses their fields.
 
 Also reports jobs that found none of their fields, or no column for a file of rules.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from runner.engine.common import a1
 from runner.engine.common.fields import Field
@@ -18,6 +18,7 @@ from runner.engine.mapping.column_evidence import ColumnIn
 from runner.engine.mapping.evidence import EMPTY, Contribution, listed
 from runner.engine.mapping.headers import likeness
 from runner.engine.mapping.measures import is_unit
+from runner.engine.mapping.output_layout import UnmappedColumn
 from runner.engine.mapping.sample import Sample
 from runner.engine.mapping.score import IN_SHORT, Doubt, ListedFields, MappingChoice, choose
 from runner.engine.memory.recall import Recall
@@ -32,134 +33,17 @@ from runner.engine.tables.supplied import NAME, VALUE
 from runner.engine.values.convert import Converter
 from runner.engine.values.decisions import Convention
 
-
-class OutColumn(NamedTuple):
-    header: str
-    field: Field | None  # None: an unmapped column that was kept
-    renamed: bool = False  # its own header would have met a field's name or another column's
-    certain: bool = True  # its header is one, for all we know, and no cell
-    added: str | None = None  # what it says, where the source has no such column: group, source_row and the like
-
-
-class UnmappedColumn(NamedTuple):
-    """An unmapped column of one table: where it is, what it is called, which field is before it."""
-
-    position: int
-    header: str
-    after: str | None
-    certain: bool = True
-
-
-class TablePlan(NamedTuple):
-    """Where each output column comes from in one table: a column's index, or None."""
-
-    sources: tuple[int | None, ...]
-
-
-def lay_out(
-    fields: Sequence[Field],
-    tables: Sequence[tuple[dict[str, int], Sequence[UnmappedColumn]]],
-    *,
-    policy: str,
-    use_labels: bool = False,
-    added: Mapping[str, tuple[str, Sequence[int]]] | None = None,
-) -> tuple[list[OutColumn], list[TablePlan]]:
-    """The union of all tables' columns. Unmapped columns of one name share one output column.
-
-    With `keep` an unmapped column comes after the field it followed in its source; with `prefix` all of
-    them come last as `raw_<header>`; with `drop` they are left out. `added` columns come last: what each says,
-    to the header it is to have and its index in each table.
-    """
-    names = [(f.label or f.name) if use_labels else f.name for f in fields]
-    headers = _Headers([*names, *(f.name for f in fields)])
-    extras = _UnmappedColumns(policy, headers)
-    unmapped = [extras.add(columns) for _, columns in tables]
-    out = extras.among(list(zip(fields, names, strict=True)))
-    last = [
-        (OutColumn(headers.claim(name), None, added=what), places) for what, (name, places) in (added or {}).items()
-    ]
-    plans = [
-        TablePlan(
-            tuple(mapped.get(key) if isinstance(key, str) else mine.get(key) for _, key in out)
-            + tuple(places[n] for _, places in last)
-        )
-        for n, ((mapped, _), mine) in enumerate(zip(tables, unmapped, strict=True))
-    ]
-    return [c for c, _ in (*out, *last)], plans
-
-
-# An unmapped column: its header in lower case, and its place among those of its table that share the header.
-_Key = tuple[str, int]
-
-
-class _Headers:
-    """Hands out the headers of the output: none twice, whatever their case."""
-
-    def __init__(self, used: Iterable[str]) -> None:
-        self._used = {header.casefold() for header in used}
-
-    def claim(self, wanted: str) -> str:
-        """`wanted`, or the first of `wanted_2`, `wanted_3` … that nothing else is called."""
-        free, n = wanted, 1
-        while free.casefold() in self._used:
-            n += 1
-            free = f"{wanted}_{n}"
-        self._used.add(free.casefold())
-        return free
-
-
-class _UnmappedColumns:
-    """The output columns of unmapped columns, over all tables."""
-
-    def __init__(self, policy: str, headers: _Headers) -> None:
-        self._policy = policy
-        self._headers = headers
-        self.columns: dict[_Key, OutColumn] = {}
-        self._after: dict[_Key, str | None] = {}  # the field that each follows
-
-    def add(self, columns: Sequence[UnmappedColumn]) -> dict[_Key, int]:
-        """Add those of one table; returns where each is in the table."""
-        places: dict[_Key, int] = {}
-        for column in columns if self._policy != "drop" else ():
-            wanted = f"raw_{column.header}" if self._policy == "prefix" else column.header
-            nth = 0
-            while (wanted.casefold(), nth) in places:
-                nth += 1
-            key = (wanted.casefold(), nth)
-            places[key] = column.position
-            if key not in self.columns:
-                header = self._headers.claim(wanted)
-                self.columns[key] = OutColumn(header, None, header != wanted, column.certain)
-                self._after[key] = column.after
-            elif column.certain:
-                self.columns[key] = self.columns[key]._replace(certain=True)
-        return places
-
-    def among(self, fields: Sequence[tuple[Field, str]]) -> list[tuple[OutColumn, str | _Key]]:
-        """The columns of fields, which have these headers, and the unmapped ones, each after its field or all at the
-        end; with their keys.
-        """
-        following: dict[str | None, list[tuple[OutColumn, str | _Key]]] = {}
-        for key, column in self.columns.items():
-            following.setdefault(self._after[key], []).append((column, key))
-        if self._policy == "prefix":
-            field_columns: list[tuple[OutColumn, str | _Key]] = [
-                (OutColumn(h, field), field.name) for field, h in fields
-            ]
-            return [*field_columns, *((column, key) for key, column in self.columns.items())]
-        out = following.get(None, [])
-        for field, header in fields:
-            out += [(OutColumn(header, field), field.name), *following.get(field.name, [])]
-        return out
-
-
 _SHOWN: Final = 50  # values that detect_* functions are shown
 _DOUBTS: Final = 100  # columns of a table whose choice is recorded with what spoke for each reading
 _CERTAIN: Final = 0.75  # least confidence in a table of which no header is known
 
 
 class MappedTable:
-    """A source table with every column's field decided."""
+    """A source table with every column's field decided.
+
+    Columns are named by their position in the table. Decisions, hooks and memories may still change `choices`;
+    `conventions`, `beside` and `units` are set before pass 3 (transforming/conventions.py).
+    """
 
     def __init__(
         self,
@@ -170,9 +54,9 @@ class MappedTable:
     ) -> None:
         self.source = source
         self.supplied = dict(supplied or {})  # fields that take an added column, and what that says
-        self.choices = choices
+        self.choices = choices  # one for each column
         self.combined: dict[str, tuple[int, ...]] = {}  # field -> the columns that it is made of, by `from.columns`
-        self.samples = samples
+        self.samples = samples  # the first values of each column, those of added columns last
         self.left_out = False
         self.conventions: dict[int, Convention] = {}  # by column: decided from all its values
         self.beside: list[tuple[int, int, str]] = []  # texts above and below: row, column, text
@@ -180,18 +64,19 @@ class MappedTable:
 
     @property
     def fields(self) -> dict[str, int]:
-        """field -> column index within the table."""
+        """Field -> the position of its column in the table's chunks, added columns included."""
         chosen = {c.field: c.position for c in self.choices if c.field is not None}
         return chosen | {name: self.source.place_of(what) for name, what in self.supplied.items()}
 
     @property
     def own_fields(self) -> frozenset[str]:
-        """The fields that its rows tell: those of its columns, of captions, and of columns that became rows."""
+        """The fields whose values are in its rows: of its columns, of captions, and of columns that became rows."""
         from_around = (name for name, what in self.supplied.items() if what in (GROUP, NAME, VALUE))
         return frozenset((*(c.field for c in self.choices if c.field is not None), *from_around, *self.combined))
 
     def headings(self, *, redact: bool) -> list[tuple[str, str | None]]:
-        """Each column's header and field; where the header may not be shown, its field or letters replace it."""
+        """Each column's header and field (None: unmapped); a header that may not be shown is replaced by its field or
+        its letters. `redact`: none may be shown."""
         fields = {c.position: c.field for c in self.choices}
         shown = frozenset() if redact else self.shown_headers()
         return [
@@ -208,7 +93,8 @@ class MappedTable:
         return bool(self.combined or self.source.spread) or any(c.field is not None for c in self.choices)
 
     def read_as(self) -> list[tuple[str, int]]:
-        """Each field with a column that it takes; a field that takes several comes several times."""
+        """Pairs of a field and the position of a column that it takes; a field that takes several comes several
+        times."""
         parts = [(name, at) for name, positions in self.combined.items() for at in positions]
         return [*self.fields.items(), *parts] if parts else [*self.fields.items()]
 
@@ -218,7 +104,7 @@ class MappedTable:
         return choice.field is None and choice.position not in parts
 
     def combine(self, fields: Sequence[Field]) -> None:
-        """Find the columns of fields that are made of several, by their headers."""
+        """Set `combined`: the columns of fields that are made of several, found by their headers."""
         headers: dict[str, int] = {}
         for n, column in enumerate(self.source.columns):
             for name in () if column.generated else (column.name, *column.parts[-1:]):
@@ -232,6 +118,7 @@ class MappedTable:
                     self._note_combined(field.name, positions)
 
     def _note_combined(self, name: str, positions: Sequence[int]) -> None:
+        """Note on the choices of these columns, if they are no field, that they are a part of one."""
         for n, choice in enumerate(self.choices):
             if choice.position in positions and choice.field is None:
                 self.choices[n] = choice._replace(note=f"a part of the field {name}", doubt=None)
@@ -244,23 +131,24 @@ class MappedTable:
         return header_is_certain(self.source)
 
     def shown_headers(self) -> frozenset[int]:
-        """The columns whose header is a label for all we know, and not a cell's value."""
+        """The positions of columns whose header is a label for all we know, and not a cell's value."""
         if not self.header_is_certain:
             return frozenset()
-        spoken = {
+        named_fields = {
             c.position
             for c in self.choices
             if c.field and any(_speaks(contributor.rule) for contributor in c.contributors)
         }
-        doubtful = set() if self.source.is_confirmed else set(self.source.altered) - spoken
-        named = (n for n, column in enumerate(self.source.columns) if not column.generated)
-        return frozenset(n for n in named if n not in doubtful)
+        doubtful = set() if self.source.is_confirmed else set(self.source.altered) - named_fields
+        with_header = (n for n, column in enumerate(self.source.columns) if not column.generated)
+        return frozenset(n for n in with_header if n not in doubtful)
 
     def shows_header(self, position: int) -> bool:
+        """Whether the header of a column may be shown."""
         return position in self.shown_headers()
 
     def recall_fields(self, fields: Sequence[Field]) -> None:
-        """Give the columns of a table without a header row the fields that were confirmed for them."""
+        """Change `choices` of a table without a header row to the fields that were confirmed for its columns."""
         shape = self.source.table.shape
         if shape is None or not shape.fields or not self.source.table.generated_header:
             return
@@ -278,6 +166,7 @@ class MappedTable:
                 self.choices[at] = choice._replace(field=None, contributors=(), note=note_, doubt=None, tier="none")
 
     def letters(self, position: int) -> str:
+        """The letters of a column in the sheet."""
         return a1.letters(self.source.columns[position].index)
 
     def column_facts(self, choice: MappingChoice) -> Json:
@@ -298,22 +187,23 @@ class MappedTable:
 
     def unmapped_columns(self) -> list[UnmappedColumn]:
         """The unmapped columns that have a header or a value, with the field that each follows."""
-        out: list[UnmappedColumn] = []
-        last: str | None = None
+        unmapped: list[UnmappedColumn] = []
+        field_before: str | None = None
         shown = self.shown_headers()
         for choice in self.choices:
             if choice.field is not None:
-                last = choice.field
+                field_before = choice.field
             if not self.is_unused(choice):
                 continue
             column = self.source.columns[choice.position]
             if column.generated and not self.source.holds(column.index):
                 continue
-            out.append(UnmappedColumn(choice.position, column.name, last, column.generated or choice.position in shown))
-        return out
+            is_certain = column.generated or choice.position in shown
+            unmapped.append(UnmappedColumn(choice.position, column.name, field_before, is_certain))
+        return unmapped
 
     def report(self, fields: Sequence[Field], findings: Findings, *, computed: Collection[str], headless: bool) -> None:
-        """Say what the table lacks and what could have been decided otherwise.
+        """Report what the table lacks and what could have been decided otherwise.
 
         `computed` fields need no column; `headless`: the manifest says that there is no header row.
         """
@@ -424,6 +314,7 @@ class MappedTable:
         )  # fmt: skip
 
     def converter(self, field: Field, index: int) -> Converter:
+        """What converts the column at a position to a field's type, by the column's conventions."""
         return Converter(field, self.samples[index], self.conventions.get(index), epoch_1904=self.source.epoch_1904)
 
 
@@ -442,7 +333,7 @@ def _may_be_data(source: SourceTable) -> bool:
 
 
 def _has_values(field: Field, computed: Collection[str]) -> bool:
-    """Whether a field has values without a column."""
+    """Whether a field has values without a column; `computed`: names of those that rules or hooks compute."""
     return field.is_computed or field.default is not None or field.constant is not None or field.name in computed
 
 
@@ -460,16 +351,19 @@ def map_table(
     evidence: list[list[Any]] | None = None,
     shown: ListedFields = IN_SHORT,
 ) -> MappedTable:
-    """`supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
-    `evidence`: those that decide, of all tables with this header."""
+    """A table with the field of each column decided, by its headers, its values, what was learnt, rules and hooks.
+
+    `supplied`: fields that take an added column. `samples`: the first values of each column, if they are known;
+    `evidence`: those that decide, of all tables with this header. `shown`: which other fields are listed.
+    """
     fields = [f for f in fields if f.source is not None or f.name not in (supplied or ())]
     samples = source.samples() if samples is None else samples
-    seen = samples if evidence is None else evidence
+    deciding = samples if evidence is None else evidence
     letters = _letters_named(fields) if source.table.generated_header else frozenset()
     stacked = [c.parts for c in source.columns if len(c.parts) > 1 and not c.generated]
     units = bool(stacked) and all(is_unit(parts[-1]) for parts in stacked)  # a row of units is under the names
     columns = [
-        ColumnIn(n, _headers(c, letters, units=units), Sample(seen[n]), a1.letters(c.index))
+        ColumnIn(n, _headers(c, letters, units=units), Sample(deciding[n]), a1.letters(c.index))
         for n, c in enumerate(source.columns)
     ]
     names = {f.name for f in fields}
@@ -504,13 +398,16 @@ def _without_hash(columns: Sequence[ColumnIn]) -> list[ColumnIn]:
 
 
 def _letters_named(fields: Sequence[Field]) -> frozenset[str]:
-    """Where there is no header row, a synonym may be a column's letter: `B` or `Column B`."""
+    """The letters of columns that synonyms name, as they may where there is no header row: `B` or `Column B`."""
     spelled = (s.casefold().removeprefix("column").strip().upper() for f in fields for s in f.synonyms)
     return frozenset(spelled)
 
 
 def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str, ...]:
-    """What a column may be called: its whole header, then its last part; `units`: that part is a unit."""
+    """What a column may be called: its whole header, then its last part; empty if it has no header.
+
+    `named`: letters that name a column without a header. `units`: the last part of a header is a unit.
+    """
     if column.generated:
         letters = a1.letters(column.index)
         return (letters, column.name) if letters in named else ()
@@ -524,7 +421,10 @@ def _headers(column: Column, named: frozenset[str], *, units: bool) -> tuple[str
 def _detect(
     source: SourceTable, columns: Sequence[ColumnIn], detectors: Sequence[Rule], hooks: Hooks, names: set[str]
 ) -> dict[int, dict[str, list[Contribution]]]:
-    """What the config's detectors say: by column and field, the score of each."""
+    """Position of a column -> field -> the score of each of the config's detectors that has one.
+
+    A detector that fails is reported, or ends the job if the manifest asks for it.
+    """
     detected: dict[int, dict[str, list[Contribution]]] = {}
     for rule in detectors:
         for column in columns:
@@ -628,13 +528,13 @@ def expects_columns(fields: Sequence[Field], computed: Collection[str | None]) -
 
 
 def unused_rules(tables: Sequence[MappedTable], fields: Sequence[Field], computed: Collection[str]) -> list[str]:
-    """Fields that only a file in columns/ speaks of and that no table has."""
+    """The names of fields that only a file in columns/ speaks of and that no table has."""
     mapped = {name for table in tables for name in table.fields}
     return [f.name for f in fields if not f.declared and f.name not in mapped and f.name not in computed and tables]
 
 
 def nothing_mapped(tables: Sequence[MappedTable], fields: Sequence[Field], *, redact: bool) -> EngineStop:
-    """The end of such a job: the headers that were seen, each with the field it is most like."""
+    """The end of a job that found none of its fields: names the headers, each with the field it is most like."""
     seen = [(table, n) for table in tables for n in range(len(table.choices))]
     named = [_column_words(table, n, fields, redact=redact) for table, n in seen[:_NAMED]]
     more = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
@@ -665,7 +565,7 @@ def _column_words(table: MappedTable, n: int, fields: Sequence[Field], *, redact
 
 
 def _nearest(header: str, fields: Sequence[Field]) -> str | None:
-    """The field whose names have the most words or letters in common with a header."""
+    """The field whose names have the most words or letters in common with a header; None if none has any."""
     nearest = max(
         ((_alike(header, field), field.name) for field in fields[:_COMPARED]), key=itemgetter(0), default=None
     )
@@ -673,7 +573,8 @@ def _nearest(header: str, fields: Sequence[Field]) -> str | None:
 
 
 def _most_like(field: Field, headers: Sequence[tuple[int, str]]) -> int | None:
-    """The column whose header has the most words or letters in common with a field's names."""
+    """The position of the column whose header has the most words or letters in common with a field's names; None if
+    none has any. `headers`: with the position of each."""
     nearest = max(((_alike(header, field), n) for n, header in headers), key=itemgetter(0), default=None)
     return nearest[1] if nearest is not None and nearest[0] else None
 

@@ -30,18 +30,20 @@ Allowed = Callable[[Field], frozenset[Any] | None]
 
 
 class Target:
-    """The fields that columns are compared with."""
+    """The fields that columns are compared with; each is named by its number, and most lists have an item for each."""
 
     def __init__(self, fields: Sequence[Field], allowed: Allowed, recall: Recall, *, wide: bool) -> None:
+        """`wide`: there are too many columns and names to compare each with each."""
         self.fields = fields
         self.called = {field.name: n for n, field in enumerate(fields)}
-        self._allowed = [allowed(f) for f in fields]
-        self._spellings = [recall.spelled(f.name) for f in fields]
+        self._allowed = [allowed(f) for f in fields]  # folded values; None: any
+        self._spellings = [recall.spelled(f.name) for f in fields]  # learnt texts for the allowed values
+        # Whether the values of a column have to be tried: on a type, a pattern or allowed values.
         self.tested = [
             bool(f.type not in UNTESTED or f.pattern is not None or allowed)
             for f, allowed in zip(fields, self._allowed, strict=True)
         ]
-        self.concepts = field_concepts(fields)
+        self.concepts = field_concepts(fields)  # what each field is in general
         # What a field is in part: a `certification_begin_date` a start date.
         self.kin = [
             frozenset(name for text in texts_of(field) for name, _ in knowledge.concepts_of(text)) for field in fields
@@ -66,12 +68,13 @@ class Target:
         self._stated: dict[int, FieldStated] = {}
 
     def near(self, headers: Sequence[str], texts: Sequence[str]) -> dict[int, Near]:
-        """The fields that a column with such headers and values is near to."""
+        """Field -> how near, for the fields that a column with such headers and values is near to."""
         if self._nearness is None:
             self._nearness = Nearness(self.fields, self._allowed)
         return self._nearness.of(headers, texts)
 
     def statements_of(self, n: int) -> FieldStated:
+        """What a field's names say together, worked out once."""
         if n not in self._stated:
             self._stated[n] = FieldStated(self.fields[n])
         return self._stated[n]
@@ -88,7 +91,7 @@ class Target:
         return bool(self.concepts[n]) or self.classes[n] <= _DISTINCT
 
     def values(self, n: int, sample: Sample) -> dict[str, float]:
-        """What a column's values say about a field."""
+        """What a column's values say about a field, as numbers of matcher.NAMES."""
         numbers = self._fits(n, sample) if self.tested[n] else {}
         if self.classes[n] and (seen := sample.class_log_odds()):
             best = max([seen.get(name, 0.0) for name in self.classes[n]])
@@ -97,7 +100,7 @@ class Target:
         return numbers
 
     def odd_kind(self, n: int, sample: Sample) -> str:
-        """What a column's values plainly are, if a text field never has such values."""
+        """What a column's values plainly are, if a text field never has such values; empty if it may have them."""
         field = self.fields[n]
         free = field.type in UNTESTED and not (field.allowed or field.lookup or field.pattern)
         if not free or not (seen := sample.shares()):
@@ -122,7 +125,8 @@ def texts_of(field: Field) -> list[str]:
 
 
 def field_concepts(fields: Sequence[Field]) -> list[tuple[str, ...]]:
-    """What each field is, by its names; where a name may mean two things, that of the other fields' domain."""
+    """The concepts that each field is, by its names; where a name may mean two things, those of the domain that most
+    fields are of."""
     scores: list[dict[str, float]] = []
     for field in fields:
         own_scores: dict[str, float] = {}

@@ -84,7 +84,7 @@ def traits_of(values: Sequence[Any]) -> list[float] | None:
 
 
 def _repetition(texts: Sequence[str]) -> dict[str, float]:
-    """How often a column's values are the same, and are of the same length."""
+    """The traits that say how often a column's values are the same, and are of the same length."""
     size, different = len(texts), len(set(texts))
     return {
         "same_length": float(len({len(text) for text in texts}) == 1),
@@ -106,7 +106,7 @@ def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, flo
 def _classify(text: str) -> tuple[Traits, float | None]:
     """The traits of one text, and its number if it is one."""
     size, first = len(text), text[0]
-    length = "short" if size <= 4 else "middle" if size <= 15 else "long"
+    length = _length_trait(size)
     if text.isdecimal() and size <= _MOST_DIGITS:
         number = float(text)
         return [length, "integer", *_OF_DIGITS.get(size, ()), *_size_traits(number)], number
@@ -120,8 +120,15 @@ def _classify(text: str) -> tuple[Traits, float | None]:
     return [length, *_text_traits(text, has_digits=has_digits)], None
 
 
+def _length_trait(size: int) -> str:
+    """The trait of a text of so many characters."""
+    if size <= 4:
+        return "short"
+    return "middle" if size <= 15 else "long"
+
+
 def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
-    """The traits of a decimal number, and the number unless its thousands are grouped."""
+    """The traits of a decimal number, and the number unless its thousands are grouped; `length`: one of the traits."""
     plain = text.replace(",", ".")
     try:
         number = float(plain)

@@ -80,7 +80,7 @@ def escape(text: str) -> str:
 
 
 def bounded(lines: Iterable[str], words: Catalogue) -> tuple[str, str]:
-    """As many of the lines as a section has room for, and a note where that is not all of them."""
+    """As many of the lines as a section has room for, joined, and a note as markup; empty if all have room."""
     shown: list[str] = []
     room = MAX_SECTION
     for line in lines:
@@ -98,11 +98,18 @@ def share(column: Mapping[str, Any]) -> float:
 
 def bar(value: float) -> str:
     """A probability as a bar with its number."""
-    kind = "high" if value >= 0.85 else "middle" if value >= 0.5 else "low"
+    kind = _bar_kind(value)
     return (
         f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="100" '
         f'height="8"/><rect class="{kind}" width="{100 * value:.0f}" height="8"/></svg> {value:.0%}'
     )
+
+
+def _bar_kind(value: float) -> str:
+    """The class of a bar, which is its colour."""
+    if value >= 0.85:
+        return "high"
+    return "middle" if value >= 0.5 else "low"
 
 
 class _Band(NamedTuple):
@@ -143,16 +150,18 @@ def _area(text: str) -> _Area:
 
 
 class _SheetGrid:
-    """One sheet: its columns across, its runs of rows down."""
+    """Draws one sheet: its columns across, its runs of rows down."""
 
     def __init__(self, artifact: Mapping[str, Any], sheet: Mapping[str, Any], link: str, words: Catalogue) -> None:
+        """`link`: where the count of a column's findings leads; empty: nowhere."""
         self._sheet = sheet
         self._words = words
         self._link = link
-        self._tables = {table["ref"]: table for table in sheet["tables"]}
+        self._tables = {table["ref"]: table for table in sheet["tables"]}  # by short name
         self._areas = {ref: _area(table["range"]) for ref, table in self._tables.items()}
         self._beside = [_area(part["range"]) for part in sheet["beside"]]
         ids = {table["id"] for table in sheet["tables"]}
+        # What each column became, by the id of its table and its number.
         self._columns = {
             (mapped["table"], _number(mapped["column"])): mapped
             for mapped in artifact["mapping"]
@@ -161,22 +170,26 @@ class _SheetGrid:
         self._dropped = {
             (ref, _number(part["column"])) for ref, table in self._tables.items() for part in table["left_out_columns"]
         }
-        self._runs: dict[str | None, list[Mapping[str, Any]]] = {}
+        self._runs: dict[str | None, list[Mapping[str, Any]]] = {}  # of each table, and under None of no table
         for run in sheet["rows"]:
             self._runs.setdefault(run.get("table"), []).append(run)
         for runs in self._runs.values():
             runs.sort(key=lambda run: int(run["from"]))
-        self._starts = {ref: [run["from"] for run in runs] for ref, runs in self._runs.items()}
-        self._hits: dict[int, list[tuple[int, str]]] = {}
-        for finding in artifact["validation"]["findings"]:
-            if finding.get("cell") and finding.get("sheet") == sheet["name"] and finding.get("input") in (
-                None, sheet["input"],
-            ):  # fmt: skip
+        self._starts = {ref: [run["from"] for run in runs] for ref, runs in self._runs.items()}  # of the same runs
+        self._findings = self._findings_by_column(artifact["validation"]["findings"])
+
+    def _findings_by_column(self, findings: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, str]]]:
+        """Row and severity of each finding about a cell of this sheet, by the number of its column."""
+        by_column: dict[int, list[tuple[int, str]]] = {}
+        for finding in findings:
+            is_of_input = finding.get("input") in (None, self._sheet["input"])
+            if finding.get("cell") and finding.get("sheet") == self._sheet["name"] and is_of_input:
                 row, column = _place(finding["cell"])
-                self._hits.setdefault(column, []).append((row, finding["severity"]))
+                by_column.setdefault(column, []).append((row, finding["severity"]))
+        return by_column
 
     def draw(self) -> str:
-        """The grid as HTML."""
+        """The grid as HTML; of a sheet without cells a sentence."""
         width = max([area.right for area in (*self._areas.values(), *self._beside)], default=0)
         top, bottom, hidden = self._bands()
         words = self._words
@@ -201,7 +214,7 @@ class _SheetGrid:
         )
 
     def _bands(self) -> tuple[list[_Band], list[_Band], int]:
-        """Runs of rows in which every column is of one kind: the first, the last, and how many are not shown."""
+        """Bands of rows in which every column is of one kind: the first, the last, and how many runs are not shown."""
         runs = self._sheet["rows"]
         if len(runs) <= _BANDS:
             return self._between(runs), [], 0
@@ -219,7 +232,7 @@ class _SheetGrid:
         return [band for band in bands if any(self._run(ref, band.first) for ref in self._runs)]
 
     def _run(self, ref: str | None, row: int) -> Mapping[str, Any] | None:
-        """The run of a table, or of none, that a row is in."""
+        """The run of a table (None: of no table) that a row is in; None if it is in none of these."""
         index = bisect_right(self._starts[ref], row) - 1
         run = self._runs[ref][index] if index >= 0 else None
         return run if run is not None and run["from"] <= row <= run["to"] else None
@@ -240,7 +253,7 @@ class _SheetGrid:
         )
 
     def _cell(self, band: _Band, column: int, runs: Mapping[str | None, Mapping[str, Any]]) -> str:
-        """A cell of the grid: of a table, beside one, or outside of all."""
+        """A cell of the grid: of a table, beside one, or outside of all. `runs`: those of the band, by table."""
         for ref, run in runs.items():
             area = self._areas.get(ref) if ref is not None else None
             if area is not None and area.left <= column <= area.right and ref is not None:
@@ -255,7 +268,7 @@ class _SheetGrid:
         return "<td></td>"
 
     def _table_cell(self, band: _Band, column: int, ref: str, kind: str) -> str:
-        """A cell of a table: its header and field, or the marks of its findings."""
+        """A cell of a table: its header and field, or the counts of its findings; `kind`: of the rows of the band."""
         table = self._tables[ref]
         mapped = self._columns.get((table["id"], column))
         content, css_kind = "", kind
@@ -267,26 +280,26 @@ class _SheetGrid:
         elif kind != "header" and (ref, column) in self._dropped:
             css_kind = "dropped"
         if kind == "data":
-            content = self._marks(band, column)
+            content = self._counts(band, column)
         return f'<td class="k-{escape(css_kind)}">{content}</td>'
 
-    def _marks(self, band: _Band, column: int) -> str:
-        """How many errors and warnings a column has in a band."""
+    def _counts(self, band: _Band, column: int) -> str:
+        """How many errors and warnings a column has in a band, as markup; empty if it has none."""
         counts: dict[str, int] = {}
-        for row, severity in self._hits.get(column, ()):
+        for row, severity in self._findings.get(column, ()):
             if band.first <= row <= band.last:
                 counts[severity] = counts.get(severity, 0) + 1
-        marks = []
-        for severity in ("error", "warning"):
-            if count := counts.get(severity):
-                text = str(count)
-                title = escape(self._words(f"page.mark.{severity}", count=count, letters=a1.letters(column)))
-                if self._link:
-                    href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
-                    marks.append(f'<a class="hit {severity}" href="{href}" title="{title}">{text}</a>')
-                else:
-                    marks.append(f'<span class="hit {severity}" title="{title}">{text}</span>')
-        return " ".join(marks)
+        return " ".join(
+            self._count(column, severity, counts[severity]) for severity in ("error", "warning") if severity in counts
+        )
+
+    def _count(self, column: int, severity: str, count: int) -> str:
+        """The count of a column's findings of a severity as markup: a link to them, if there is a page for it."""
+        title = escape(self._words(f"page.mark.{severity}", count=count, letters=a1.letters(column)))
+        if not self._link:
+            return f'<span class="hit {severity}" title="{title}">{count}</span>'
+        href = f"{escape(self._link)}column={a1.letters(column)}&amp;severity={severity}#findings"
+        return f'<a class="hit {severity}" href="{href}" title="{title}">{count}</a>'
 
 
 def _cut(text: str) -> str:
@@ -295,7 +308,7 @@ def _cut(text: str) -> str:
 
 
 def kind_words(kind: str, words: Catalogue) -> str:
-    """What rows of a kind are."""
+    """What rows of a kind are, in the catalogue's words; in the kind's own where it has none."""
     key = f"kind.{kind}"
     return words(key) if key in words else kind.replace("_", " ")
 
@@ -322,7 +335,8 @@ def legend(words: Catalogue) -> str:
 def grids(
     artifact: Mapping[str, Any], *, link: str = "", most: int = 12, words: Catalogue | None = None, reasons: bool = True
 ) -> str:
-    """Every sheet as a grid. `link`: where a mark leads, with the column and the severity added to it.
+    """The first sheets as grids, as markup. `link`: where the count of a column's findings leads, with the column and
+    the severity added to it; `most`: how many sheets.
 
     `reasons`: with the artifact's own words, which are English, why a sheet or a table was not used.
     """
@@ -353,9 +367,10 @@ def columns(
     reasons: bool = True,
     doubtful: bool = False,
 ) -> str:
-    """Which column became which field, how surely, and what else it could have been.
+    """Which column became which field, how surely, and what else it could have been, as markup.
 
-    `reasons`: also what speaks for it, in the matcher's own words, which are English. `doubtful`: only those in doubt.
+    `reasons`: also what speaks for it, in the matcher's own words, which are English. `doubtful`: only those in doubt;
+    empty if there are none.
     """
     words = words or catalogue(ENGLISH)
     mapping = [column for column in artifact["mapping"] if not doubtful or is_doubtful(column)]
@@ -377,17 +392,17 @@ def is_doubtful(column: Mapping[str, Any]) -> bool:
     """Whether a person had better check what a column became."""
     if column["target"]:
         return share(column) < _SURE
-    return any(share(one) >= _LIKELY for one in column["runners_up"][:1])
+    return any(share(runner_up) >= _LIKELY for runner_up in column["runners_up"][:1])
 
 
 def _column(m: Mapping[str, Any], words: Catalogue, *, many: bool, reasons: bool) -> str:
-    """A column as a row of the table of columns."""
+    """A column as a row of the table of columns; `many`: there are several tables, so it names its own."""
     table = f'<br><span class="soft">{escape(str(m["table"]).rpartition("!")[2])}</span>' if many else ""
     header = escape(str(m["header"])) if m["header"] else f'<span class="soft">{escape(words("page.not_shown"))}</span>'
     unused = f'<span class="soft">{escape(words("page.no_field"))}</span>'
     target = f"<b>{escape(str(m['target']))}</b>" if m["target"] else unused
     sure = bar(share(m)) if m["target"] else ""
-    others = ", ".join(f"{escape(str(one['field']))} {share(one):.0%}" for one in m["runners_up"][:3])
+    others = ", ".join(f"{escape(str(other['field']))} {share(other):.0%}" for other in m["runners_up"][:3])
     return (
         f"<tr><td>{escape(str(m['column']))}{table}</td><td>{header}</td><td>{target}</td><td>{sure}</td>"
         f'<td class="small">{_why(m) if reasons else others}</td></tr>'
@@ -424,24 +439,36 @@ _REASONS: Final = {
 
 
 def in_words(rule: str, weight: object = None) -> str:
-    """What speaks for a field or, below 0, against it; nothing where it is the same for every column."""
+    """What a rule of the matcher says for a field or, with a weight below 0, against it, in English.
+
+    Empty where it is the same for every column; the rule itself where it has no words.
+    """
     if rule == "prior":
         return ""
+    key, about = _reason_key(rule)
+    for_and_against = _REASONS.get(key)
+    if for_and_against is None:
+        return rule
+    return for_and_against[_is_against(weight)].format(about.replace("/", " or ").replace("_", " "))
+
+
+def _reason_key(rule: str) -> tuple[str, str]:
+    """The key of a rule in `_REASONS`, and what the rule is about: `header:label~` is `header~` about `label`."""
     name, _, rest = rule.partition(":")
     if name == "memory":
-        name, rest = f"memory:{rest.partition(' “')[0]}" if rest[:4] != "like" else "memory:like", ""
-    elif name == "header" and rest:
-        name, rest = ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
-    pair = _REASONS.get(name)
-    return rule if pair is None else pair[_is_against(weight)].format(rest.replace("/", " or ").replace("_", " "))
+        return ("memory:like" if rest.startswith("like") else f"memory:{rest.partition(' “')[0]}"), ""
+    if name == "header" and rest:
+        return ("header~", rest[:-1]) if rest.endswith("~") else ("header:", rest)
+    return name, rest
 
 
 def _is_against(weight: object) -> bool:
+    """Whether the weight of a rule speaks against the field."""
     return isinstance(weight, int | float) and weight < 0
 
 
 def reason(rule: str, weight: object = None) -> str:
-    """The same as markup; the rule and its weight show on demand."""
+    """`in_words` as markup, with the rule and its weight as a title; empty where there is nothing to say."""
     text = in_words(rule, weight)
     if not text:
         return ""
@@ -451,40 +478,41 @@ def reason(rule: str, weight: object = None) -> str:
     )
 
 
-def _reasons(parts: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(reason(str(one["rule"]), float(one.get("weight", one.get("delta")) or 0)) for one in parts[:12])
+def _reasons(contributors: Sequence[Mapping[str, Any]]) -> str:
+    """What the first contributors to a probability say, as markup. Artifacts of earlier versions have a delta."""
+    return "".join(
+        reason(str(part["rule"]), float(part.get("weight", part.get("delta")) or 0)) for part in contributors[:12]
+    )
 
 
 def _why(m: Mapping[str, Any]) -> str:
-    """What speaks for a column's field, and what else it may be."""
+    """What speaks for a column's field, and what else it may be, as markup."""
     note = f"<div>{escape(str(m['note']))}</div>" if m["note"] else ""
-    next_ = m["runners_up"][:5]
     others = "".join(
-        f"<li>{escape(str(one['field']))} {bar(share(one))} {_reasons(one.get('contributors') or [])}</li>"
-        for one in next_
+        f"<li>{escape(str(other['field']))} {bar(share(other))} {_reasons(other.get('contributors') or [])}</li>"
+        for other in m["runners_up"][:5]
     )
-    return f"{_reasons(m['contributors'])}{note}" + (
-        f"<details><summary>could also be</summary><ul>{others}</ul></details>" if next_ else ""
-    )
+    folded = f"<details><summary>could also be</summary><ul>{others}</ul></details>" if others else ""
+    return f"{_reasons(m['contributors'])}{note}{folded}"
 
 
 def readings(artifact: Mapping[str, Any], most: int = 200, *, words: Catalogue | None = None) -> str:
-    """Choices between two readings of the same text, guesses first."""
+    """Choices between two readings of the same text as a table, guesses first; empty if there are none."""
     words = words or catalogue(ENGLISH)
-    made = sorted(artifact["readings"], key=lambda one: bool(one["sure"]))
-    if not made:
+    choices = sorted(artifact["readings"], key=lambda choice: bool(choice["sure"]))
+    if not choices:
         return ""
     guess = f"<b class=warning-text>{escape(words('page.guess'))}</b>"
     rows = "".join(
-        f"<tr><td>{escape(_term('reading', one['kind'], words))}</td>"
-        f"<td>{escape(_term('chosen', one['chosen'], words))}</td><td>{escape(where(one, words))}</td>"
-        f"<td>{escape(words('page.sure')) if one['sure'] else guess}</td>"
-        f"<td><code>{escape(str(one.get('settle') or ''))}</code></td></tr>"
-        for one in made[:most]
+        f"<tr><td>{escape(_term('reading', choice['kind'], words))}</td>"
+        f"<td>{escape(_term('chosen', choice['chosen'], words))}</td><td>{escape(where(choice, words))}</td>"
+        f"<td>{escape(words('page.sure')) if choice['sure'] else guess}</td>"
+        f"<td><code>{escape(str(choice.get('settle') or ''))}</code></td></tr>"
+        for choice in choices[:most]
     )
     names = ("reading", "chosen", "place", "sure", "settle")
     head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in names)
-    more = len(made) - most
+    more = len(choices) - most
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(words("page.readings"))}"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -499,7 +527,7 @@ def _term(group: str, text: object, words: Catalogue) -> str:
 
 
 def where(place: Mapping[str, Any], words: Catalogue) -> str:
-    """Where something is: labels, one after the other."""
+    """Where a finding or a reading is, in words with dots between them: file, sheet, column or field, row."""
     column, header = str(place.get("column") or ""), str(place.get("header") or "")
     parts = [
         words("page.file", name=place["input"]) if place.get("input") else "",
@@ -513,23 +541,13 @@ def where(place: Mapping[str, Any], words: Catalogue) -> str:
 
 
 def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str:
-    """How this drop differs from the sender's last one; empty where nothing is known."""
+    """How this drop differs from the sender's last one, as a list; empty where nothing is known."""
     words = words or catalogue(ENGLISH)
-    found = artifact.get("drift")
-    if not isinstance(found, Mapping):
+    differences = artifact.get("drift")
+    if not isinstance(differences, Mapping):
         return ""
-    lines: list[str] = []
-    changed = found.get("columns") or {}
-    for kind in ("new", "gone", "renamed", "moved", "remapped"):
-        lines += [
-            words(f"drift.{kind}", header=one.get("header", ""), before=str(one.get("from")), now=str(one.get("to")))
-            for one in (changed.get(kind) or ())[:100]
-        ]
-    for one in (found.get("values") or ())[:100]:
-        before, now = (_amount(one.get(name)) for name in ("before", "now"))
-        if f"drift.{one.get('what')}" in words:
-            lines.append(words(f"drift.{one['what']}", header=one.get("header", ""), before=before, now=now))
-    rows = found.get("rows") or {}
+    lines = [*_drifted_columns(differences.get("columns") or {}, words), *_drifted_values(differences, words)]
+    rows = differences.get("rows") or {}
     if rows.get("out_of_range"):
         lines.append(words("drift.rows", now=rows.get("now"), before=rows.get("before")))
     if not lines:
@@ -537,7 +555,24 @@ def drift(artifact: Mapping[str, Any], *, words: Catalogue | None = None) -> str
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
 
 
+def _drifted_columns(changes: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+    """A sentence for each column that is new, gone or changed."""
+    for kind in ("new", "gone", "renamed", "moved", "remapped"):
+        for change in (changes.get(kind) or ())[:100]:
+            before, now = str(change.get("from")), str(change.get("to"))
+            yield words(f"drift.{kind}", header=change.get("header", ""), before=before, now=now)
+
+
+def _drifted_values(differences: Mapping[str, Any], words: Catalogue) -> Iterable[str]:
+    """A sentence for each column whose values changed in a way that has one."""
+    for change in (differences.get("values") or ())[:100]:
+        before, now = (_amount(change.get(name)) for name in ("before", "now"))
+        if f"drift.{change.get('what')}" in words:
+            yield words(f"drift.{change['what']}", header=change.get("header", ""), before=before, now=now)
+
+
 def _amount(value: object) -> str:
+    """A share as percent, a list of names with commas."""
     if isinstance(value, int | float):
         return f"{value:.0%}"
-    return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

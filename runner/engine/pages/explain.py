@@ -45,7 +45,7 @@ def _sheets(output: OutputPart) -> str:
 
 
 def left_out(sheet: SheetFacts) -> list[str]:
-    """What a sheet's left-out parts are, with addresses and reasons; long lists are shortened."""
+    """What of a sheet is left out, in sentences with addresses and reasons; long lists are shortened."""
     kinds: dict[str, list[str]] = {}
     for run in sheet["rows"]:
         if run["as"] not in _IN_OUTPUT:
@@ -55,29 +55,34 @@ def left_out(sheet: SheetFacts) -> list[str]:
         parts = [f"{_rows(places)}: {kind.replace('_', ' ')}" for kind, places in kinds.items()]
         lines.append(f"left out: {'; '.join(parts)}.")
     if sheet["beside"]:
-        areas = [one["range"] for one in sheet["beside"]]
+        areas = [stray["range"] for stray in sheet["beside"]]
         lines.append(f"left out, beside the tables: {_some(areas)}.")
-    columns = [f"{one['column']} ({one['why']})" for table in sheet["tables"] for one in table["left_out_columns"]]
+    columns = [
+        f"{column['column']} ({column['why']})" for table in sheet["tables"] for column in table["left_out_columns"]
+    ]
     if columns:
         lines.append(f"columns left out: {_some(columns)}.")
     return lines
 
 
 def span(run: RowRun) -> str:
+    """The rows of a run: 3, or 3-7."""
     return str(run["from"]) if run["from"] == run["to"] else f"{run['from']}-{run['to']}"
 
 
 def _rows(places: list[str]) -> str:
+    """The spans of rows in words."""
     return f"row {places[0]}" if len(places) == 1 and places[0].isdecimal() else f"rows {_some(places)}"
 
 
 def _some(places: list[str]) -> str:
+    """The first places, and how many more there are."""
     more = len(places) - _PLACES
     return ", ".join(places[:_PLACES]) + (f" and {more} more (see artifact.json)" if more > 0 else "")
 
 
 def reading(made: ReadingPart) -> str:
-    """A choice between readings: the one chosen, its place, the evidence for each and how to settle it."""
+    """A choice between readings in words: the one chosen, its place, the evidence for each and how to settle it."""
     line = f"{made['kind'].replace('_', ' ')}: {made['chosen']}"
     if place := where(made):
         line += f", {place}"
@@ -86,7 +91,7 @@ def reading(made: ReadingPart) -> str:
 
 
 def where(made: ReadingPart) -> str:
-    """Where something is, in words."""
+    """Where a choice between readings was made, in words; empty if it names no place."""
     at = made.get("table") or "/".join(part for part in (made.get("input"), made.get("sheet")) if part)
     parts = [f"field {made['field']}" if made.get("field") else "", at]
     parts += [
@@ -96,6 +101,7 @@ def where(made: ReadingPart) -> str:
 
 
 def evidence(made: ReadingPart) -> str:
+    """How many values support each reading, in words."""
     return ", ".join(f"{name} {count}" for name, count in made["evidence"].items()) or "no evidence"
 
 
@@ -118,7 +124,7 @@ def _sheet(sheet: SheetFacts) -> list[str]:
 
 
 def column_words(m: MappingPart) -> str:
-    """What a column became, and why."""
+    """What a column became, and why, as an indented sentence."""
     name = f"  column {m['column']}" + (f" “{m['header']}”" if m["header"] else "")
     if m["target"] is None:
         return f"{name} is not mapped: {m['note'] or 'it matches no declared field'}."
@@ -143,7 +149,7 @@ _SOURCES: Final = {
 
 
 def transform_words(t: TransformPart) -> str:
-    """How the values of a field were converted."""
+    """How the values of a field were converted, in a sentence."""
     how = [f"as {t['type']}"]
     if t["rule"] in _SOURCES:
         return f"{t['field']}: {_SOURCES[t['rule']]} ({how[0]})."
@@ -159,7 +165,7 @@ def transform_words(t: TransformPart) -> str:
 
 
 def _validation(validation: ValidationPart) -> list[str]:
-    """How many findings there are, in sentences."""
+    """How many findings there are, in sentences: in all, then of each code and field with the first of them."""
     if not validation["total"]:
         return ["No findings."]
     counts = ", ".join(f"{n} {s}" for s, n in validation["by_severity"].items() if n)

@@ -24,30 +24,33 @@ class Sentence(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What all findings of a group have in common."""
+    """What all findings of a group have in common; what is not known, or need not be named, is empty."""
 
     severity: str
     file: str
     sheet: str
-    column: str
+    column: str  # its letters
     header: str
     field: str
     code: str
     entry: str
     params: tuple[tuple[str, str | int], ...]
-    message: str  # of its author, if nobody else says it
+    message: str  # of its author; empty where the catalogue has a sentence
     rule: str
 
 
 class _Group(NamedTuple):
-    """The findings of a kind."""
+    """The findings of a kind: two lists with one item for each of them."""
 
-    cells: list[str]  # addresses, or the rows of findings about rows
+    cells: list[str]  # addresses, or the rows of findings about rows; empty for a finding about neither
     numbers: list[int]  # of the findings in the artifact
 
 
 def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Sentence:
-    """A finding in a language: by its code, and by its entry if the code has several sentences."""
+    """A finding in a language: by its code, and by its entry if the code has several sentences.
+
+    A message that an author wrote stays as it is. `count`: how many findings the sentence is about.
+    """
     code, entry = str(finding["code"]), str(finding.get("entry") or "")
     key = words.first_key(f"finding.{code}.{entry}", f"finding.{code}") or f"finding.{AUTHOR_ENTRY}"
     if entry == AUTHOR_ENTRY:
@@ -64,7 +67,10 @@ def sentence(finding: Mapping[str, Any], words: Catalogue, count: int = 1) -> Se
 
 
 def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values: ShownValues | None = None) -> str:
-    """What to fix, by column, in the words of the sender: their header, their cells. `values`: to be shown."""
+    """What to fix as markup, by column, in the words of the sender: their header, their cells; empty if nothing is.
+
+    `values`: of the cells, if they may be shown.
+    """
     words = words or catalogue(ENGLISH)
     groups = _grouped(artifact, words)
     if not groups:
@@ -81,37 +87,64 @@ def fixes(artifact: Mapping[str, Any], *, words: Catalogue | None = None, values
 
 def _grouped(artifact: Mapping[str, Any], words: Catalogue) -> dict[_Kind, _Group]:
     """Errors and warnings by kind."""
-    headers = {(m["table"], m["column"]): m["header"] or "" for m in artifact["mapping"]}
-    is_one = sum(source["role"] != "auxiliary" for source in artifact["inputs"]) < 2  # file, so it need not be named
-    has_sheets = len(artifact["sheets"]) > 1
+    places = _PlaceNames.of(artifact)
     groups: dict[_Kind, _Group] = {}
     for number, finding in enumerate(artifact["validation"]["findings"]):
-        if finding["severity"] == "info" or (finding["code"] in _VERDICTS and "entry" not in finding):
-            continue
-        cell, code = str(finding.get("cell") or ""), str(finding["code"])
-        found = _CELL.fullmatch(cell)
-        column = found[1] if found else ""
-        entry = str(finding.get("entry") or "")
-        own = entry == AUTHOR_ENTRY or f"finding.{code}" not in words or code in _OWN_WORDS
-        params = finding.get("params") or {}
-        kind = _Kind(
-            severity=str(finding["severity"]),
-            file="" if is_one else str(finding.get("input") or ""),
-            sheet=str(finding.get("sheet") or "") if has_sheets else "",
-            column=column,
-            header=headers.get((finding.get("table", ""), column), ""),
-            field=str(finding.get("field") or ""),
-            code=code,
-            entry=entry,
-            params=tuple(params.items()),
-            message=str(finding["message"]) if own else "",
-            rule=str(finding.get("rule") or ""),
-        )
-        group = groups.setdefault(kind, _Group([], []))
-        row = finding.get("row")
-        group.cells.append(cell or (words("page.row", row=row) if row and "first" not in params else ""))
-        group.numbers.append(number)
+        if _is_to_fix(finding):
+            group = groups.setdefault(_kind_of(finding, places, words), _Group([], []))
+            group.cells.append(_cell_or_row(finding, words))
+            group.numbers.append(number)
     return groups
+
+
+class _PlaceNames(NamedTuple):
+    """How the places of findings are named to the sender."""
+
+    headers: Mapping[tuple[str, str], str]  # by table and letters of the column
+    with_file: bool  # there are several files, so each is named
+    with_sheet: bool
+
+    @classmethod
+    def of(cls, artifact: Mapping[str, Any]) -> "_PlaceNames":
+        """How places in the inputs of a job are named."""
+        files = sum(source["role"] != "auxiliary" for source in artifact["inputs"])
+        headers = {(part["table"], part["column"]): part["header"] or "" for part in artifact["mapping"]}
+        return cls(headers, with_file=files > 1, with_sheet=len(artifact["sheets"]) > 1)
+
+
+def _is_to_fix(finding: Mapping[str, Any]) -> bool:
+    """Whether a finding is an error or a warning that says more than the verdict above the list."""
+    repeats_verdict = finding["code"] in _VERDICTS and "entry" not in finding
+    return finding["severity"] != "info" and not repeats_verdict
+
+
+def _kind_of(finding: Mapping[str, Any], places: _PlaceNames, words: Catalogue) -> _Kind:
+    """The kind that a finding is grouped by."""
+    code, entry = str(finding["code"]), str(finding.get("entry") or "")
+    address = _CELL.fullmatch(str(finding.get("cell") or ""))
+    column = address[1] if address else ""
+    is_author_text = entry == AUTHOR_ENTRY or f"finding.{code}" not in words or code in _OWN_WORDS
+    return _Kind(
+        severity=str(finding["severity"]),
+        file=str(finding.get("input") or "") if places.with_file else "",
+        sheet=str(finding.get("sheet") or "") if places.with_sheet else "",
+        column=column,
+        header=places.headers.get((finding.get("table", ""), column), ""),
+        field=str(finding.get("field") or ""),
+        code=code,
+        entry=entry,
+        params=tuple((finding.get("params") or {}).items()),
+        message=str(finding["message"]) if is_author_text else "",
+        rule=str(finding.get("rule") or ""),
+    )
+
+
+def _cell_or_row(finding: Mapping[str, Any], words: Catalogue) -> str:
+    """The address of a finding's cell, or its row in words; empty without either, or if its sentence names the rows."""
+    if finding.get("cell"):
+        return str(finding["cell"])
+    row, names_rows = finding.get("row"), "first" in (finding.get("params") or {})
+    return words("page.row", row=row) if row and not names_rows else ""
 
 
 _OWN_WORDS: Final = frozenset({"rule_issue", "rule_warning"})  # codes whose sentence is the message of a rule
@@ -119,20 +152,23 @@ _VERDICTS: Final = frozenset({"rows_rejected", "nothing_mapped"})  # codes that 
 
 
 def _order(kind: _Kind) -> tuple[object, ...]:
-    """Errors first; then as the columns are in the file."""
+    """A key that sorts kinds: errors first, then as the columns are in the file."""
     return kind.severity != "error", kind.file, kind.sheet, len(kind.column), kind.column
 
 
 def _exact_counts(artifact: Mapping[str, Any], groups: Mapping[_Kind, _Group]) -> Mapping[tuple[str, str, str], int]:
-    """How many findings a group has in all, also those that are not listed, if it is the only one of its total."""
-    alone: dict[tuple[str, str, str], int] = {}
+    """How many findings there are in all, also those that are not listed, by code, severity and field.
+
+    Only where one group has them all: of several groups the artifact does not say how many each has.
+    """
+    groups_by_total: dict[tuple[str, str, str], int] = {}
     for kind in groups:
         total = (kind.code, kind.severity, kind.field)
-        alone[total] = alone.get(total, 0) + 1
+        groups_by_total[total] = groups_by_total.get(total, 0) + 1
     return {
         key: total["count"]
         for total in artifact["validation"]["totals"]
-        if alone.get(key := (total["code"], total["severity"], total["field"] or "")) == 1
+        if groups_by_total.get(key := (total["code"], total["severity"], total["field"] or "")) == 1
     }
 
 
@@ -143,7 +179,7 @@ def _item(
     words: Catalogue,
     values: ShownValues | None,
 ) -> str:
-    """A group as an item of the list: where, what, what to do, and its cells."""
+    """A group as an item of the list: where, what, what to do, and its cells. `counts`: as `_exact_counts` has them."""
     count = counts.get((kind.code, kind.severity, kind.field), len(group.cells))
     sentences = sentence({**kind._asdict(), "params": dict(kind.params)}, words, count)
     place = escape(where({**kind._asdict(), "input": kind.file, "row": None}, words))
@@ -157,24 +193,29 @@ def _item(
 
 
 def _word(severity: str) -> str:
+    """What the list calls a severity: error, or warning for all others."""
     return "error" if severity == "error" else "warning"
 
 
 def _cells(group: _Group, count: int, words: Catalogue, values: ShownValues | None) -> str:
-    """The cells of a group, each with its value if values are shown."""
-    shown: dict[str, int] = {}
+    """The first cells of a group, each once and with its value if values are shown, and how many more there are.
+
+    `count`: all findings of the group, listed in the artifact or not. Empty if none is about a cell or a row.
+    """
+    first_numbers: dict[str, int] = {}  # cell -> the number of its first finding
     for cell, number in zip(group.cells, group.numbers, strict=True):
         if cell:
-            shown.setdefault(cell, number)
-    listed = [_cell(cell, number, values) for cell, number in list(shown.items())[:_CELLS]]
+            first_numbers.setdefault(cell, number)
+    listed = [_cell(cell, number, values) for cell, number in list(first_numbers.items())[:_CELLS]]
     if not listed:
         return ""
-    more = max(count, len(shown)) - len(listed)
+    more = max(count, len(first_numbers)) - len(listed)
     rest = f" {escape(words('page.cells.more', count=more))}" if more > 0 else ""
     return f' <span class="cells">{", ".join(listed)}{rest}</span>'
 
 
 def _cell(cell: str, number: int, values: ShownValues | None) -> str:
+    """A cell as markup, with the value that the finding of this number is about if values are shown."""
     value = None if values is None else values.get(number)
     return f"<code>{escape(cell)}</code>" + (f" {quoted(value)}" if value is not None else "")
 

@@ -47,7 +47,7 @@ class Catalogue:
         return _PARAMETER.sub(lambda match: self._format(params.get(match[1], _UNKNOWN)), entry)
 
     def first_key(self, *keys: str) -> str | None:
-        """The first of these keys that there is."""
+        """The first of these keys that the catalogue has; None if it has none."""
         return next((key for key in keys if key in self._entries), None)
 
     def number(self, value: int) -> str:
@@ -61,9 +61,11 @@ class Catalogue:
         return self("page.date", day=str(then.day), month=month, year=str(then.year), time=f"{then:%H:%M}")
 
     def _format(self, value: object) -> str:
+        """A parameter as text."""
         return self.number(value) if isinstance(value, int) else str(value)
 
     def _is_one(self, count: object) -> bool:
+        """Whether a count takes the singular; in French zero does."""
         return count == 1 or (count == 0 and self.language == "fr")
 
 

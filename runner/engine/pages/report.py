@@ -76,7 +76,7 @@ def report(
     terms: ReportTerms = PLAIN_REPORT,
     values: ShownValues | None = None,
 ) -> str:
-    """The page of a job with an artifact. `at`: when it ended. `values`: those to be shown, by finding."""
+    """The page of a job with an artifact. `at`: when it ended. `values`: of findings, if they may be shown."""
     words = catalogue(terms.language)
     names = [str(source["name"]) for source in artifact["inputs"] if source["role"] == "primary"]
     errors = artifact["summary"]["findings"]["error"]
@@ -135,6 +135,7 @@ def _page(
 
 
 def _section(title: str, body: str) -> str:
+    """A section with a heading; its body is markup."""
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
@@ -147,13 +148,13 @@ def _fold(title: str, body: str, *, is_open: bool = False) -> str:
 def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
     """What became of the file in words, what to do, and the counts behind it."""
     summary = artifact["summary"]
-    found = summary["findings"]
+    findings = summary["findings"]
     kind, sentences = _verdict_sentences(artifact, words)
     tiles = (
         ("rows_out", summary["rows_out"]),
         ("left_out", sum(summary["left_out"].values())),
-        ("errors", found["error"]),
-        ("warnings", found["warning"]),
+        ("errors", findings["error"]),
+        ("warnings", findings["warning"]),
     )
     counted = "".join(
         f"<span><b>{words.number(count)}</b> {escape(words(f'page.tile.{name}'))}</span>" for name, count in tiles
@@ -166,7 +167,7 @@ def _verdict(artifact: ArtifactDocument, words: Catalogue) -> str:
 
 
 def _verdict_sentences(artifact: ArtifactDocument, words: Catalogue) -> tuple[str, list[str]]:
-    """How good the result is, and its sentences."""
+    """How good the result is (good, fair or bad), and its sentences, the first of which is the verdict."""
     summary, rows = artifact["summary"], artifact["summary"]["rows_out"]
     if not artifact["output"]["sheets"]:
         return "bad", _refusal_sentences(artifact, words)
@@ -188,7 +189,7 @@ def _refusal_sentences(artifact: ArtifactDocument, words: Catalogue) -> list[str
 
 
 def _corrected(artifact: ArtifactDocument, words: Catalogue) -> str:
-    """Which files corrected rows of an earlier result, and what became of those rows."""
+    """Which files corrected rows of an earlier result, and what became of those rows; empty if none did."""
     corrections = artifact.get("mends")
     if not isinstance(corrections, dict):
         return ""
@@ -201,7 +202,7 @@ def _corrected(artifact: ArtifactDocument, words: Catalogue) -> str:
 
 
 def _next_steps(artifact: ArtifactDocument, terms: ReportTerms, words: Catalogue) -> str:
-    """Where the file to correct is, and where to drop it."""
+    """Where the file to correct is, and where to drop it, as a section."""
     if artifact["output"].get("rejects", {}).get("rows"):
         name = escape(OutputName.REJECTS)
         opening = escape(words("page.next.open_rejects")).replace(name, f'<a href="{name}">{name}</a>', 1)
@@ -224,7 +225,7 @@ def _folder(words: Catalogue, key: str, terms: ReportTerms) -> str:
 
 
 def _folded(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> Iterable[str]:
-    """What is folded away; only columns in doubt are open."""
+    """The sections that are folded away; only that of columns in doubt is open."""
     doubtful = drawing.columns(artifact, words=words, reasons=False, doubtful=True)
     why = f'<p class="soft">{escape(words("page.doubtful.why"))}</p>'
     yield _fold(words("page.doubtful"), doubtful and why + doubtful, is_open=True)
@@ -238,7 +239,7 @@ def _folded(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | 
 
 
 def _about(words: Catalogue, job_id: object, attempt: object, message: str = "") -> str:
-    """Which job it was, for those who ask about it, and what the program words."""
+    """Which job it was, for those who ask about it, and the program's own message."""
     line = f"<p>{escape(words('page.job', job=str(job_id or ''), attempt=str(attempt or '')))}</p>"
     if message:
         line += f"<p>{escape(words('page.technical'))} <code>{escape(message)}</code></p>"
@@ -246,7 +247,7 @@ def _about(words: Catalogue, job_id: object, attempt: object, message: str = "")
 
 
 def _table(words: Catalogue, heads: Iterable[str], rows: Iterable[str]) -> str:
-    """A table that scrolls."""
+    """A table that scrolls; `heads`: names of its columns in the catalogue, `rows`: as markup."""
     head = "".join(f'<th scope="col">{escape(words(f"page.head.{name}"))}</th>' for name in heads)
     body, note = bounded(rows, words)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}'
@@ -258,7 +259,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _left_out(artifact: ArtifactDocument, words: Catalogue) -> str:
-    """Rows, cells and columns that are not in the output."""
+    """Rows, cells and columns that are not in the output, as a table; a sentence if there are none."""
     rows: list[str] = []
     total = 0
     for sheet in artifact["sheets"]:
@@ -284,27 +285,28 @@ def _left_out_places(sheet: Mapping[str, Any], words: Catalogue) -> list[tuple[s
         for run in sheet["rows"]
         if run["as"] not in ("data", "header")
     ]
-    places += [(words("page.cells", range=part["range"]), words("page.beside"), "") for part in sheet["beside"]]
+    places += [(words("page.cells", range=stray["range"]), words("page.beside"), "") for stray in sheet["beside"]]
     places += [
         (
-            words("page.column", letters=part["column"]),
-            words("page.unmapped" if part["why"] == "unmapped" else "kind.hidden"),
+            words("page.column", letters=column["column"]),
+            words("page.unmapped" if column["why"] == "unmapped" else "kind.hidden"),
             str(table["range"]),
         )
         for table in sheet["tables"]
-        for part in table["left_out_columns"]
+        for column in table["left_out_columns"]
     ]
     return places
 
 
 def _rows(run: Mapping[str, Any], words: Catalogue) -> str:
+    """The rows of a run in words."""
     if run["from"] == run["to"]:
         return words("page.row", row=run["from"])
     return words("page.rows", first=run["from"], last=run["to"])
 
 
 def _findings(artifact: ArtifactDocument, words: Catalogue, values: ShownValues | None) -> str:
-    """The first findings, one by one."""
+    """The first findings, one by one, as a table; a sentence if there are none."""
     validation = artifact["validation"]
     listed = validation["findings"][:SHOWN]
     if not listed:

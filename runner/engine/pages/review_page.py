@@ -37,7 +37,7 @@ _NAMED: Final = 20  # answers that fit nothing
 
 
 def review_page(review: ReviewDocument) -> str:
-    """The page."""
+    """The questions of a review as a page, with a decision that answers them as the job would."""
     job, questions = review["job"], review["questions"]
     title = f"{job.get('workflow') or 'job'}: {len(questions)} question{'' if len(questions) == 1 else 's'}"
     file = next((source["name"] for source in review["inputs"] if source["role"] == "primary"), "the file")
@@ -67,7 +67,7 @@ def review_page(review: ReviewDocument) -> str:
 
 
 def _unused(numbers: list[int]) -> str:
-    """The answers that fit nothing, in a sentence."""
+    """The answers of an earlier decision that fit nothing, by number, in a sentence; empty if there are none."""
     if not numbers:
         return ""
     listed = ", ".join(map(str, numbers[:_NAMED])) + (" and others" if len(numbers) > _NAMED else "")

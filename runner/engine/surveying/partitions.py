@@ -56,7 +56,7 @@ class PartitionDoubt(NamedTuple):
 
 
 class PartitionAnswers(Protocol):
-    """What a person decided (review.py)."""
+    """What a person decided (deciding/answers.py)."""
 
     def partition(self, doubt: PartitionDoubt) -> str | None:
         """The answer to a doubt; None if there is none."""

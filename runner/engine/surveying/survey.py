@@ -225,7 +225,7 @@ class SurveyedInput:
 
 
 class SheetDecisions(PartitionAnswers, Protocol):
-    """What a person decided about sheets (review.py)."""
+    """What a person decided about sheets (deciding/answers.py)."""
 
     def reading(self, reading: ReadingOptions, input_name: str, sheet: str) -> ReadingOptions:
         """The options for a sheet, with what was decided about its header and its tables."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runner.engine.common.findings import Findings
 from runner.engine.expressions.signatures import Expression
-from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.options import SplitOff
 from runner.engine.rejects.set_aside import RowErrors
 from runner.engine.rules.hooks import Hooks

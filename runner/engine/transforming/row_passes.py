@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
 from runner.engine.contract import Order, OutputName, PassProgress
-from runner.engine.mapping.table_mapping import MappedTable, OutColumn, TablePlan
+from runner.engine.mapping.output_layout import OutColumn, TablePlan
+from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import JobOptions, OutputOptions
 from runner.engine.protocol import EventWriter, open_output
 from runner.engine.rejects.set_aside import RejectsDescription, RowErrors

@@ -14,7 +14,8 @@ from runner.engine.common import a1
 from runner.engine.common.fields import Field
 from runner.engine.expressions.evaluation import Columns, computed
 from runner.engine.expressions.signatures import Expression
-from runner.engine.mapping.table_mapping import MappedTable, TablePlan
+from runner.engine.mapping.output_layout import TablePlan
+from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.memory.drift import Shares
 from runner.engine.options import DUPLICATE, FILTERED, SplitOff
 from runner.engine.reading import CellError, NoCachedValue

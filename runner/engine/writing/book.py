@@ -17,7 +17,7 @@ from runner.engine.common.fields import ANY
 from runner.engine.common.findings import Findings
 from runner.engine.contract import EndCode
 from runner.engine.document_types import ExtraSheet
-from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.protocol import EngineStop
 from runner.engine.writing import parts
 from runner.engine.writing.parts import FORMATS, HEADER, KIND_OF, CellFormatter, StyleSheet, cell_text, cut, spelled

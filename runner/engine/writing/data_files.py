@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final, Protocol
 
 from runner.engine.contract import Json, OutputName
-from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.options import DataOptions
 from runner.engine.writing.delimited_file import CsvDialect, DelimitedFile
 from runner.engine.writing.json_lines import JsonLines

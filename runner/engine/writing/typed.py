@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.reading import CellError, NoCachedValue
 from runner.engine.values.convert import text_of
 from runner.engine.values.dates import naive

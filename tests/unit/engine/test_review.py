@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 
 from core.memories import parse_memory
-from runner.engine.deciding.review import Answers, Asking
+from runner.engine.deciding.answers import Answers
+from runner.engine.deciding.review import Asking
 from runner.engine.options import JobOptions
 from runner.engine.protocol import read_order
 from tests.support.engine_jobs import run_job

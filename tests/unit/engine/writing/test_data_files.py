@@ -18,7 +18,7 @@ from core.loads import GUARDED_TEXT
 from core.manifests import parse_manifest
 from runner.engine.common.fields import Field
 from runner.engine.contract import DataTypes, OutputName, check_published, data_files
-from runner.engine.mapping.table_mapping import OutColumn
+from runner.engine.mapping.output_layout import OutColumn
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying.data_check import check_data_files
