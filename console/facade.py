@@ -171,8 +171,14 @@ class Facade:
         return self.document(f"{job_folder(job)}artifact.json")
 
     def review(self, job: Job) -> dict[str, object] | None:
-        """The questions of a job in REVIEW."""
-        return self.document(f"{job_folder(job)}review.json")
+        """The questions of a job in REVIEW. They stay as they are for as long as its row does."""
+        key, row = f"{job_folder(job)}review.json", f"row {job.rev}"
+        if (known := self._documents.get((key, row))) is not None:
+            return known
+        found = self.document(key)
+        if found is not None and not job.unpublished:
+            self._documents.put((key, row), found, 300)  # its weight is counted with its version
+        return found
 
     def size(self, key: str) -> int:
         """Of an object; 0 if there is none."""

@@ -9,13 +9,23 @@ from starlette.responses import RedirectResponse, Response
 
 from console.api import models, service_routes
 from console.api.operations import Answer, Call, checked, in_turn
+from console.attention import Matter
 from console.web import charts
 from console.web.forms import form_fields
 from console.web.pages import one_tenant
 from console.web.rendering import link, page
 
-_SHOWN = 4  # matters of one kind; the others are behind a link or a fold
-_TENANTS = 8  # those with most that has not ended; the others are a search away
+_SHOWN = 12  # matters at once, shared by their kinds; the others are in folds
+_FOLDED = 20  # of one kind; the others are on the page of that kind
+_PAGES = {
+    "failures": "/jobs?state=FAILED",
+    "review": "/review",
+    "waiting": "/jobs?state=AWAITING",
+    "missing": "/senders?show=late",
+    "errors": "/senders?show=errors",
+    "drift": "/senders?show=drift",
+}
+_TENANTS = 5  # those with most that has not ended; the others are a search away
 _ACTIVE = ("AWAITING", "SCHEDULED", "QUEUED", "RUNNING", "PUBLISHING", "REVIEW")
 
 
@@ -40,13 +50,22 @@ def home(call: Call) -> Response:
         facts=facts,
         tenant=tenant,
         matters=len(matters),
-        kinds=[(group[:_SHOWN], group[_SHOWN:]) for group in kinds],
+        kinds=_shared_out(kinds),
         charts=charts.all_charts(drawn, seconds) if any(one.counts for one in drawn) else [],
         ranges=list(charts.RANGES) if tenant is None else [],
         chosen=chosen,
         tiles=_tiles(facts.states, tenant),
         tenants=_busiest(facts.tenants),
     )
+
+
+def _shared_out(kinds: list[list[Matter]]) -> list[tuple[list[Matter], list[Matter], int, str]]:
+    """By kind: matters that are shown, those in the fold, how many are left, and the page that has all."""
+    each = max(1, min(4, _SHOWN // max(1, len(kinds))))
+    return [
+        (group[:each], group[each : each + _FOLDED], max(0, len(group) - each - _FOLDED), _PAGES.get(group[0].kind, ""))
+        for group in kinds
+    ]
 
 
 def _tiles(states: dict[str, int], tenant: str | None) -> list[tuple[int, str, str, str]]:

@@ -1,6 +1,7 @@
 """What a sender sees after signing in: drop a file, and what became of each, in their language."""
 
 from collections.abc import Awaitable
+from functools import wraps
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -32,6 +33,7 @@ _VERDICTS = {
 def for_staff(shown: Page) -> Page:
     """A page that is not a sender's: they are led to their own."""
 
+    @wraps(shown)
     def choose(call: Call) -> Response | Awaitable[Response]:
         return RedirectResponse("/", HTTPStatus.SEE_OTHER) if is_sender(call) else shown(call)
 
@@ -65,7 +67,7 @@ def own(call: Call) -> Response:
         call,
         "own.html",
         text=text,
-        drops=[(job, *_verdict(job, text), _steps(job, text)) for job in found.jobs],
+        drops=[(job, *verdict(job, text), _steps(job, text)) for job in found.jobs],
         workflows=sorted({workflow.manifest.name for workflow in standing if workflow.manifest.fields}),
         is_served=bool(standing),
         older=link("/", cursor=found.cursor) if found.cursor else None,
@@ -89,8 +91,8 @@ def template(call: Call) -> Answer:
     )
 
 
-def _verdict(job: Job, text: dict[str, str]) -> tuple[str, str]:
-    """In words, and the colour."""
+def verdict(job: Job, text: dict[str, str]) -> tuple[str, str]:
+    """What became of a file, in words, and the colour."""
     if job.state is State.SUCCEEDED:
         outcome = job.outcome or Outcome.CLEAN
         count = job.summary.get("rows_with_errors", 0)

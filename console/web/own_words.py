@@ -1,4 +1,7 @@
-"""What a sender's own page says, by language. Whole sentences with named parameters; every language has every key."""
+"""What the pages of senders say, their own and that of an upload link, by language.
+
+Whole sentences with named parameters; every language has every key.
+"""
 
 from typing import Final
 
@@ -96,6 +99,27 @@ _WORDS: Final[dict[str, tuple[str, str, str, str]]] = {
         "Descargar rejects.xlsx",
     ),
     "report": ("Open the report", "Bericht öffnen", "Ouvrir le rapport", "Abrir el informe"),
+    "upload_title": ("Send a file", "Datei senden", "Envoyer un fichier", "Enviar un archivo"),
+    "upload_file": (
+        "Spreadsheet, at most {count} MB",
+        "Tabelle, höchstens {count} MB",
+        "Feuille de calcul, {count} Mo au plus",
+        "Hoja de cálculo, {count} MB como máximo",
+    ),
+    "upload_send": ("Send", "Senden", "Envoyer", "Enviar"),
+    "upload_keep": (
+        "Keep the address of the next page: it shows what became of the file.",
+        "Heben Sie die Adresse der nächsten Seite auf: Dort steht, was aus der Datei geworden ist.",
+        "Conservez l'adresse de la page suivante : elle indique ce qu'est devenu le fichier.",
+        "Guarde la dirección de la página siguiente: muestra qué ha pasado con el archivo.",
+    ),
+    "upload_received": (
+        "Received and being checked. Load this page again in a moment.",
+        "Angekommen, wird geprüft. Laden Sie diese Seite gleich noch einmal.",
+        "Reçu, en cours de vérification. Rechargez cette page dans un instant.",
+        "Recibido, se está comprobando. Vuelva a cargar esta página en un momento.",
+    ),
+    "upload_rows": ("Rows: {count}", "Zeilen: {count}", "Lignes : {count}", "Filas: {count}"),
     "result": ("Download the result", "Ergebnis herunterladen", "Télécharger le résultat", "Descargar el resultado"),
 }
 

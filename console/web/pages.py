@@ -25,7 +25,7 @@ from core.manifests import MAX_MANIFEST_BYTES
 from core.verdicts import Fault, Verdict
 from infra.parsing import read_manifest
 
-_PAGE = 50
+_PAGE = 30
 _VERSIONS = 20
 _CHART_DROPS = 40
 _SENDERS = 100

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse
 from console.api.access import LOCAL, Permission, Principal, Scope
 from console.api.operations import Call
 from console.job_facts import note, plural, size, span
+from console.web.own_words import words
 from core.jobs import ENDED, RETRIABLE, Job, State
 from runner.engine.pages import drawing
 
@@ -41,7 +42,10 @@ _MENU = (
     ("/senders", "Senders", "s", Permission.READ),
     ("/drop", "Drop", "d", Permission.SUBMIT),
 )
-_SENDERS_MENU = (("/", "Your files", "h", Permission.READ), ("/drop", "Drop", "d", Permission.SUBMIT))
+_SENDERS_MENU = (
+    ("/", "title", "h", Permission.READ),
+    ("/drop", "send", "d", Permission.SUBMIT),
+)  # as own_words says them
 
 
 @cache
@@ -74,7 +78,7 @@ def when(at: float | None) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
         moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        moment.strftime("%d %b %Y, %H:%M:%S"),
+        moment.strftime("%d %b %Y, %H:%M"),
     )
 
 
@@ -89,6 +93,11 @@ def clock(at: float) -> Markup:
 def brief(seconds: float) -> str:
     """A duration that may be very short."""
     return span(seconds) if seconds >= 1 else f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "under 1 ms"
+
+
+def _ending(job_id: str) -> str:
+    """What tells a job's id from others of its tenant and workflow."""
+    return job_id.rpartition("-")[2]
 
 
 def _base(subject: str) -> str:
@@ -150,7 +159,14 @@ def _environment() -> Environment:
     )
     env.filters |= {"when": when, "span": span, "size": size, "kind": state_kind, "note": note}
     env.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
-    env.filters |= {"clock": clock, "base": _base, "folder": _folder, "place": place_of, "brief": brief}
+    env.filters |= {
+        "clock": clock,
+        "base": _base,
+        "ending": _ending,
+        "folder": _folder,
+        "place": place_of,
+        "brief": brief,
+    }
     env.globals["reason"] = lambda one: Markup(drawing.reason(str(one.get("rule", "")), one.get("weight")))  # noqa: S704 - it escapes
     env.globals |= {"plural": plural, "link": link, "static": static_link, "bar": lambda p: Markup(drawing.bar(p))}  # noqa: S704 - numbers only
     env.globals["parts"] = parts = SimpleNamespace()  # the macros that several pages share; they call each other
@@ -184,9 +200,16 @@ def _shown(
     request: Request, principal: Principal | None, template: str, status: int, facts: dict[str, object]
 ) -> HTMLResponse:
     path = request.url.path
+    is_sender = principal is not None and principal.scope is Scope.SENDER
+    text = words(request.headers.get("accept-language", "")) if is_sender else {}
     menu = [
-        {"path": at, "name": name, "key": key, "here": path == at or (at != "/" and path.startswith(f"{at}/"))}
-        for at, name, key, right in (_SENDERS_MENU if principal and principal.scope is Scope.SENDER else _MENU)
+        {
+            "path": at,
+            "name": text.get(name, name),
+            "key": key,
+            "here": path == at or (at != "/" and path.startswith(f"{at}/")),
+        }
+        for at, name, key, right in (_SENDERS_MENU if is_sender else _MENU)
         if principal is not None and principal.may(right)
     ]
     who = {
@@ -194,4 +217,6 @@ def _shown(
         "signed_in": principal is not None and principal is not LOCAL,
         "may": {str(right): principal is not None and principal.may(right) for right in Permission},
     }
-    return HTMLResponse(fragment(template, menu=menu, path=path, **who, **facts), status_code=status)
+    return HTMLResponse(
+        fragment(template, menu=menu, path=path, language=text.get("language", ""), **who, **facts), status_code=status
+    )

@@ -20,7 +20,7 @@ from infra.parsing import read_manifest
 
 _QUESTIONS = 200  # as many as a review has
 _CANDIDATES = 20
-_WAITING = 100
+_WAITING = 50  # that are listed, and asked whether they ask the same
 _SURE = 0.85  # below, nothing is chosen in advance
 
 
@@ -79,6 +79,8 @@ def alike(call: Call, asked: "list[AskedQuestion]", others: list[Job]) -> list[J
     mine = {signature(one) for one in asked}
     found = []
     for job in others:
+        if job.review is None or job.review.questions > len(asked):
+            continue
         theirs = questions(call.context.facade.review(job))
         if theirs and {signature(one) for one in theirs} <= mine:
             found.append(job)

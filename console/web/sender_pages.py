@@ -23,7 +23,7 @@ from core.ports import JobQuery, ObjectInfo
 from infra.parsing import SHOWN, memory_summary
 
 _PAGE = 50
-_DROPS = 25
+_DROPS = 15
 _MEMORIES = 100  # that are searched for
 _OVERLAY_BYTES = 64 * 1024
 _SORTS: dict[str, Callable[[SenderHistory, float], Any]] = {

@@ -203,7 +203,7 @@ EXTRA = (
     _extra("POST", "/acts/jobs", forms.act_on_many, Permission.ACT),
     _extra("POST", "/acts/pause", forms.pause_or_resume, Permission.ACT),
     _extra("POST", "/acts/resolve", home_page.resolve, Permission.ACT),
-    _extra("GET", "/sender", sender_pages.sender, Permission.READ),
+    _extra("GET", "/sender", own_page.for_staff(sender_pages.sender), Permission.READ),
     _extra("POST", "/drop", forms.drop, Permission.SUBMIT),
     _extra("GET", f"/jobs/{{job_id}}/{fixes.REJECTS}", fixes.download, Permission.READ),
     _extra("GET", "/jobs/{job_id}/fix", fixes.fixing, Permission.SUBMIT),

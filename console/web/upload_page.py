@@ -20,6 +20,8 @@ from console.api.operations import Call, in_turn
 from console.api.problems import ProblemError
 from console.api.submissions import HttpDrop
 from console.desk.files import inbox_folder
+from console.web.own_page import verdict
+from console.web.own_words import words
 from console.web.rendering import bare_page
 from core.drops import is_placeholder
 from core.errors import KeyRefused
@@ -35,9 +37,7 @@ _NUMBER = re.compile(r"[0-9a-f]{32}")
 
 def show_upload(call: Call) -> Response:
     link = _link(call)
-    number = call.request.query_params.get("sent", "")
-    verdicts = [_verdict(job) for job in _jobs_of(call, link, number)] if _NUMBER.fullmatch(number) else []
-    return _page(call, link, verdicts=verdicts, sent=bool(number))
+    return _page(call, link, number=call.request.query_params.get("sent", ""))
 
 
 async def receive_upload(call: Call) -> Response:
@@ -112,22 +112,31 @@ def _jobs_of(call: Call, link: Grant, number: str) -> list[Job]:
     ]
 
 
-def _verdict(job: Job) -> dict[str, object]:
-    """What a sender may know of a job: how it ended, and how many rows were good."""
+def _shown(job: Job, text: dict[str, str]) -> dict[str, object]:
+    """What a sender may know of a job: how it ended, how many rows there are and how many are wrong."""
+    sentence, colour = verdict(job, text)
     counted = quality(job) if job.state is State.SUCCEEDED else None
-    why = job.error.message if job.error is not None else ""
     return {
         "file": basename(job.subject.rstrip("/")),
-        "state": str(job.state),
-        "ended": job.ended,
-        "good": job.state is State.SUCCEEDED,
+        "said": sentence if job.ended or job.state in (State.REVIEW, State.AWAITING) else text["upload_received"],
+        "colour": colour,
         "rows": (counted or {}).get("rows_out"),
-        "wrong": (counted or {}).get("rows_with_errors"),
-        "why": why,
+        "why": job.error.message if job.error is not None else "",
     }
 
 
-def _page(call: Call, link: Grant, *, verdicts: list[dict[str, object]], sent: bool) -> Response:
-    page = bare_page(call.request, "upload.html", name=link.name, most_mb=link.most_mb, verdicts=verdicts, sent=sent)
+def _page(call: Call, link: Grant, *, number: str) -> Response:
+    text = words(call.request.headers.get("accept-language", ""))
+    found = _jobs_of(call, link, number) if _NUMBER.fullmatch(number) else []
+    sent = [_shown(job, text) for job in found]
+    page = bare_page(
+        call.request,
+        "upload.html",
+        text=text,
+        name=link.name,
+        most_mb=link.most_mb,
+        verdicts=sent,
+        sent=bool(number),
+    )
     page.headers["X-Robots-Tag"] = "noindex"
     return page

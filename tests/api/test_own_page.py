@@ -39,7 +39,7 @@ def test_a_sender_sees_their_files_with_a_verdict_and_no_page_of_the_operator(sh
     assert f'href="/jobs/{mine.job_id}"' in page
     assert other.job_id not in page
     assert re.findall(r'data-go="."[^>]*>([^<]+)<', page) == ["Your files", "Drop"]
-    for path in ("/jobs", "/review", "/senders"):
+    for path in ("/jobs", "/review", "/senders", f"/sender?tenant=acme&workflow={mine.workflow}"):
         answer = own(shared, path=path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/"), path
 

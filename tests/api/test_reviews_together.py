@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs import Job, State
+from core.jobs import Job, Review, State
 from core.keys import decision_key, job_folder
 from tests.support.console import ApiRig
 
@@ -20,7 +20,8 @@ def asked(number: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def waiting(rig: ApiRig, name: str, *questions: dict[str, Any], **more: Any) -> Job:
-    job = rig.job(name, state=State.REVIEW, **more)
+    asks = Review(questions=len(questions), on_expiry="fail")
+    job = rig.job(name, state=State.REVIEW, review=asks, **more)
     rig.stack.store.put(f"{job_folder(job)}review.json", json.dumps({"questions": list(questions)}).encode())
     return job
 

@@ -57,6 +57,18 @@ def test_a_file_goes_in_and_its_verdict_comes_out(rig: ApiRig):
     assert job.workflow == "people"
 
 
+@pytest.mark.parametrize(
+    ("language", "says"),
+    [("de", "Datei senden"), ("fr-CA", "Envoyer un fichier"), ("es", "Enviar un archivo"), ("ja", "Send a file")],
+)
+def test_the_page_speaks_the_language_of_whoever_has_the_link(rig: ApiRig, language: str, says: str):
+    token = link(rig)
+    page = stranger(rig).get(f"/u/{token}", headers={"Accept-Language": language}).text
+    assert says in page
+    after = stranger(rig).get(send(rig, token).headers["location"], headers={"Accept-Language": language}).text
+    assert ("being checked" in after) is (language == "ja")
+
+
 def test_wrong_revoked_and_expired_links_are_answered_alike(rig: ApiRig):
     good, revoked, expired = link(rig), link(rig), link(rig, days=-1)
     rig.context.links.revoke(revoked.split("_")[1])

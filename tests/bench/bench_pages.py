@@ -9,6 +9,7 @@ Costs are CPU time in this process, in turns. The facade keeps answers for momen
 
 import argparse
 import contextlib
+import json
 import statistics
 import tempfile
 import threading
@@ -22,7 +23,8 @@ import uvicorn
 from console.facade import Facade
 from core.chores import wake_at
 from core.ends import NUMBERS, end_counts
-from core.jobs import Job, JobError, ObjectRef, State, dump_job
+from core.jobs import Job, JobError, ObjectRef, Review, State, dump_job
+from core.keys import job_folder
 from core.settings import Settings
 from core.verdicts import Verdict
 from infra.wiring import open_stack
@@ -55,6 +57,7 @@ def job(n: int, of: int, now: float) -> Job:
         state=state,
         manifest=ref,
         error=error,
+        review=Review(questions=1, on_expiry="fail") if state is State.REVIEW else None,
         summary={"rows_out": 100, "rows_with_errors": wrong, "drift": int(n % 50 == 0), "findings": {"error": wrong}},
         created_at=at,
         updated_at=at,
@@ -63,6 +66,13 @@ def job(n: int, of: int, now: float) -> Job:
         history=(("QUEUED", at), ("RUNNING", at), (str(state), at + 1)),
         rev=1,
     )
+
+
+def question(one: Job) -> dict[str, object]:
+    """Each sender asks about another header, so that the page compares them all."""
+    candidates = [{"value": "street", "label": "street", "probability": 0.5}, {"value": None, "label": "no field"}]
+    about = {"kind": "column", "header": one.tenant, "text": f"Which field is {one.tenant}?", "column": "B"}
+    return {"id": "q-1", **about, "chosen": None, "candidates": candidates}
 
 
 def fill(folder: Path, n: int) -> None:
@@ -81,6 +91,9 @@ def fill(folder: Path, n: int) -> None:
                     *(wake_at(one, stack.settings.timings), 1, 1, dump_job(one)),
                 ),
             )
+            if one.state is State.REVIEW:
+                document = json.dumps({"questions": [question(one)]}).encode()
+                stack.store.put(f"{job_folder(one)}review.json", document)
             before = replace(one, state=State.PUBLISHING if one.state is State.SUCCEEDED else State.RUNNING)
             for counts in end_counts(before, one) or ():
                 key = (counts.tenant, counts.workflow, counts.at)
