@@ -41,5 +41,5 @@ def test_a_removed_version_leaves_latest_to_the_one_before_it(world):
 
 def test_the_time_a_run_took_is_reported_in_milliseconds(world):
     job = worked_off(world, b"id\n1\n")
-    row = replace(job, started_at=100.0, history=(("SUCCEEDED", 100.12345),))
+    row = replace(job, started_at=100.0, history=(("PUBLISHING", 100.12345), ("SUCCEEDED", 101.0)))
     assert json.loads(result_body(row))["timings"]["run_seconds"] == 0.123
