@@ -128,7 +128,7 @@ def load_everything() -> None:
 
 
 def _guarded(action: Callable[[], FinalEvent]) -> FinalEvent:
-    """How it ended, whatever was raised."""
+    """What an action returns, or the end that stands for what it raised; never raises."""
     try:
         return action()
     except EngineStop as stop:
@@ -154,21 +154,21 @@ def _work(raw: Json, events: EventWriter, folder: Path, verify_orders: list[Veri
 
 
 def _verify(order: VerifyOrder) -> FinalEvent:
-    """Verify the outputs of a job."""
+    """Verify the outputs of a job; whatever they hold, it returns an event."""
     from runner.engine.verifying import carry_out  # noqa: PLC0415  # a box that starts cold may do without
 
     return carry_out(order)
 
 
 def _inspect(order: InspectOrder) -> FinalEvent:
-    """Compare results of jobs."""
+    """Inspect results of jobs (compare, describe, explain); whatever they hold, it returns an event."""
     from runner.engine.comparing import carry_out  # noqa: PLC0415  # few boxes need it
 
     return carry_out(order)
 
 
 def _read_decision(order: Order) -> Json | None:
-    """What a person decided; it was validated before it was staged."""
+    """What a person decided; None if nobody did. It was validated before it was staged."""
     if order.decision is None:
         return None
     body: Json = json.loads(order.decision.path.read_bytes())
@@ -176,7 +176,7 @@ def _read_decision(order: Order) -> Json | None:
 
 
 class EngineJob:
-    """Carries out one order."""
+    """Carries out one order; its attributes are what the passes share and add to."""
 
     def __init__(self, order: Order, channel: EventWriter) -> None:
         self.order = order
@@ -249,7 +249,7 @@ class EngineJob:
             use_labels=self.output.use_labels,
             added=self._added_columns(tables),
         )
-        self._note_renamed(columns)
+        self._report_renamed(columns)
         artifact = Artifact(
             self.order,
             self.options,
@@ -408,8 +408,10 @@ class EngineJob:
         answer = self.answers.uses(place.table)
         if answer is None and self.answers.skips(place.input, place.sheet) is False:
             answer = True
+        if answer is not None:
+            return answer
         is_known = table.source.table.shape is not None or any(c.tier in ("hook", "decision") for c in table.choices)
-        return answer if answer is not None else (True if is_known or place.sheet in self.reading.sheets else None)
+        return True if is_known or place.sheet in self.reading.sheets else None
 
     def _asking(self, fields: list[Field], package: RulePackage) -> Asking:
         """What asks a person, if the manifest lets it; fields with values from elsewhere need no column."""
@@ -420,7 +422,7 @@ class EngineJob:
     def _ask(
         self, asking: Asking, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]
     ) -> None:
-        """FinalEvent the job with its questions if a person must decide."""
+        """End the job with its questions, by raising, if a person must decide."""
         questions = asking.questions(tables, self.findings.readings) if asking.is_wanted else []
         if asking.is_wanted:
             doubts = [doubt for source in sources for doubt in source.partitions]
@@ -435,11 +437,12 @@ class EngineJob:
             raise asking.stop(questions)
 
     def _note_surroundings(self, sources: list[SurveyedInput], tables: list[MappedTable]) -> None:
+        """Set what around tables tells their rows from those of others, before they are compared."""
         heads = self.reading.heads_count
         for source in sources if len(tables) > 1 and (heads or self.supplied.labels) else ():
-            mine = [t for t in tables if t.source in source.tables]
+            tables_of_source = [t for t in tables if t.source in source.tables]
             with source.streaming():
-                note_surroundings(mine, self.supplied, heads=heads)
+                note_surroundings(tables_of_source, self.supplied, heads=heads)
 
     def _supply(self, sources: list[SurveyedInput], tables: list[MappedTable], fields: list[Field]) -> None:
         """Find the labelled values and captions around the tables in use, and report what is missing or doubtful."""
@@ -521,12 +524,14 @@ class EngineJob:
             raise stop
 
     def _too_few(self, rows: int, sources: list[SurveyedInput]) -> EngineStop:
-        """The end of a job with fewer rows than the manifest expects, which is reported."""
+        """Report that the job has fewer rows than the manifest expects, and return its end."""
         why = "; ".join(f"{source.file.name}: {source.why_empty()}" for source in sources[:_FILES] if not rows)
         what = f"{rows:,} row{'s' * (rows != 1)} of data, and min_rows is {self.options.min_rows:,}"
         what += f" ({why})" if why else ""
-        left = {kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)}
-        what += "".join(f"; {count:,} left out by {_BY[kind]}" for kind, count in left.items() if count)
+        removed = {
+            kind: sum(t.removed[kind].count for s in sources for t in s.tables) for kind in (FILTERED, DUPLICATE)
+        }
+        what += "".join(f"; {count:,} left out by {_BY[kind]}" for kind, count in removed.items() if count)
         text = FindingText(what, rows=rows, limit=self.options.min_rows)
         self.findings.add("empty_input", "error", text, rule="min_rows")
         remedy = f'send the file with all its rows, or accept it with "min_rows": {rows} in the manifest'
@@ -560,7 +565,7 @@ class EngineJob:
         raise stop
 
     def _leave_all_out(self, sources: list[SurveyedInput]) -> None:
-        """Account for the rows of a job that writes nothing."""
+        """Close the books of a job that writes nothing: all its rows are left out, and reported unless they were."""
         refs = table_refs()
         for source in sources:
             known = bool(source.books)
@@ -587,8 +592,8 @@ class EngineJob:
             with source.streaming():
                 conventions.decide(source, tables_of_source, fields, findings, override=self.answers.override)
 
-    def _note_renamed(self, columns: list[OutColumn]) -> None:
-        """Report unmapped columns whose header another column has."""
+    def _report_renamed(self, columns: list[OutColumn]) -> None:
+        """Report unmapped columns that were renamed because another column has their header."""
         for column in columns:
             if column.renamed:
                 self.findings.add(
@@ -624,7 +629,7 @@ class EngineJob:
             raise EngineStop(EndCode.INPUT_UNREADABLE, what, rule="rows", reason="too_large", remedy=remedy)
 
     def _spellings(self, fields: Iterable[Field]) -> dict[str, dict[str, Any]]:
-        """What the memories say about texts of fields that have allowed values."""
+        """Field -> folded text -> the allowed value that memories say it means; worked out once for each field."""
         for field in fields if self.learnt.values else ():
             allowed = self.lookups.column(field) if field.lookup else field.allowed
             if allowed and field.name not in self.spelled:

@@ -113,6 +113,7 @@ class Field:
 
 
 def _value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
+    """The value map that a field declares, with values of its type; None if it has none."""
     values, otherwise = spec.get("map"), spec.get("otherwise") or "finding"
     if not values:
         return None
@@ -123,7 +124,7 @@ def _value_map(kind: str, spec: Mapping[str, Any]) -> ValueMap | None:
 
 
 def bound(kind: str, value: Any) -> Any:
-    """Convert a declared bound or constant to the field's type."""
+    """A declared bound or constant in the field's type: dates and times are written as texts."""
     if not isinstance(value, str) or kind not in TEMPORAL:
         return value
     if kind == "date":

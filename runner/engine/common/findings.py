@@ -48,6 +48,8 @@ class FindingPlace(NamedTuple):
 
 
 class Finding(NamedTuple):
+    """One thing that was noticed in the data."""
+
     code: str
     severity: str
     place: FindingPlace | None
@@ -126,12 +128,12 @@ class ChosenReading(NamedTuple):
 
 
 class Findings:
-    """Keeps the first findings of each code and counts them all."""
+    """Collects the findings of a job: lists the first ones of each code, and counts them all."""
 
     def __init__(self, listed_per_code: int = LISTED_PER_CODE) -> None:
         self.listed: list[Finding] = []
-        self.totals: dict[tuple[str, str, str | None], int] = {}
-        self._per_code: dict[str, int] = {}
+        self.totals: dict[tuple[str, str, str | None], int] = {}  # by code, severity and field
+        self._per_code: dict[str, int] = {}  # how many are listed
         self._cap = listed_per_code
         self.readings: list[ChosenReading] = []
 
@@ -150,7 +152,7 @@ class Findings:
         line: int | None = None,
         count: int = 1,
     ) -> None:
-        """Count a finding (`count` times), and keep it if its code is below the limit."""
+        """Count a finding (`count` times), and list it if few of its code are listed so far."""
         key = (code, severity, field)
         self.totals[key] = self.totals.get(key, 0) + count
         listed = self._per_code.get(code, 0)

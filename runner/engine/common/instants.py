@@ -4,9 +4,14 @@ from datetime import UTC, datetime
 
 
 def instant(at: object) -> datetime | None:
-    """When a person said something; times are written in any zone, with or without fractions of a second."""
+    """The moment that a text names, in UTC; None if it is not one.
+
+    Times are written in any zone, with or without fractions of a second; without a zone they are in UTC.
+    """
+    if not isinstance(at, str) or not at:
+        return None
     try:
-        moment = datetime.fromisoformat(at) if isinstance(at, str) and at else None
-        return moment and (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(at)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -104,7 +104,7 @@ def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
 
 
 def _runs_without(rows: RowSet, others: RowSet) -> Iterator[Run]:
-    """The runs of rows that are in no other run."""
+    """The runs of the rows that are none of the others, in ascending order."""
     for first, last in rows:
         next_row = first
         for start, end in others.within(first, last):

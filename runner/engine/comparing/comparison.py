@@ -296,10 +296,12 @@ def _compare_mapping(
 
     Tables are compared by name, and what is left of them in their order: a longer file has a longer range.
     """
-    rest = [name for name in right if name not in left]
-    partners = {name: name if name in right else (rest.pop(0) if rest else None) for name in left}
-    for table, partner in partners.items():
-        left_fields, right_fields = left[table], {} if partner is None else right[partner]
+    unpaired = [name for name in right if name not in left]
+    for table, left_fields in left.items():
+        partner: str | None = table
+        if table not in right:
+            partner = unpaired.pop(0) if unpaired else None
+        right_fields = {} if partner is None else right[partner]
         for column in _names_of_either(left_fields, right_fields):
             before, after = left_fields.get(column, ""), right_fields.get(column, "")
             if before != after:
@@ -307,7 +309,7 @@ def _compare_mapping(
                 differences.mapping.append(
                     {"table": partner or table, "column": column, "left": before or None, "right": after or None}
                 )
-    for table in rest:
+    for table in unpaired:
         fields = [name for name in right[table].values() if name]
         differences.counts["mapping_added"] += 1
         differences.mapping.append({"table": table, "column": None, "left": None, "right": ", ".join(fields) or None})

@@ -120,16 +120,14 @@ class CorrectedHeader:
         return None if column in self.skipped else column
 
     def learn(self, source_values: Sequence[Value], values: Sequence[Value]) -> None:
-        """Learn from a row how a text file writes the values of the source."""
+        """Learn from a row how a text file writes the values of the source, by the cells that need no correction."""
         asked_positions = self.asked(values)
         for column, value in enumerate(source_values):
             position = self.at(column)
-            if (
-                position is not None
-                and position < len(values)
-                and position not in asked_positions
-                and type(text := values[position]) is str
-            ):
+            if position is None or position >= len(values) or position in asked_positions:
+                continue
+            text = values[position]
+            if type(text) is str:
                 self.written.setdefault(column, WrittenColumn()).learn(value, text)
 
     def correction(
@@ -181,15 +179,16 @@ class KeyedRow(NamedTuple):
 
 
 class Corrections:
-    """All corrected rows of a job."""
+    """All corrected rows of a job: read from corrected files, then put into the sheets of its inputs by `of`."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._sheets: dict[tuple[str, int], SheetCorrections] = {}
+        self._sheets: dict[tuple[str, int], SheetCorrections] = {}  # by input and sheet
+        # Input, sheet and row of the source -> where in a corrected file the row is that replaces it.
         self._origins: dict[tuple[str, int, int], tuple[FindingPlace, int]] = {}
-        self._files = 0
-        self.jobs: list[str] = []
-        self.left_out = 0
+        self._files = 0  # corrected files so far
+        self.jobs: list[str] = []  # whose rejects they correct
+        self.left_out = 0  # rows that were not put back
 
     def __bool__(self) -> bool:
         return bool(self._sheets) or bool(self.jobs)
@@ -200,7 +199,10 @@ class Corrections:
         return sum(len(sheet.applied) for sheet in self._sheets.values())
 
     def read(self, file: InputFile) -> None:
-        """Take the rows of a corrected file; files come from the oldest to the newest."""
+        """Add the rows of a corrected file; files come from the oldest to the newest.
+
+        Raises EngineStop for a file of this drop that cannot be read; one of an earlier drop is reported.
+        """
         if file.corrects is None:
             raise EngineStop(
                 EndCode.ENGINE_ERROR, "a corrected input without its job", remedy="see docs/reference/engine-order.md"
@@ -276,7 +278,7 @@ class Corrections:
             leave_out(place, number, "mend_without_header", "has no row of headers, so its columns are not known")
 
     def _add(self, source: tuple[str, int, int], place: FindingPlace, row: "KeyedRow") -> None:
-        """Keep a row for the row of the source (input, sheet, row) that its key names."""
+        """Add a row as a correction of the row of the source (input, sheet, row) that its key names."""
         name, sheet, number = source
         file = row.headings.file
         if not _holds(row.values, row.headings.skipped):
@@ -319,7 +321,7 @@ class Corrections:
 
 
 class CorrectedSheet:
-    """A sheet that streams corrected rows in place of its own."""
+    """A sheet that streams corrected rows in place of its own, and notes which it has and which were applied."""
 
     def __init__(self, sheet: Sheet, corrections: SheetCorrections, findings: Findings) -> None:
         self.inner = sheet
@@ -460,7 +462,8 @@ def _changes_of_cell(
 def matched(
     source_header: Sequence[Value], corrected: Sequence[Value], skipped: frozenset[int]
 ) -> tuple[list[int | None], int]:
-    """For each column of the source its position in the corrected file, by header; and how many were not found."""
+    """For each column of the source its position in the corrected file, by header (None: it is not there); and how many
+    columns with a header were not found. `skipped`: positions of the columns that we added."""
     texts = [_label(value) for value in corrected]
     places: list[int | None] = []
     names = [_label(value) for value in source_header]
@@ -512,7 +515,7 @@ def _added_columns(values: Sequence[Value], key_position: int) -> frozenset[int]
 
 
 def _place_of_todo(values: Sequence[Value]) -> int | None:
-    """The position of the column that says what to do."""
+    """The position of the column that says what to do; None if it is gone."""
     return next(
         (position for position, value in enumerate(values) if value.__class__ is str and str(value).strip() == TO_DO),
         None,

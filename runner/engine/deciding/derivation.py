@@ -34,7 +34,10 @@ Numbers = list[float | None]
 
 
 class TableContents:
-    """A mapped table's columns by what they are: a field, or `~` and the header of an unmapped column."""
+    """A mapped table's columns by what they are: a field, or `~` and the header of an unmapped column.
+
+    What it says about values comes from the first ones (`sample`) or from all rows, which are then read again.
+    """
 
     def __init__(self, table: MappedTable) -> None:
         self.table = table
@@ -48,22 +51,24 @@ class TableContents:
         named = {c.field: c.position for c in table.choices if c.field is not None}
         named |= {f"~{what}": table.source.place_of(what) for what in (NAME, VALUE) if table.source.spread}
         named_columns = set(named.values())
-        self._known: dict[str, set[Any]] = {}
+        self._known: dict[str, set[Any]] = {}  # `sampled` of the columns that were asked for
+        # What a column is -> its position in the table's chunks.
         self.columns: dict[str, int] = {**{k: at for k, at in others.items() if at not in named_columns}, **named}
 
     @cached_property
     def rows(self) -> int:
-        """Rows of data."""
+        """How many rows of data the table has; of a sheet that is not spooled blank rows count too."""
         source = self.table.source
         if source.spread:
             return sum(len(rows.numbers) for _, rows in chunks([source]))
         if not isinstance(source.sheet, SpooledSheet):
             return max(0, source.bottom - source.top + 1)
-        read_ = source.sheet.read.within(source.top, source.bottom).count
-        return max(0, read_ - sum(source.top <= row <= source.bottom for row in source.without))
+        with_values = source.sheet.read.within(source.top, source.bottom).count
+        return max(0, with_values - sum(source.top <= row <= source.bottom for row in source.without))
 
     @property
     def is_comparable(self) -> bool:
+        """Whether its rows can be read again at little cost."""
         sheet = self.table.source.sheet
         return isinstance(sheet, SpooledSheet) and sheet.complete
 
@@ -77,7 +82,7 @@ class TableContents:
         return sum(len(self.sampled(key) & other.sampled(key)) for key in both)
 
     def sampled(self, key: str) -> set[Any]:
-        """The first values of a column, folded."""
+        """The first values of a column, each once, without case and outer blanks."""
         if key not in self._known:
             self._known[key] = set(map(_plain, self.sample(key)))
         return self._known[key]
@@ -113,7 +118,7 @@ class TableContents:
             yield list(map(hash, zip(*(rows.columns[n] for n in at), strict=True)))
 
     def values(self, key: str) -> Iterator[list[Any]]:
-        """The values of a column, chunk by chunk."""
+        """All values of a column, chunk by chunk."""
         at = self.columns[key]
         for _, rows in chunks([self.table.source]):
             yield rows.columns[at]
@@ -126,6 +131,7 @@ class TableContents:
 
     @cached_property
     def has_dates(self) -> bool:
+        """Whether a column begins with a date."""
         return any(map(self.has_dates_in, self.columns))
 
     def has_dates_in(self, key: str) -> bool:
@@ -150,21 +156,21 @@ class TableContents:
     @cached_property
     def totals(self) -> dict[str, float]:
         """The sum of each column of numbers."""
-        sums: dict[str, list[float]] = {key: [] for key in self.numeric}
+        sums: dict[str, list[float]] = {key: [] for key in self.numeric}  # of each chunk
         for _, rows in chunks([self.table.source]):
-            for key, parts in sums.items():
-                if (part_sum := summed(rows.columns[self.columns[key]])) is not None:
-                    parts.append(part_sum.point)
-        return {key: fsum(parts) for key, parts in sums.items()}
+            for key, chunk_sums in sums.items():
+                if (chunk_sum := summed(rows.columns[self.columns[key]])) is not None:
+                    chunk_sums.append(chunk_sum.point)
+        return {key: fsum(chunk_sums) for key, chunk_sums in sums.items()}
 
 
 class SeenRows:
-    """The rows of the tables in use, as sets of hashes."""
+    """Remembers the rows of tables as sets of hashes, up to what a job may compare."""
 
     def __init__(self) -> None:
-        # By columns, and by what sets the compared tables apart from others.
+        # By columns, and by what sets the compared tables apart from others: hashes of rows, ids of tables in it.
         self._sets: dict[tuple[tuple[str, ...], tuple[str | None, ...]], tuple[set[int], set[str]]] = {}
-        self._room = MOST_ROWS
+        self._room = MOST_ROWS  # rows that may still be compared
 
     def hold(self, table: TableContents, others: Sequence[TableContents]) -> tuple[list[TableContents], int]:
         """The tables that have all fields of this one, and how many of its rows are among theirs."""
@@ -200,7 +206,7 @@ class GroupSums:
     def __init__(self, tables: Sequence[TableContents]) -> None:
         self._tables = [t for t in tables if t.is_comparable]
         self._rows = sum(t.rows for t in self._tables)
-        self._made: dict[str, list[_Groups]] = {}
+        self._made: dict[str, list[_Groups]] = {}  # by column
 
     def are_in(self, table: TableContents) -> bool:
         """Whether a column of a table has sums, means or counts of groups of these rows, and not by chance."""
@@ -229,10 +235,12 @@ class GroupSums:
 
     @cached_property
     def _shared(self) -> list[str]:
+        """The columns that all tables have."""
         return [key for key in self._tables[0].columns if all(key in t.columns for t in self._tables)]
 
     @cached_property
     def _totals(self) -> list[float]:
+        """The sums of all columns of numbers over all tables."""
         return [
             sum(t.totals.get(key, 0.0) for t in self._tables) for key in {k for t in self._tables for k in t.numeric}
         ]
@@ -284,10 +292,10 @@ def _compare_values(table: TableContents, others: Sequence[TableContents], key: 
     values = [_plain(v) for v in _flat(table, key) if v is not None]
     own_values = set(values)
     other_values = {_plain(v) for t in others if key in t.columns for v in _flat(t, key)} - {None}
+    is_nested = other_values >= own_values or other_values <= own_values
     is_once = len(own_values) == len(values) and others[0].repeats_values(key)
-    return other_values >= own_values or other_values <= own_values, is_once and len(
-        other_values
-    ) >= _FEW and other_values <= own_values
+    lists_all = is_once and len(other_values) >= _FEW and other_values <= own_values
+    return is_nested, lists_all
 
 
 def _flat(table: TableContents, key: str) -> Iterator[Any]:
@@ -332,44 +340,53 @@ def _alike(rounded: float, exact: float) -> bool:
     """Whether two numbers are one, the first rounded to the digits that it has."""
     if abs(rounded - exact) <= max(_EXACT * abs(exact), 1e-9):
         return True
-    cents = rounded * 100
-    unit = 1.0 if rounded == round(rounded) else 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
-    return abs(rounded - exact) <= min(0.51 * unit, 0.005 * abs(exact))
+    return abs(rounded - exact) <= min(0.51 * _last_digit(rounded), 0.005 * abs(exact))
+
+
+def _last_digit(number: float) -> float:
+    """What a one in the last digit of a number is: 1, a hundredth or less."""
+    if number == round(number):
+        return 1.0
+    cents = number * 100
+    return 0.01 if abs(cents - round(cents)) < 1e-6 else 1e-4
 
 
 class _Groups:
-    """The sums of rows by group."""
+    """Counts, sums and means of rows by group."""
 
     def __init__(self, values: Sequence[Any], group_of: Callable[[Any], Any], columns: Sequence[Numbers]) -> None:
+        """`values`: of the column that groups the rows; `columns`: of numbers, with one for each row."""
         groups = list(map(group_of, values))
         self._group_of = group_of
         self._counts = Counter(groups)
         self.are_groups = 1 < len(self._counts) <= _GROUPS and max(self._counts.values()) >= _REPEATED
-        self._sums: list[dict[Any, float]] = [{group: float(count) for group, count in self._counts.items()}]
+        # Group -> figure, for the counts first, then for the sums and means of each column.
+        self._figures: list[dict[Any, float]] = [{group: float(count) for group, count in self._counts.items()}]
         for numbers in columns if self.are_groups else ():
-            parts: dict[Any, list[float]] = {group: [] for group in self._counts}
+            by_group: dict[Any, list[float]] = {group: [] for group in self._counts}
             for group, number in zip(groups, numbers, strict=True):
                 if number is not None:
-                    parts[group].append(number)
-            self._sums.append({group: fsum(group_numbers) for group, group_numbers in parts.items()})
+                    by_group[group].append(number)
+            self._figures.append({group: fsum(group_numbers) for group, group_numbers in by_group.items()})
             # The mean of equal numbers is just such a number: a price, not a figure about several rows.
-            self._sums.append(
+            self._figures.append(
                 {
                     group: fsum(group_numbers) / len(group_numbers)
-                    for group, group_numbers in parts.items()
+                    for group, group_numbers in by_group.items()
                     if len(set(group_numbers)) > 1
                 }
             )
 
     def are_all_in(self, columns: Iterable[Numbers]) -> bool:
-        """Whether a column has nothing but these sums; it adds up to all rows, so nobody has to say which is which."""
-        known = [sorted(sums.values()) for sums in self._sums]
+        """Whether a column has nothing but these figures; it adds up to all rows, so nobody has to say which is
+        which."""
+        known = [sorted(figures.values()) for figures in self._figures]
         return any(_are_sums([n for n in column if n is not None], sums) for column in columns for sums in known)
 
     def are_named_in(self, names: Sequence[Any], columns: Iterable[Numbers]) -> bool:
-        """Whether each row has the sum of the group that it names, and groups of several rows are among them."""
+        """Whether each row has the figure of the group that it names, and groups of several rows are among them."""
         labels = list(map(self._group_of, names))
-        return bool(labels) and any(self._are_named(labels, column, s) for column in columns for s in self._sums)
+        return bool(labels) and any(self._are_named(labels, column, f) for column in columns for f in self._figures)
 
     def _are_named(self, labels: Sequence[Any], numbers: Numbers, sums: Mapping[Any, float]) -> bool:
         """Whether labelled numbers are the sums of the groups of those labels."""

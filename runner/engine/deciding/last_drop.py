@@ -22,12 +22,16 @@ class LastDrop:
         self._order = order
         self._options = options
         self._findings = findings
+        # Set by `compare_columns`, if there is an earlier drop to compare with.
         self._earlier: drift.EarlierProfile | None = None
         self._is_same_kind = False  # of file
         self._column_changes: ColumnChanges | None = None
 
     def compare_columns(self, tables: Sequence[MappedTable]) -> EngineStop | None:
-        """Report columns that differ; returns the end of the job if the manifest does not accept that."""
+        """Report columns that differ, and remember the profile to compare values with.
+
+        Returns the end of the job if the manifest does not accept such columns, else None.
+        """
         previous = self._order.previous
         if previous is None:
             return None

@@ -43,6 +43,8 @@ class TableLikeness(NamedTuple):
 
 
 class _Compared(NamedTuple):
+    """How the numbers of one column are to those of another."""
+
     relation: TableRelation
     factor: float = 1.0
     is_coarser: bool = True
@@ -53,8 +55,9 @@ def compare(
 ) -> TableLikeness | None:
     """How a table's rows are those of another; None if they are others. Columns `dated` and `keys` name a row."""
     shared = sorted(table.columns.keys() & other.columns.keys())
-    numbers = [k for k in shared if k in table.numeric and k in other.numeric and k not in keys and k not in dated]
-    names = [k for k in shared if k not in numbers]
+    numeric = set(table.numeric).intersection(other.numeric).difference(keys, dated)
+    numbers = [key for key in shared if key in numeric]
+    names = [key for key in shared if key not in numeric]
     if not names or not (table.is_comparable and other.is_comparable):
         return None
     written = any(isinstance(v, str) for k in names if k in dated for t in (table, other) for v in t.sample(k))
@@ -74,7 +77,8 @@ class _Rows:
     def pairs_of_rows(
         self, table: TableContents, other: TableContents
     ) -> list[tuple[Sequence[Any], Sequence[Any]]] | None:
-        """The numbers of rows of one name in both tables; None unless each row looked for is found."""
+        """For rows with the same name in both tables, their numbers in each; None unless every row of the first ones of
+        `table` is found in `other`."""
         if table.rows != other.rows or table.rows <= SAMPLED:
             for key in self._names:
                 other_names = set(self._row_names(key, other.sample(key)))
@@ -92,11 +96,9 @@ class _Rows:
         partners: dict[tuple[Any, ...], Sequence[Any]] = {}
         for chunk in self._rows(other):
             partners.update((name, row) for name, row in chunk if name in rows_by_name)
-        return (
-            [(row, partners[name]) for name, row in rows_by_name.items()]
-            if len(partners) == len(rows_by_name)
-            else None
-        )
+        if len(partners) < len(rows_by_name):
+            return None
+        return [(row, partners[name]) for name, row in rows_by_name.items()]
 
     def _rows(self, table: TableContents) -> Iterator[list[tuple[tuple[Any, ...], Sequence[Any]]]]:
         """The rows of a table by chunk: what each is called, and its numbers."""
@@ -132,7 +134,10 @@ def _folded(value: Any) -> Any:
 def _likeness(
     pairs: Sequence[tuple[Sequence[Any], Sequence[Any]]], numbers: Sequence[str], names: int
 ) -> TableLikeness | None:
-    """What differs between paired rows; None if columns differ in several ways."""
+    """What differs between paired rows; None if columns differ in several ways.
+
+    `numbers`: the columns whose numbers a pair has, in their order; `names`: how many columns name the rows.
+    """
     relations = {
         key: _closest_relation([_readings(row[n]) for row, _ in pairs], [_readings(row[n]) for _, row in pairs])
         for n, key in enumerate(numbers)

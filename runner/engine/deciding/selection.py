@@ -48,7 +48,7 @@ class _Judgement(NamedTuple):
     code: str
     severity: str
     why: str
-    is_used: bool = False
+    is_used: bool = False  # all the same
     instead: TableContents | None = None  # the table of which this is said, if it is one that was judged before
 
 
@@ -71,13 +71,10 @@ def is_named(table: SourceTable, name: str) -> bool:
         return False
     if area_parts is None:
         return True
-    left, top, right, bottom = area_parts.groups()
-    return (
-        column_number(left) <= box.right
-        and box.left <= column_number(right or left)
-        and int(top) <= box.bottom
-        and box.top <= int(bottom or top)
-    )
+    first_column, top, last_column, bottom = area_parts.groups()
+    shares_columns = column_number(first_column) <= box.right and box.left <= column_number(last_column or first_column)
+    shares_rows = int(top) <= box.bottom and box.top <= int(bottom or top)
+    return shares_columns and shares_rows
 
 
 def skip_unnamed(tables: Sequence[SourceTable], names: Sequence[str], findings: Findings) -> None:
@@ -99,7 +96,10 @@ def select(
     asked: Callable[[MappedTable], bool | None],
     findings: Findings,
 ) -> tuple[list[MappedTable], list[TableDoubt]]:
-    """The tables to use, and those that may or may not hold records. `asked`: what somebody said about a table."""
+    """The tables to use, and those that may or may not hold records.
+
+    Sets on the others that they are left out and why, and reports it. `asked`: what somebody said about a table.
+    """
     if len(tables) < 2:
         return list(tables), []
     chosen = _Selection(tables, fields, asked, findings)
@@ -108,7 +108,10 @@ def select(
 
 
 class _Selection:
-    """Judges the tables of a job, one after the other, from the one with most fields down."""
+    """Judges the tables of a job, one after the other, from the one with most fields down.
+
+    Each is compared with the main table, the longest of those with most fields, and with the ones in use so far.
+    """
 
     def __init__(
         self,
@@ -125,6 +128,7 @@ class _Selection:
         most = max(len(t.fields) for t in self._candidates)
         wide = [t for t in self._candidates if len(t.fields) * 5 >= 4 * most and self._asked[t.id] is not False]
         self._main = max(wide or self._candidates, key=lambda t: (not _is_named_example(t), t.rows, len(t.fields)))
+        # Tables with most of the main table's fields, itself included.
         self._alike = [
             t for t in self._candidates if len(t.fields & self._main.fields) * 5 >= 4 * len(self._main.fields)
         ]
@@ -132,17 +136,21 @@ class _Selection:
         self._dated = {f.name for f in fields if f.type in TEMPORAL}
         names = {name for f in fields for name, _ in f.names}
         names |= {c.name for c in self._main.table.source.columns if not c.generated}
-        self._names = set(map(normalized, names))
-        self._summed: tuple[list[str], GroupSums] = ([], GroupSums([]))
-        self._judged: list[tuple[TableContents, _Judgement]] = []
+        self._names = set(map(normalized, names))  # of columns
+        self._summed: tuple[list[str], GroupSums] = ([], GroupSums([]))  # ids of the tables, and their sums
+        self._judged: list[tuple[TableContents, _Judgement]] = []  # to report
         self.doubts: list[TableDoubt] = []
 
     def _distinctive(self) -> frozenset[str]:
-        """The fields that tell the records of the main table apart."""
+        """The fields that tell the records of the main table apart: those that the manifest calls unique, else those
+        whose values do, required ones first."""
         main_fields = [f for name, f in self._fields.items() if name in self._main.fields]
-        apart = {f.name for f in main_fields if self._distinguishes(f)}
-        unique, required = {f.name for f in main_fields if f.unique}, {f.name for f in main_fields if f.required}
-        return frozenset(unique or (required & apart) or apart or required)
+        unique = {f.name for f in main_fields if f.unique}
+        if unique:
+            return frozenset(unique)
+        distinguishing = {f.name for f in main_fields if self._distinguishes(f)}
+        required = {f.name for f in main_fields if f.required}
+        return frozenset((required & distinguishing) or distinguishing or required)
 
     def _distinguishes(self, field: Field) -> bool:
         """Whether a field tells the records of the main table apart by itself."""
@@ -205,7 +213,8 @@ class _Selection:
         return None
 
     def _alike_to(self, table: TableContents, used: Sequence[TableContents]) -> "_Judgement | None":
-        """How a table is judged that has the rows of another, spelled otherwise or with other numbers."""
+        """How a table is judged that has the rows of another, spelled otherwise or with other numbers; None if no table
+        in use has its rows."""
         wide = [t for t in used if table.fields <= t.fields and not _are_in_series(table, t)]
         for other in sorted(wide, key=lambda t: -table.shared_values(t, self._record_keys))[:_COMPARED]:
             dated = {
@@ -217,7 +226,8 @@ class _Selection:
         return None
 
     def _differing(self, table: TableContents, other: TableContents, likeness: TableLikeness) -> "_Judgement | None":
-        """How a table is judged whose rows pair with another's, by what differs between them."""
+        """How a table is judged whose rows pair with another's, by what differs between them; None if it holds records
+        of its own."""
         columns = " and ".join(k.removeprefix("~") for k in likeness.columns[:_NAMED])
         if likeness.relation is TableRelation.MULTIPLIED:
             why = f"its rows are those of {other.id}, with {columns} multiplied by {likeness.factor:.4g}"
@@ -242,7 +252,8 @@ class _Selection:
     def _overlapping(
         self, table: TableContents, other: TableContents, shared_rows: int, keys: Sequence[str]
     ) -> "_Judgement | None":
-        """How a table is judged of which some rows are in another: an older copy, or two that overlap."""
+        """How a table is judged of which some rows are in another: an older copy, or two that overlap; None if these
+        are too few to matter."""
         if shared_rows < _COPIED or shared_rows * 3 < table.rows:
             return None
         why = f"{shared_rows:,} of its {table.rows:,} rows are in {other.id}"
@@ -278,7 +289,7 @@ class _Selection:
         return table.fields < self._main.fields and table.fields.isdisjoint(self._record_keys)
 
     def _judge_doubtful(self, table: TableContents) -> "_Judgement | None":
-        """How a table is judged that may not hold records."""
+        """How a table is judged that may not hold records; None if it does. May judge the main table, too."""
         why = f"it has {len(table.fields)} of the {len(self._main.fields)} fields of {self._main.id}"
         own_fields = table.fields.difference(*(t.fields for t in self._alike))  # nothing else would fill them
         if own_fields and table not in self._alike and (key := self._split_at(table)):
@@ -401,18 +412,24 @@ def _are_in_series(table: TableContents, other: TableContents) -> bool:
 
 
 def _period(name: str) -> tuple[list[str], list[str]]:
-    """The words of a name, and those of them that may name a time."""
+    """The words of a name that do not name a time, and those that may."""
     words = _WORDS.findall(folded(name))
-    time = [word for word in words if word in MONTHS or word in WEEKDAYS or word in _PERIODS or not word.isalpha()]
-    return [word for word in words if word not in time], time
+    of_time = [word for word in words if _is_time_word(word) or not word.isalpha()]
+    return [word for word in words if word not in of_time], of_time
+
+
+def _is_time_word(word: str) -> bool:
+    """Whether a folded word is that of a month, a weekday or another period."""
+    return word in MONTHS or word in WEEKDAYS or word in _PERIODS
 
 
 def _names_time(period: tuple[list[str], list[str]]) -> bool:
-    """Whether the words of a name that may mean a time do."""
-    others, words = period
-    return not others or any(
-        word in MONTHS or word in WEEKDAYS or word in _PERIODS or _YEAR.match(word) for word in words
-    )
+    """Whether the words of a name that may mean a time do: it has no others, or one of them is plain.
+
+    `period`: as `_period` returns it.
+    """
+    others, of_time = period
+    return not others or any(_is_time_word(word) or _YEAR.match(word) for word in of_time)
 
 
 def _named(tables: Collection[SourceTable]) -> str:

@@ -70,7 +70,7 @@ class Columns:
         return vector
 
     def first_wrong(self, fields: Sequence[str], row: int) -> str | None:
-        """The first of some fields whose cell in a row is not of its type."""
+        """The first of some fields whose cell in a row is not of its type; None if all are."""
         return next((name for name in fields if row in self._wrong.get(name, ())), None)
 
     def _load(self, field: FieldValue) -> Vector:

@@ -179,19 +179,21 @@ class ColumnEvidence:
         of_letters, of_lead, of_others = weights["letters"], weights["letters_lead"], weights["near_other"]
         of_near, of_square, of_nothing = weights["near"], weights["near_squared"], weights["nothing_said"]
         letters = lead = near = other = 0.0
-        out: dict[int, float] = {}
+        totals: dict[int, float] = {}
         for n, (name, declared) in enumerate(zip(target.called, target.declared, strict=True)):
             if n in self._about:
                 numbers = self.numbers(n)
                 if n in always or not numbers.keys() <= _NO_REASONS:
-                    out[n] = weights["prior"] + weighed(numbers)
+                    totals[n] = weights["prior"] + weighed(numbers)
                 continue
             if self._learnt:
                 letters, lead, near, other = self._letters(name)
             if near or others or of_values[declared] or n in always:
-                spoken = (of_near + of_square * near) * near if near else of_nothing - target.crowd
-                out[n] = least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + spoken
-        return out
+                of_header = (of_near + of_square * near) * near if near else of_nothing - target.crowd
+                totals[n] = (
+                    least + values[declared] + of_letters * letters + of_lead * lead + of_others * other + of_header
+                )
+        return totals
 
     def like(self, n: int) -> str:
         """The confirmed header of a field that is most like this one; empty if there is none."""

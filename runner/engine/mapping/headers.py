@@ -249,7 +249,8 @@ def is_slip(a: str, b: str) -> bool:
     """
     if _is_cut(a, b):
         return True
-    if min(len(a), len(b)) < 4 or abs(len(a) - len(b)) > 2 or a[0] != b[0] or a.isdecimal() or b.isdecimal():
+    have_like_lengths = min(len(a), len(b)) >= 4 and abs(len(a) - len(b)) <= 2
+    if not have_like_lengths or a[0] != b[0] or a.isdecimal() or b.isdecimal():
         return False
     if is_word(a) and is_word(b):
         return a == b

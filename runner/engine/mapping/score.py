@@ -305,14 +305,11 @@ class _Chooser:
             if not field_words < header_words:
                 continue
             for n in self._totals[column]:
+                if n == field or n in owned:
+                    continue
                 other_words = words(self._fields[n].name)
-                if (
-                    n != field
-                    and n not in owned
-                    and other_words
-                    and other_words < header_words
-                    and other_words.isdisjoint(field_words)
-                ):
+                is_in_header = bool(other_words) and other_words < header_words
+                if is_in_header and other_words.isdisjoint(field_words):
                     yield n
 
     def _choice(self, column: ColumnIn) -> MappingChoice:
@@ -415,16 +412,18 @@ class _Chooser:
 
         The second line of an address is no such column, a second address is.
         """
-        least = self._evidence(column.position, field).values - AS_MUCH
+        if not column.headers:
+            return []
+        least = max(self._evidence(column.position, field).values - AS_MUCH, AS_MUCH)
+        numbered = [
+            (at, other)
+            for at, other in self._columns.items()
+            if at not in self._chosen and other.headers and are_numbered(column.headers[0], other.headers[0])
+        ]
         return [
             other.letters
-            for at, other in self._columns.items()
-            if at not in self._chosen
-            and field in self._totals[at]
-            and column.headers
-            and other.headers
-            and are_numbered(column.headers[0], other.headers[0])
-            and self._evidence(at, field).values >= max(least, AS_MUCH)
+            for at, other in numbered
+            if field in self._totals[at] and self._evidence(at, field).values >= least
         ]
 
     def _odd_values(self, column: ColumnIn, field: int) -> Doubt | None:
@@ -449,15 +448,9 @@ class _Chooser:
     def _rivals(self, column: int, field: int) -> list[int]:
         """Columns without a field of their own that fit this one as well."""
         rank = self._ranks[column, field]
-        return [
-            c
-            for c in self._columns
-            if c != column
-            and c not in self._chosen
-            and (other := self._ranks.get((c, field))) is not None
-            and other.group[0] == rank.group[0]
-            and abs(other.weight - rank.weight) <= TIE
-        ]
+        unchosen = [c for c in self._columns if c != column and c not in self._chosen]
+        others = [(c, other) for c in unchosen if (other := self._ranks.get((c, field))) is not None]
+        return [c for c, other in others if other.group[0] == rank.group[0] and abs(other.weight - rank.weight) <= TIE]
 
     def _contradiction(self, column: ColumnIn, field: int) -> Doubt:
         """The doubt about a column whose header is the field's name and whose values are of another type."""

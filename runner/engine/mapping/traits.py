@@ -104,7 +104,7 @@ def _sequence(numbers: Sequence[float], size: int, stride: int) -> dict[str, flo
 
 
 def _classify(text: str) -> tuple[Traits, float | None]:
-    """The traits of one text, and its number if it is one."""
+    """The traits of one text, and its number; None if it is not one."""
     size, first = len(text), text[0]
     length = _length_trait(size)
     if text.isdecimal() and size <= _MOST_DIGITS:
@@ -142,10 +142,19 @@ def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
     return traits, number
 
 
+def _size_trait(size: float) -> str:
+    """The trait of a number that is so far from zero."""
+    if size <= 20:
+        return "up_to_20"
+    if size <= 200:
+        return "up_to_200"
+    return "up_to_9999" if size <= 9999 else "large"
+
+
 def _size_traits(number: float) -> Traits:
     """How large a number is, and whether it may be a year or an angle."""
     size = abs(number)
-    traits = ["up_to_20" if size <= 20 else "up_to_200" if size <= 200 else "up_to_9999" if size <= 9999 else "large"]
+    traits = [_size_trait(size)]
     if 1900 <= number <= 2100:
         traits.append("year")
     if number < 0:

@@ -37,7 +37,7 @@ class Confirmed(NamedTuple):
     person_field: str | None  # the newest word of a person, if any
 
     def share(self, field: str) -> float:
-        """Which share of what was said is this field: all or nothing if a person said it."""
+        """The share of what was confirmed that is this field, from 0 to 1: all or nothing if a person said it."""
         if self.person_field is not None:
             return float(self.person_field == field)
         return self.counts.get(field, 0) / sum(self.counts.values())
@@ -87,7 +87,10 @@ class ConfirmedHeaders:
         self._sort([repeated.get(number, [entries[index]]) for number, index in enumerate(firsts)])
 
     def _sort(self, about: Sequence[Sequence[Entry]]) -> None:
-        """Give each header its kind; what several entries say about one header makes a kind of its own."""
+        """Set `by_kind`, `kinds` and `by_person`; `about`: the entries about each header.
+
+        What several entries say about one header makes a kind of its own.
+        """
         numbers: dict[tuple[str, int], int] = {}
         kinds, by_person = [], []
         for number, (entry, *more) in enumerate(about):
@@ -168,7 +171,8 @@ class ConfirmedHeaders:
         return headers_by_piece, sizes, signs_only
 
     def indexed(self) -> bytes | None:
-        """A file for a box; None where there are too many letters."""
+        """The headers as the bytes of a file for a box, which `IndexedHeaders` reads; None where there are too many
+        letters."""
         if sum(map(len, self._keys)) > _MOST_LETTERS:
             return None
         headers_by_piece, sizes, signs_only = self._headers_by_piece()
@@ -263,7 +267,7 @@ class IndexedHeaders(ConfirmedHeaders):
 
 
 def _sum_counts(entries: Iterable[Entry]) -> Confirmed:
-    """What all entries about one header say."""
+    """What all entries about one header say together; of several people the newest counts."""
     counts: dict[str, int] = {}
     person_field: str | None = None
     newest: datetime | None = None

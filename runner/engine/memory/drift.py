@@ -52,7 +52,7 @@ class Shares:
         self._chunks = 0
 
     def add(self, columns: Sequence[list[Any]], count: int) -> None:
-        """Count a chunk."""
+        """Count a chunk: `count` rows, by column."""
         self.rows += count
         self._chunks += 1
         for index, blank in enumerate(self.blank):
@@ -141,7 +141,7 @@ def read_profiles(body: bytes) -> list[EarlierProfile]:
 
 
 def _head(line: bytes) -> tuple[str | None, tuple[float, float, str]]:
-    """The job and the order in the line above a kept profile."""
+    """The job and the order in the line above a kept profile; None and the oldest order if it cannot be read."""
     try:
         head = json.loads(line)
         stamp, created, name = head["order"]

@@ -120,13 +120,16 @@ class SenderShapes:
         return shape.sender == self._sender
 
     def _with_shape(self, table: Table) -> Table:
-        """The table with the shape that it has."""
+        """The table with the shape that was confirmed for its header; as it is if none was."""
         key = table_key(table)
         shape = self._with_header(len(table.header_rows), key)
         return table if shape is None else _with(table, shape, f"its header was confirmed{_by(shape)}")
 
     def _with_header(self, rows: int, key: str) -> RememberedShape | None:
-        """The shape of a table with so many header rows and these headers."""
+        """The shape that was confirmed for so many header rows and these headers; None if none was.
+
+        One of another sender is made of its entry when it is first asked for.
+        """
         remembered = self._texts.get((rows, key)) if rows and key else None
         if remembered is None or isinstance(remembered, RememberedShape):
             return remembered
@@ -241,5 +244,5 @@ def _by(shape: RememberedShape) -> str:
 
 
 def _with(table: Table, shape: RememberedShape, why: str) -> Table:
-    """A table with the shape that it has, and why."""
+    """A table with a shape, and why it has it."""
     return replace(table, shape=shape, why=(*table.why, why))

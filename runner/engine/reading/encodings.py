@@ -43,17 +43,7 @@ _SCRIPTS: Final = (
 def _class_of(char: str) -> str:
     """The class of a character, by its script and case or as a sign."""
     if char.isascii():
-        return (
-            "a"
-            if char.islower()
-            else "A"
-            if char.isupper()
-            else "0"
-            if char.isdigit()
-            else " "
-            if char in "\n "
-            else "."
-        )
+        return _ascii_class_of(char)
     if char in _SIGNS:
         return _SIGNS[char]
     category = unicodedata.category(char)
@@ -67,6 +57,15 @@ def _class_of(char: str) -> str:
     if category[0] == "L" or script in ("ee", "ww"):
         return script[category == "Lu"]
     return "0" if category == "Nd" else "s"
+
+
+def _ascii_class_of(char: str) -> str:
+    """The class of an ASCII character: a small letter, a capital, a digit, a blank or a sign."""
+    if char.isalpha():
+        return "a" if char.islower() else "A"
+    if char.isdigit():
+        return "0"
+    return " " if char in "\n " else "."
 
 
 _CLASSES: Final = _Classes()

@@ -22,18 +22,15 @@ _DATE = re.compile(
 
 
 class Kinds(dict[str, Kind]):
-    """The kinds of texts, cached."""
+    """The kinds of texts, worked out once for each: `kinds[text]`."""
 
     def __missing__(self, text: str) -> Kind:
+        """Work out the kind of a text; that of a long one is not remembered."""
         if len(text) > _LONGEST:
             return "code" if any(map(str.isdecimal, text[:_LONGEST])) else "word"
         if len(self) >= _MEMO:
             self.clear()
-        kind: Kind = "word"
-        if any(map(str.isdecimal, text)):
-            bare = text.strip()
-            kind = "date" if _DATE.fullmatch(bare) else "number" if _NUMBER.fullmatch(bare) else "code"
-        self[text] = kind
+        kind = self[text] = _kind_with_digits(text.strip()) if any(map(str.isdecimal, text)) else "word"
         return kind
 
     def of(self, value: Any) -> Kind:
@@ -42,7 +39,16 @@ class Kinds(dict[str, Kind]):
             return self[value]
         if isinstance(value, bool):
             return "other"
-        return "number" if isinstance(value, (int, float)) else "date" if isinstance(value, date) else "other"
+        if isinstance(value, (int, float)):
+            return "number"
+        return "date" if isinstance(value, date) else "other"
+
+
+def _kind_with_digits(text: str) -> Kind:
+    """The kind of a text that has digits."""
+    if _DATE.fullmatch(text):
+        return "date"
+    return "number" if _NUMBER.fullmatch(text) else "code"
 
 
 def class_of(kinds: Sequence[Kind]) -> Class:

@@ -367,7 +367,7 @@ class TableReader:
         self._cell, self._text, self._paragraphs, self._in_paragraph = None, [], 0, 0
         self._run_starts, self._open_spans = [], []
         if isinstance(value, str):
-            value = self._noted(value)
+            value = self._plain_text(value)
         start, self._column = self._column, self._column + self._spans
         if value is None:
             return
@@ -378,12 +378,14 @@ class TableReader:
         for column in range(start + 1, self._column + 1) if unit else ():
             self.layout.add_unit(column, unit[:20], self._row + 1, self._row + self._repeat)
 
-    def _noted(self, text: str) -> str:
-        """The plain text, once what is to be reported about its cell is noted."""
-        note = text.note if isinstance(text, Noted) else "encoded_twice" if may_be_twice(text) else None
-        if note is not None:
-            self.notes.add(note, self._row + 1, self._column + 1)
-        return str(text) if isinstance(text, Noted) else text
+    def _plain_text(self, text: str) -> str:
+        """The text of the open cell as a plain one; adds to `notes` what is to be reported about it."""
+        if isinstance(text, Noted):
+            self.notes.add(text.note, self._row + 1, self._column + 1)
+            return str(text)
+        if may_be_twice(text):
+            self.notes.add("encoded_twice", self._row + 1, self._column + 1)
+        return text
 
     def _end_row(self) -> None:
         """Add the open row, as often as it is repeated."""

@@ -425,23 +425,29 @@ class _Fields:
             return None
         dead_ends: set[tuple[int, int]] = set()
 
-        def fields_from(start: int, left: int) -> list[str] | None:
-            """The fields of the text from a position on, if there are just `left` of them; None if not."""
-            if (start, left) in dead_ends or not left:
+        def fields_from(start: int, count: int) -> list[str] | None:
+            """The fields of the text from a position on, if there are just `count` of them; None if not."""
+            if (start, count) in dead_ends or not count:
                 return None
             opened = self._opens.match(text, start)
             for closed in self._closes.finditer(text, opened.end()) if opened else ():
                 value = self._undoubled(text[opened.end() : closed.start()]) if opened else ""
-                rest = fields_from(closed.end(), left - 1) if closed[1] is not None else [] if left == 1 else None
-                if rest is not None:
-                    return [value, *rest]
+                following = fields_after(closed.end(), count, is_last=closed[1] is None)
+                if following is not None:
+                    return [value, *following]
             bare = None if opened else self._unbroken.match(text, start)
             if bare is not None:
-                rest = fields_from(bare.end(), left - 1) if bare[2] is not None else [] if left == 1 else None
-                if rest is not None:
-                    return [bare[1], *rest]
-            dead_ends.add((start, left))
+                following = fields_after(bare.end(), count, is_last=bare[2] is None)
+                if following is not None:
+                    return [bare[1], *following]
+            dead_ends.add((start, count))
             return None
+
+        def fields_after(end: int, count: int, *, is_last: bool) -> list[str] | None:
+            """What follows a field that ends there, the first of `count`; None if those are not just as many."""
+            if is_last:
+                return [] if count == 1 else None
+            return fields_from(end, count - 1)
 
         return fields_from(0, width) if text.count(self.delimiter) < _FITTED_FIELDS else None
 

@@ -129,7 +129,9 @@ def _declared_style(style: str) -> ElementStyle:
         return "hidden"
     if "line-through" in style:
         return "struck"
-    return "raised" if "vertical-align:super" in style else "lowered" if "vertical-align:sub" in style else ""
+    if "vertical-align:super" in style:
+        return "raised"
+    return "lowered" if "vertical-align:sub" in style else ""
 
 
 def class_styles(page: str) -> ClassStyles:

@@ -88,11 +88,16 @@ def short_text(body: bytes, at: int, count: int, *, wide: bool, codepage: str) -
     return body[at : at + count].decode(codepage, "replace")
 
 
+def _byte(body: bytes, at: int) -> int:
+    """The byte at a position; 0 behind the end."""
+    return body[at] if at < len(body) else 0
+
+
 def text8(body: bytes, at: int, *, wide_count: bool) -> str:
-    """A BIFF8 text that starts with its count and flags."""
-    count = u16(body, at) if wide_count else (body[at] if at < len(body) else 0)
+    """A BIFF8 text that starts with its count, of two bytes if `wide_count`, and its flags."""
+    count = u16(body, at) if wide_count else _byte(body, at)
     at += 2 if wide_count else 1
-    flags = body[at] if at < len(body) else 0
+    flags = _byte(body, at)
     at += 1 + (2 if flags & 8 else 0) + (4 if flags & 4 else 0)
     return short_text(body, at, count, wide=bool(flags & 1), codepage="latin-1")
 

@@ -330,7 +330,8 @@ def _frozen(heads: Mapping[int, str], rejected: RowSet) -> Json:
     """Whether a sheet has no header, and how many rows above its records stay in view."""
     headless = "key" not in heads.values()
     is_above = all(row < next(iter(rejected))[0] for row in heads) and len(heads) <= _MOST_FROZEN
-    return {"headless": headless, "frozen": (1 if headless else len(heads)) if is_above else 0}
+    rows_above = 1 if headless else len(heads)
+    return {"headless": headless, "frozen": rows_above if is_above else 0}
 
 
 def _measure_widths(spool: SpooledSheet, rows: RowSet, rejected: RowSet) -> dict[int, float]:

@@ -178,30 +178,32 @@ class RuleFailed(Exception):
 
 
 class Rule:
-    """One function of a config package."""
+    """One function of a config package, called by keyword; counts and logs what it raises."""
 
     def __init__(self, function: Callable[..., Any], file: str, literals: frozenset[str]) -> None:
+        """`literals`: the texts in its source, which are no cell's value."""
         self.function = function
         self.file = file
         self.literals = literals
-        self.raised = 0
-        self._logged: set[tuple[str, int | None]] = set()
-        self.returns: Returns = "always"
+        self.raised = 0  # calls that failed
+        self._logged: set[tuple[str, int | None]] = set()  # kinds of failures in the log: exception and line
+        self.returns: Returns = "always"  # whether it ends without a return
         code: CodeType = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
-        self.wants = frozenset(code.co_varnames[:count])
+        self.wants = frozenset(code.co_varnames[:count])  # the arguments that it names
         self.sees_others = not self.wants.isdisjoint(("columns", "record"))  # uses other fields of the row
         self.accepts_all = bool(code.co_flags & _VARKEYS)
         self.line = code.co_firstlineno
         self.name = f"{file.removesuffix('.py').replace('/', '.')}.{function.__name__}"
         defaults = len(function.__defaults__ or ())
         positional = code.co_varnames[: code.co_argcount]
+        # Arguments without a default.
         self.needs = frozenset(positional[: len(positional) - defaults]) | (
             frozenset(code.co_varnames[code.co_argcount : count]) - set(function.__kwdefaults__ or {})
         )
 
     def problem(self, available: Iterable[str]) -> str | None:
-        """What is wrong with the function's signature, if anything."""
+        """What is wrong with the function's signature; None if nothing is. `available`: the arguments it may name."""
         code: CodeType = self.function.__code__
         if code.co_posonlyargcount or code.co_flags & _VARARGS:
             return "takes positional arguments; rules are called with keyword arguments only"
@@ -235,7 +237,7 @@ class Rule:
         log_traceback(error, f"{self.name} raised{_place(arguments)}")
 
     def summary(self) -> str | None:
-        """A final line for the log if it does not show every failure."""
+        """A final line for the log if it does not show every failure; None if it does."""
         if self.raised <= len(self._logged):
             return None
         return f"{self.name} raised in {self.raised} calls; the log shows the first of each kind ({len(self._logged)})"
@@ -333,7 +335,7 @@ def literals_of(code: CodeType) -> frozenset[str]:
 
 
 def line_in(trace: TracebackType | None, file: str) -> int | None:
-    """The innermost line of the rule's own file in a traceback."""
+    """The innermost line of the rule's own file in a traceback; None if it has none."""
     line = None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:

@@ -24,15 +24,15 @@ SEVERITIES: Final = ("error", "warning", "info")
 
 @dataclass(slots=True)
 class Cells:
-    """A chunk of a column for the rules of its field; `others`: all fields of the same rows."""
+    """Calls the rules of a field for a chunk of its column, and reports what they find and where they fail."""
 
     reporter: ChunkReporter
-    column: int | None
+    column: int | None  # as `ChunkReporter.flag` takes it; None: the field has none
     field: str
     arguments: dict[str, Any]  # of the rules, but for those about their rows
     _: KW_ONLY
-    others: Mapping[str, list[Any]]
-    strict: bool
+    others: Mapping[str, list[Any]]  # the values of all fields of the same rows
+    strict: bool  # a rule that fails ends the job
 
     def transform(self, rule: Rule, values: list[Any]) -> list[Any]:
         """The values after the rule; cells on which it failed keep their values."""
@@ -46,10 +46,11 @@ class Cells:
                     transformed.append(value)
             return transformed
 
-        def transform_part(part: list[Any], start: int) -> list[Any]:
-            return self._transformed_values(rule, self._answer_for_part(rule, part, start), len(part), start)
+        def transform_some(some: list[Any], start: int) -> list[Any]:
+            """The values from an index on after the rule."""
+            return self._transformed_values(rule, self._answer_for_some(rule, some, start), len(some), start)
 
-        return self._call_for_chunk(values, transform_part, list)
+        return self._call_for_chunk(values, transform_some, list)
 
     def validate(self, rule: Rule, values: list[Any]) -> None:
         """Report what the rule finds wrong with the values, and where it failed."""
@@ -61,11 +62,12 @@ class Cells:
                     self.failed(failure, [index])
             return
 
-        def validate_part(part: list[Any], start: int) -> list[Any]:
-            self._report_issues(rule, self._answer_for_part(rule, part, start), len(part), start)
+        def validate_some(some: list[Any], start: int) -> list[Any]:
+            """Report what the rule finds wrong with the values from an index on; nothing comes back."""
+            self._report_issues(rule, self._answer_for_some(rule, some, start), len(some), start)
             return []
 
-        self._call_for_chunk(values, validate_part, lambda _: [])
+        self._call_for_chunk(values, validate_some, lambda _: [])
 
     def _answer_for_cell(self, rule: Rule, value: Any, index: int) -> Any:
         """What a rule returns for one cell; raises RuleFailed."""
@@ -74,13 +76,13 @@ class Cells:
             of_row["record"] = {name: values[index] for name, values in self.others.items()}
         return rule.call(**self.arguments, **of_row, value=value)
 
-    def _answer_for_part(self, rule: Rule, part: list[Any], start: int) -> Any:
-        """What a rule returns for a part of the chunk from an index on; raises RuleFailed."""
-        end = start + len(part)
+    def _answer_for_some(self, rule: Rule, some: list[Any], start: int) -> Any:
+        """What a rule returns for some values of the chunk, from an index on; raises RuleFailed."""
+        end = start + len(some)
         of_rows: dict[str, Any] = {"rows": self.reporter.rows[start:end]}
         if rule.sees_others:
             of_rows["columns"] = {name: values[start:end] for name, values in self.others.items()}
-        return rule.call(**self.arguments, **of_rows, values=part)
+        return rule.call(**self.arguments, **of_rows, values=some)
 
     def _call_for_chunk(
         self,
@@ -90,7 +92,7 @@ class Cells:
     ) -> list[Any]:
         """Call a rule for the chunk; if that fails, cell by cell, so that it fails only for some cells.
 
-        `call`: gets values and the index of the first. `instead`: what stands for values on which the rule failed.
+        `call`: gets values and the index of the first. `instead`: what comes back for values on which the rule failed.
         """
         try:
             return call(list(values), 0)
@@ -114,7 +116,8 @@ class Cells:
         return results
 
     def failed(self, failure: RuleFailed, indexes: "range | list[int]") -> None:
-        """Add a finding per cell, or end the job if the manifest asks for it."""
+        """Flag these rows, or raise EngineStop if the manifest asks for it; a field without a column gets one
+        finding."""
         rule = failure.rule
         if self.strict:
             row = self.reporter.rows[indexes[0]]
@@ -193,7 +196,10 @@ class Cells:
             self._report_issue(rule, issue, size, start, "error")
 
     def _report_issue(self, rule: Rule, issue: Any, size: int, start: int, severity: str) -> None:
-        """Flag the cell of an issue; `size` and `start`: the part of the chunk in which its index counts."""
+        """Flag the cell of an issue; its index counts from `start` in the chunk, among `size` values.
+
+        `severity`: of an issue that names none. Raises RuleFailed for a wrong shape.
+        """
         if not isinstance(issue, dict) or type(issue.get("index")) is not int:
             raise _failure(rule, "returned an issue without an index", 'an issue is {"index": 0, "message": "..."}')
         if not 0 <= issue["index"] < size:
@@ -218,7 +224,7 @@ class Cells:
 
 
 def plain_value(rule: Rule, value: Any) -> Any:
-    """Check what a rule returned for a cell; anything but a cell value fails the rule."""
+    """What a rule returned for a cell, as a cell value; raises RuleFailed for anything else."""
     kind = type(value)
     if (kind in (float, int) and not -LARGEST <= value <= LARGEST) or (kind is Decimal and not value.is_finite()):
         raise _failure(rule, "returned a number that is not finite or too large", "return None for a blank")
@@ -237,7 +243,8 @@ def plain_value(rule: Rule, value: Any) -> Any:
 
 
 def _check_keys(rule: Rule, answer: dict[Any, Any], needed: str, *more: str) -> None:
-    """Fail a rule whose dict lacks the key that it is about, or has one that nobody reads: a typo would blank cells."""
+    """Raise RuleFailed for a dict that lacks the key `needed`, or has one that nobody reads: a typo would blank
+    cells."""
     keys = ", ".join((needed, *more))
     if needed not in answer:
         raise _failure(rule, f"returned a dict without {needed}", f"its keys are {keys}")
@@ -246,6 +253,7 @@ def _check_keys(rule: Rule, answer: dict[Any, Any], needed: str, *more: str) -> 
 
 
 def _failure(rule: Rule, what: str, remedy: str) -> RuleFailed:
+    """A rule that returned something wrong, to be raised."""
     return RuleFailed(rule, what, None, remedy)
 
 

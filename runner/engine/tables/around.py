@@ -48,7 +48,7 @@ class _Box(NamedTuple):
 
 
 class AroundTables:
-    """The cells of a sheet around its tables in use."""
+    """The cells of a sheet around its tables in use, read once, to find captions and values of labels."""
 
     def __init__(self, tables: Sequence[SourceTable]) -> None:
         self._boxes = {table.id: _box(table) for table in tables}
@@ -62,7 +62,7 @@ class AroundTables:
                 self._add(block.within(first, last), boxes)
 
     def _add(self, rows: Block, boxes: Sequence[_Box]) -> None:
-        """Note the cells of some rows that are outside all tables."""
+        """Add the cells of some rows that are outside all tables."""
         if not rows.numbers:
             return
         boxes_here = [box for box in boxes if box.top <= rows.numbers[-1] and rows.numbers[0] <= box.bottom]
@@ -77,7 +77,10 @@ class AroundTables:
                 self._cells[number] = cells
 
     def caption(self, table: SourceTable, known: Mapping[str, WantedLabel]) -> SuppliedCell | None:
-        """The single text nearest above a table, in its columns; `known`: labels, which are no captions."""
+        """The single text nearest above a table, in its columns; None if there is none near it.
+
+        `known`: labels, which are no captions.
+        """
         box = self._boxes[table.id]
         labels = [normalized(wanted.label) for wanted in known.values()]
         first = max(self._ceiling(box) + 1, box.top - _NEAR)
@@ -103,19 +106,12 @@ class AroundTables:
             ]
             if not labels_here:
                 continue
-            in_columns = [
-                label_here
-                for label_here in labels_here
-                if label_here.label and box.left <= label_here.label[1] <= box.right
-            ] or labels_here
-            in_columns.sort(
-                key=lambda found_label: found_label.cell is None
-            )  # stable: the nearest with a value comes first
-            best = in_columns[0]
+            in_columns = [here for here in labels_here if here.label and box.left <= here.label[1] <= box.right]
+            nearest_first = in_columns or labels_here
+            nearest_first.sort(key=lambda here: here.cell is None)  # stable: the nearest with a value comes first
+            best = nearest_first[0]
             others = [
-                label_here
-                for label_here in in_columns[1:]
-                if best.cell and label_here.cell and label_here.cell.value != best.cell.value
+                here for here in nearest_first[1:] if best.cell and here.cell and here.cell.value != best.cell.value
             ]
             return best._replace(differing=others[0].label) if others else best
         return FoundLabel(None)
@@ -133,11 +129,10 @@ class AroundTables:
         yield [row for row in sorted(self._cells) if box.bottom < row < floor]
 
     def _ceiling(self, box: _Box) -> int:
-        """The last row of the next table above, in the columns of this one."""
-        above = (
-            b.bottom for b in self._boxes.values() if b.bottom < box.top and b.left <= box.right >= box.left <= b.right
-        )
-        return max(above, default=0)
+        """The last row of the next table above, in the columns of this one; 0 if there is none."""
+        above = [other for other in self._boxes.values() if other.bottom < box.top]
+        over = [other.bottom for other in above if other.left <= box.right and box.left <= other.right]
+        return max(over, default=0)
 
 
 def _box(table: SourceTable) -> _Box:
@@ -150,18 +145,19 @@ def _box(table: SourceTable) -> _Box:
 
 
 def _below(box: _Box) -> tuple[int, int]:
+    """The rows below a table in which its labels may be."""
     return box.bottom + 1, box.bottom + _BELOW
 
 
 def _join_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same rows as spans that do not overlap."""
-    out: list[tuple[int, int]] = []
+    """The same rows as spans that neither overlap nor touch, in ascending order."""
+    joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if out and first <= out[-1][1] + 1:
-            out[-1] = (out[-1][0], max(out[-1][1], last))
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
-            out.append((first, last))
-    return out
+            joined.append((first, last))
+    return joined
 
 
 def _blocks(table: SourceTable, near: Sequence[tuple[int, int]]) -> Iterator[Block]:
@@ -188,7 +184,10 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _beside(cells: Cells, label: tuple[int, int], side: str | None, labels: set[str]) -> FoundLabel:
-    """The value of a label: behind its colon, else right of it or below it."""
+    """The value of a label: behind its colon, else right of it or below it.
+
+    `side`: where the manifest says it is. `labels`: all that the manifest names, which are no values.
+    """
     row, column = label
     text = str(cells[row][column])
     behind = _split(text)[1]
@@ -239,7 +238,7 @@ def _under(cells: Cells, row: int, column: int) -> SuppliedCell | None:
 
 
 def _is_label(cell: SuppliedCell | None, labels: set[str]) -> bool:
-    """Whether a neighbour is a label itself."""
+    """Whether a neighbour is a label itself: it ends in a colon, or the manifest names it."""
     if cell is None or not isinstance(cell.value, str):
         return False
     text = cell.value.rstrip()

@@ -31,26 +31,29 @@ class CaptionColumn:
         self._value = above
 
     def fill(self, numbers: Sequence[int], captions: Sequence[Caption]) -> list[str | None]:
-        """One value for each row; `captions` lie between the rows."""
-        out: list[str | None] = []
+        """The caption in force at each row, None before the first one; `captions` lie between the rows.
+
+        Remembers the captions for the rows of the next call.
+        """
+        in_force: list[str | None] = []
         for caption in captions:
-            while len(out) < len(numbers) and numbers[len(out)] < caption.row:
-                out.append(self._current())
+            while len(in_force) < len(numbers) and numbers[len(in_force)] < caption.row:
+                in_force.append(self._current())
             self._fresh.append(caption)
-        if len(out) < len(numbers):
-            out += [self._current()] * (len(numbers) - len(out))
-        return out
+        if len(in_force) < len(numbers):
+            in_force += [self._current()] * (len(numbers) - len(in_force))
+        return in_force
 
     def _current(self) -> str | None:
-        """The value of the rows from here on, with the captions that came since the last one."""
+        """The caption of the rows from here on, once those that came since the last row are in force."""
         if self._fresh:
-            self._levels = _replace_dittos(self._levels, self._fresh)
+            self._levels = _with_fresh_captions(self._levels, self._fresh)
             self._fresh = []
             self._value = JOIN.join(c.text.strip() for c in self._levels)
         return self._value
 
 
-def _replace_dittos(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
+def _with_fresh_captions(levels: list[Caption], fresh: list[Caption]) -> list[Caption]:
     """The levels of captions once fresh ones are in force."""
     if len({level.column for level in (*levels, *fresh)}) > 1:
         for caption in fresh:
@@ -118,16 +121,19 @@ class FilledDown(NamedTuple):
 
 
 def filled_down(column: list[Any], above: Any, rows: Sequence[int]) -> tuple[list[Any], FilledDown | None]:
-    """The column with the value above for each blank cell, and how many these are; `above`: that of the first one."""
-    out: list[Any] = []
+    """The column with the value above for each blank cell, and how many took one; None if none did.
+
+    `above`: the value above the first cell.
+    """
+    values: list[Any] = []
     blank: list[int] = []
     for row, value in zip(rows, column, strict=True):
         if value is not None and not (value.__class__ is str and not value.strip()):
             above = value
         elif above is not None:
             blank.append(row)
-        out.append(above)
-    return out, FilledDown(blank[0], len(blank)) if blank else None
+        values.append(above)
+    return values, FilledDown(blank[0], len(blank)) if blank else None
 
 
 # What people write instead of the value above: ditto marks and words.
@@ -142,10 +148,8 @@ QUOTES: Final = frozenset({'"', "''", "\u201d", "\u201e", '" "'})  # those that 
 
 def without_dittos(column: list[Any], above: Any) -> list[Any]:
     """The column with the value above for each ditto mark; `above`: the value before the first one."""
-    out: list[Any] = []
+    values: list[Any] = []
     for value in column:
-        if value in DITTO and above is not None:
-            value = above  # noqa: PLW2901
-        above = value
-        out.append(value)
-    return out
+        above = above if value in DITTO and above is not None else value
+        values.append(above)
+    return values

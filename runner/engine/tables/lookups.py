@@ -18,9 +18,10 @@ Lookup = dict[str, list[Any]]  # header -> values
 
 
 class Lookups:
-    """Auxiliary inputs by name, each read on first use."""
+    """Auxiliary inputs by name, each read on first use and then remembered."""
 
     def __init__(self, files: list[InputFile], findings: Findings | None = None) -> None:
+        """`findings`: where it is reported how a file was read."""
         self._findings = findings
         self._files = {f.name: f for f in files}
         self._tables: dict[str, Lookup] = {}
@@ -44,7 +45,8 @@ class Lookups:
         return [v for v in self.values(name, wanted, field) if v is not None]
 
     def values(self, name: str, wanted: str, field: Field) -> list[Any]:
-        """A column of a lookup table, blanks included; ends the job if the table does not have it."""
+        """A column of a lookup table, blanks included; raises EngineStop, which names the field, if it has no such
+        one."""
         table = self[name]
         for header, values in table.items():
             if normalized(header) == normalized(wanted):

@@ -24,7 +24,8 @@ _FEW_CELLS: Final = 3  # of such a row
 
 
 class Rows(NamedTuple):
-    """Some rows of a table: their numbers, a list of values per column, and the captions between them."""
+    """A chunk of a table: the numbers of its rows in the sheet, their values by column, and the captions between
+    them."""
 
     numbers: list[int]
     columns: list[list[Any]]
@@ -54,7 +55,10 @@ class Leaving(NamedTuple):
 
 
 class SourceTable:
-    """A table and the sheet it streams from."""
+    """A table and the sheet it streams from.
+
+    Pass 1 makes it; passes 2 to 4 then note what they decide about it and which of its rows go where, for the ledger.
+    """
 
     def __init__(
         self,
@@ -74,10 +78,10 @@ class SourceTable:
         self.columns = [c for c in table.columns if c.index not in leaving.hidden_columns]
         self.hidden_columns = [c for c in table.columns if c.index in leaving.hidden_columns]
         self.added = leaving.added
-        self.left_out = _left_out(table, leaving)
+        self.left_out = _left_out(table, leaving)  # rows that are not data, by kind
         self._hidden = leaving.hidden_rows
-        self._groups = self.left_out["group"] if GROUP in self.added else frozenset()
-        self.without = leaving.hidden_rows.union(*self.left_out.values())
+        self._groups = self.left_out["group"] if GROUP in self.added else frozenset()  # rows whose captions count
+        self.without = leaving.hidden_rows.union(*self.left_out.values())  # all rows that are left out
         written_anyway = (table.groups | table.totals) - self.without
         self.top, self.bottom = _span(table, written_anyway)
         self._first = min(self.top, *self._groups) if self._groups else self.top  # a caption may be above the data
@@ -109,7 +113,7 @@ class SourceTable:
         return self.top <= self.bottom and bool(self.columns or self.spread)
 
     def unpivot(self, options: UnpivotOptions) -> None:
-        """Make rows of the columns that the options name."""
+        """Set that the columns which the options name become rows; they are no longer among `columns`."""
         self.spread = spread_columns(self.columns, options)
         self.blanks = "drop" if options.drops_blanks else "keep"
         indexes = {spread_column.index for spread_column in self.spread}
@@ -195,7 +199,7 @@ class SourceTable:
         }
 
     def cut(self, block: Block) -> Rows | None:
-        """This table's part of a block of the sheet's rows; None if it has none."""
+        """This table's data rows in a block of the sheet's rows, with captions and hidden rows; None if it has none."""
         first, last = bisect_left(block.numbers, self._first), bisect_right(block.numbers, self.bottom)
         if first >= last:
             return None
@@ -222,7 +226,10 @@ class SourceTable:
         return row in self._hidden and not any(row in rows for rows in self.left_out.values())
 
     def fill(self, rows: Rows, above: dict[tuple[str, int], Any]) -> dict[int, FilledDown]:
-        """Fill the blank cells of these rows with the values above; `above` has the last ones and takes the new."""
+        """Fill the blank cells of these rows with the values above, in place; returns how many, by column.
+
+        `above`: the last values of the rows before, by table and column, which is updated.
+        """
         filled: dict[int, FilledDown] = {}
         for at in self.fill_down:
             column, filled_cells = filling.filled_down(rows.columns[at], above.get((self.id, at)), rows.numbers)
@@ -232,7 +239,7 @@ class SourceTable:
         return filled
 
     def finished(self, rows: Rows, captions: CaptionColumn) -> Iterator[Rows]:
-        """These rows with the added columns, and the rows that columns become."""
+        """These rows with the added columns; of a table whose columns become rows, those rows in chunks."""
         if not self.spread:
             yield rows._replace(
                 columns=rows.columns + [self._added_column(what, rows, captions) for what in self.added]
@@ -253,7 +260,7 @@ class SourceTable:
             hidden, filled = (), {}
 
     def _added_column(self, what: str, rows: Rows, captions: CaptionColumn) -> list[Any]:
-        """The values of an added column."""
+        """The values of an added column, one for each row; `what`: what it says."""
         if what == GROUP:
             return [*captions.fill(rows.numbers, rows.captions)]
         if what == PROVENANCE[2]:
@@ -276,7 +283,7 @@ def _is_blank(values: Iterable[Any]) -> bool:
 
 
 def _left_out(table: Table, leaving: Leaving) -> dict[str, frozenset[int]]:
-    """Rows inside the table that are not data, by kind; each row has one kind."""
+    """Rows inside the table that are not data, by kind, as the manifest asks; each row has one kind."""
     return {
         "header": frozenset(table.header_rows),
         "repeated_header": table.repeated,
@@ -308,7 +315,10 @@ def unpivot(tables: Iterable[SourceTable], options: UnpivotOptions) -> None:
 
 
 def chunks(tables: Sequence[SourceTable]) -> Iterator[tuple[SourceTable, Rows]]:
-    """Stream the data rows of tables that are below each other, in one reading of their sheet."""
+    """Stream the data rows of tables of one sheet that are below each other, in one reading of it.
+
+    Ditto marks and blank cells that take the value above are filled, and added columns are there.
+    """
     todo = sorted((t for t in tables if t.has_data), key=lambda t: t.top)
     if not todo:
         return

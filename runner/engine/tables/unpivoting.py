@@ -42,7 +42,7 @@ def spread_columns(columns: Sequence[Column], options: UnpivotOptions) -> list[S
 
 
 def _matching(column: Column, patterns: Sequence[str]) -> str | None:
-    """The header of a column that matches a pattern: the whole of it, or its last row."""
+    """The header of a column that matches a pattern: the whole of it, or its last row; None if neither does."""
     if column.generated:
         return None
     for text in dict.fromkeys(map(_plain, (column.name, *column.parts[-1:]))):
@@ -53,17 +53,19 @@ def _matching(column: Column, patterns: Sequence[str]) -> str | None:
 
 
 def _plain(header: str) -> str:
+    """A header without the midnight of a date."""
     return header.removesuffix(_MIDNIGHT)
 
 
 def _folded(text: str) -> str:
+    """A text without case and needless blanks."""
     return " ".join(text.split()).casefold()
 
 
 def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, drop: bool) -> Iterator[MadeRows]:
     """The rows that cells of these columns become, from top to bottom and left to right; `drop`: none of blank cells.
 
-    All rows made of one row are in one part.
+    Made in chunks; all rows made of one row are in one of them.
     """
     count, wide = len(columns[0]), len(spread)
     step = max(1, _MADE // wide)
@@ -73,19 +75,19 @@ def made_rows(spread: Sequence[SpreadColumn], columns: Sequence[list[Any]], *, d
             chain.from_iterable(zip(*(column[source_rows.start : source_rows.stop] for column in columns), strict=True))
         )
         at = list(chain.from_iterable(repeat(row, wide) for row in source_rows))
-        names, cells = (
-            [spread_column.name for spread_column in spread] * len(source_rows),
-            [spread_column.index for spread_column in spread] * len(source_rows),
-        )
+        names = [spread_column.name for spread_column in spread] * len(source_rows)
+        value_columns = [spread_column.index for spread_column in spread] * len(source_rows)
         is_filled = [_holds(value) for value in values] if drop else []
         if all(is_filled):
-            yield MadeRows(at, names, values, cells, [])
+            yield MadeRows(at, names, values, value_columns, [])
             continue
         at = list(compress(at, is_filled))
-        made = set(at)
-        names, values, cells = (list(compress(part, is_filled)) for part in (names, values, cells))
-        yield MadeRows(at, names, values, cells, [row for row in source_rows if row not in made])
+        names, values = list(compress(names, is_filled)), list(compress(values, is_filled))
+        value_columns = list(compress(value_columns, is_filled))
+        with_rows = set(at)
+        yield MadeRows(at, names, values, value_columns, [row for row in source_rows if row not in with_rows])
 
 
 def _holds(value: Any) -> bool:
+    """Whether a cell has a value that is not only spaces."""
     return value is not None and not (value.__class__ is str and not value.strip())

@@ -103,9 +103,10 @@ class TableStream:
             return None
         rule = self._pipeline.package.transforms.get(field.name)
         parts = self._combined.get(n)
-        if rule is not None and not field.is_computed and ((index is None and parts is None) or rule.sees_others):
+        has_column = index is not None or parts is not None
+        if rule is not None and not field.is_computed and (rule.sees_others or not has_column):
             self._late.append(n)
-        if index is None and rule is None and parts is None and not field.is_computed:
+        if rule is None and not has_column and not field.is_computed:
             return None
         if parts is not None:
             return parts[0][1]
@@ -355,9 +356,11 @@ class TableStream:
         wrong = [at for at in full if shares.wrong[at] * 2 > shares.rows - shares.blank[at]]
         for n, column in enumerate(self._pipeline.columns):
             field, at = column.field, self.sources[n]
-            if field is None or at is None or at >= self._own or shares.blank[at] < shares.rows or self.present[n]:
+            if field is None or at is None or at >= self._own:
                 continue
-            if field.declared and not field.required and not field.optional and _default_of(field) is None:
+            is_blank = shares.blank[at] >= shares.rows and not self.present[n]
+            may_be_blank = not field.declared or field.required or field.optional
+            if is_blank and not may_be_blank and _default_of(field) is None:
                 self._table.report_blank(field, at, self._pipeline.findings, full, wrong)
 
     def report_blanked(self) -> None:

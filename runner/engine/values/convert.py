@@ -234,7 +234,8 @@ class Converter:
         return numbers.to_whole(numeral) if isinstance(numeral, str) else numeral
 
     def _truth(self, text: str) -> bool | Bad | None:
-        """True or false, by what the column shows of its marks, then by the word itself; BAD if neither tells."""
+        """True or false, by what the column shows of its marks, then by the word itself; None for a blank, BAD if
+        neither tells."""
         if self._marks and (mark := text.strip().casefold()) in self._marks:
             meaning = self._marks[mark]
             return BAD if meaning is None else meaning

@@ -81,7 +81,7 @@ def _format_pattern(form: str) -> re.Pattern[str] | None:
 
 
 def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | None]:
-    """A function that parses texts of the format that `_format_pattern` compiled."""
+    """A function that parses texts of the format that `_format_pattern` compiled, and returns None for others."""
 
     def read(text: str) -> datetime | None:
         """The moment of a text; None if it does not fit the format or does not exist."""
@@ -108,7 +108,8 @@ def _reader_by_pattern(pattern: re.Pattern[str]) -> Callable[[str], datetime | N
 
 
 def _reader_by_strptime(form: str) -> Callable[[str], datetime | None]:
-    """A function that parses texts of a format by the standard library, which is slower."""
+    """A function that parses texts of a format by the standard library, which is slower, and returns None for
+    others."""
 
     def read(text: str) -> datetime | None:
         """The moment of a text without its zone; None if it does not fit the format."""

@@ -440,7 +440,7 @@ def from_number(number: float, *, epoch_1904: bool = False, numbers: NumberMeani
 
 
 def _moment_of_digits(number: int) -> datetime | None:
-    """The moment of 20260131, 202601311015 or 20260131101500."""
+    """The moment of 20260131, 202601311015 or 20260131101500; None for digits that are not one."""
     digits = str(number)
     if len(digits) not in (8, *(8 + more for more in _RUN_ON_CLOCKS)):
         return None

@@ -194,9 +194,9 @@ class SheetWriter:
             CellFormatter(a1.letters(n), styles.of(c.number_format), c.kind, styles.by_kind)
             for n, c in enumerate(self._columns, 1)
         ]
-        self._widths = [len(c.header) + 3 for c in self._columns]
+        self._widths = [len(c.header) + 3 for c in self._columns]  # in characters; they grow with the values
         self.rows = 0  # data rows on all its sheets
-        self.names: list[str] = []
+        self.names: list[str] = []  # of its sheets
         self._full: list[int] = []  # data rows on each full sheet
         self._open()
 
@@ -214,8 +214,8 @@ class SheetWriter:
         )
         self._entry.write(f'<sheetData><row r="1" ht="18" customHeight="1">{header}</row>'.encode())
 
-    def parts(self) -> list[int]:
-        """Data rows on each of its sheets."""
+    def rows_by_sheet(self) -> list[int]:
+        """Data rows on each of its sheets, in the order of `names`."""
         return [*self._full, self._row - 1]
 
     def altered_cells(self) -> list[int]:
@@ -223,18 +223,18 @@ class SheetWriter:
         return [cells.altered for cells in self._cells]
 
     def write(self, columns: list[list[Any]], count: int) -> None:
-        """Append `count` rows, given as one list per column."""
+        """Append `count` rows, given as one list per column; continues on a new sheet wherever one is full."""
         written = 0
         while written < count:
-            count_here = min(count - written, MAX_ROWS - self._row)
-            if count_here == 0 or self._entry.size > MAX_SHEET_BYTES:
-                self._close_part()
+            fitting = min(count - written, MAX_ROWS - self._row)
+            if fitting == 0 or self._entry.size > MAX_SHEET_BYTES:
+                self._close_sheet()
                 self._full.append(self._row - 1)
                 self._open()
                 continue
-            part = columns if count_here == count else [column[written : written + count_here] for column in columns]
-            self._append(part, count_here)
-            written += count_here
+            slices = columns if fitting == count else [column[written : written + fitting] for column in columns]
+            self._append(slices, fitting)
+            written += fitting
         self.rows += count
 
     def _append(self, columns: list[list[Any]], count: int) -> None:
@@ -256,7 +256,7 @@ class SheetWriter:
                 longest = max((len(spelled(value)) for value in values[:_MEASURED] if value is not None), default=0)
                 self._widths[index] = max(self._widths[index], longest + 2)
 
-    def _close_part(self) -> None:
+    def _close_sheet(self) -> None:
         """Finish the open sheet with its true dimension and widths."""
         last = f"{a1.letters(max(1, len(self._columns)))}{self._row}"
         filter_area = f"A1:{last}" if self._columns else ""
@@ -269,7 +269,7 @@ class SheetWriter:
 
     def close(self) -> None:
         """Finish the last sheet."""
-        self._close_part()
+        self._close_sheet()
 
 
 def _with_joined_constants(pieces: list[Any]) -> list[Any]:
@@ -310,7 +310,7 @@ class NormalizedBook:
 
     def sheets(self) -> list[tuple[str, int]]:
         """The data sheets, each with its number of rows."""
-        return list(zip(self.main.names, self.main.parts(), strict=True)) if self.main else []
+        return list(zip(self.main.names, self.main.rows_by_sheet(), strict=True)) if self.main else []
 
     def finish(self, beside: Iterable[tuple[str, list[list[Any]]]], findings: Findings | None) -> None:
         """Close the main sheet, then write the extra sheets and, if given, the findings."""

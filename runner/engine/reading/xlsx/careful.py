@@ -31,9 +31,13 @@ _POINTS_NOWHERE = CellError("#VALUE!")  # for an index past the end of the strin
 def run_style(name: str, attributes: Attributes) -> RunStyle:
     """How a property of a run makes it look; nothing if it does not matter."""
     value = attributes.get("val", "")
-    if name == "vertAlign":
-        return "raised" if value == "superscript" else "lowered" if value == "subscript" else ""
-    return "struck" if name == "strike" and value not in ("0", "false") else ""
+    if name == "strike":
+        return "struck" if value not in ("0", "false") else ""
+    if name != "vertAlign":
+        return ""
+    if value == "superscript":
+        return "raised"
+    return "lowered" if value == "subscript" else ""
 
 
 class Stored(NamedTuple):
@@ -53,6 +57,7 @@ class StringMemo(dict[str, Value]):
         self._meaning = meaning
 
     def __missing__(self, text: str) -> Value:
+        """Work out the value of a text that is not cached, and cache it."""
         if len(self) >= _MEMO:
             self.clear()
         value = self[text] = self._meaning(text)
@@ -142,16 +147,20 @@ class CellReader:
         if kind == "s":
             return self._shared_at(text.strip())
         if kind in ("str", "inlineStr"):
-            return self._noted(text)
+            return self._text_value(text)
         if kind in ("b", "e", "d"):
             return self._memos[kind][text]
         number = self._styles.kind(style)
         return number_formats.number_from_text(text) if number is NumberKind.NUMBER else self._memo(number, style)[text]
 
-    def _noted(self, text: str) -> Value:
-        """The text; remembers if there is something to report about it."""
-        note = text.note if isinstance(text, Noted) else "encoded_twice" if may_be_twice(text) else None
-        if note is None:
+    def _text_value(self, text: str) -> Value:
+        """The value of a text that a cell stores; `Noted`, and `has_noted` set, if something is to be reported about
+        it."""
+        if isinstance(text, Noted):
+            note = text.note
+        elif may_be_twice(text):
+            note = "encoded_twice"
+        else:
             return unescaped(text)
         self.has_noted = True
         return Noted(unescaped(text), note)
