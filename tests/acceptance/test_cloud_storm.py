@@ -22,7 +22,7 @@ from tests.support.effort import FULL
 from tests.support.fault_proxy import Faults, fault_proxy
 from tests.support.storm import ENV, Storm, check_published_once
 
-DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "24" if FULL else "15"))
+DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "24" if FULL else "8"))
 OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "15" if FULL else "8"))
 PATIENCE_SECONDS = 300 + 10 * DROPS
 

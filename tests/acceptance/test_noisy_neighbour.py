@@ -93,7 +93,7 @@ def street(tmp_path_factory):
 @pytest.mark.parametrize(
     "name",
     [
-        name if n % 3 == 0 or "every slot" in name else pytest.param(name, marks=pytest.mark.long)
+        name if n % 6 == 0 or "every slot" in name else pytest.param(name, marks=pytest.mark.long)
         for n, name in enumerate(ATTACKS)
     ],
 )

@@ -31,7 +31,7 @@ from tests.support.postgres_server import Cluster, cluster
 from tests.support.storm import ENV, Storm, check_published_once
 from tests.support.wire_cutter import wire_cutter
 
-DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "12"))
+DROPS = int(os.environ.get("ADE_TEST_STORM_DROPS", "8"))
 OUTAGE_SECONDS = float(os.environ.get("ADE_TEST_STORM_OUTAGE", "3"))
 DOWN_SECONDS = 1.0
 PURGE_SECONDS = 5.0

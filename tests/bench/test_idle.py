@@ -9,7 +9,7 @@ from core.ports import JobQuery
 from tests.bench.idle_hour import HOUR, Quiet, quiet
 from tests.contract import servers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 MOST_TABLE_CALLS = 1_850  # listing successes asks three partitions: clean, with warnings, with errors
 MOST_STORE_CALLS = 480

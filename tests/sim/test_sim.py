@@ -15,16 +15,16 @@ from tests.sim.world import simulate
 from tests.support.effort import FULL, examples
 
 ROOT = Path(__file__).parents[2]
-SEEDS = int(os.environ.get("ADE_TEST_SIM_SEEDS", "240"))
+SEEDS = int(os.environ.get("ADE_TEST_SIM_SEEDS", "240" if FULL else "120"))
 PATIENCE = 2000  # seeds within which a past bug must be found
 # Where to begin, so that CI finds each soon: a little before the first seed that finds it, which moves with the spine.
 BEGIN = {
     "tie-look": 225,
     "fence-floor": 10,
     "result-condition": 40,
-    "expiry-wait": 187,
+    "expiry-wait": 245,
     "any-content": 4,
-    "any-length": 4,
+    "any-length": 84,
     "any-answer": 4,
     "overlay-of-others": 3,
     "promotion-left": 1,
@@ -33,6 +33,8 @@ BEGIN = {
     "revert-forgotten": 0,
     "unkept": 0,
 }
+
+RARE = {"tie-look"}  # which few seeds find
 
 # Rare branches that these seeds must have taken; else the simulator no longer goes where the bugs are.
 SOMETIMES = {
@@ -126,7 +128,7 @@ def test_a_rule_about_slots_is_missed_where_it_is_taken_out(bug):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BEGIN)
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=[pytest.mark.long] * (bug in RARE)) for bug in BEGIN])
 def test_a_past_bug_is_found_again(bug):
     seeds = (*range(BEGIN[bug], PATIENCE), *range(BEGIN[bug]))
     found = next((outcome for seed in seeds if (outcome := run((seed, bug))).broken), None)
