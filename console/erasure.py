@@ -26,7 +26,7 @@ from console.api.access import LINKS_KEY, TOKENS_KEY, Access
 from console.api.actions import ACTIONS
 from core.errors import AdeError, IllegalTransition, StoreUnavailable
 from core.jobs import Job, State
-from core.keys import CONFIGS, INBOX, OUTPUTS, REPLAYS, REQUESTS, WORK
+from core.keys import BENCHES, CONFIGS, INBOX, OUTPUTS, REPLAYS, REQUESTS, WORK
 from core.ports import ErasesTenants, JobQuery, ObjectStore, Purges
 from infra.loads import Loads
 from infra.local.presence import alive_owners, open_below
@@ -122,7 +122,7 @@ def _remove_rows(stack: Stack, tenant: str, known: set[str], report: ErasureRepo
 
 def _remove_files(stack: Stack, tenant: str, known: set[str], report: ErasureReport) -> int:
     gone = 0
-    for top in (INBOX, CONFIGS, OUTPUTS):
+    for top in (INBOX, CONFIGS, OUTPUTS, BENCHES):
         gone += (count := _purge(stack.store, f"{top}{tenant}/"))
         report.add(top.rstrip("/"), count)
     for folder in stack.store.level(WORK).folders:
@@ -212,7 +212,7 @@ def _clear_machine(stack: Stack, known: set[str], report: ErasureReport) -> None
 
 def _search(stack: Stack, tenant: str, known: set[str], report: ErasureReport) -> None:
     """Look for what is left: keys, rows, and the names of files and jobs in every byte of our databases and logs."""
-    prefixes = [f"{top}{tenant}/" for top in (INBOX, CONFIGS, OUTPUTS)]
+    prefixes = [f"{top}{tenant}/" for top in (INBOX, CONFIGS, OUTPUTS, BENCHES)]
     prefixes += [f"{replay}{tenant}/" for replay in stack.store.level(REPLAYS).folders]
     for prefix in prefixes:
         report.found += [f"{prefix}…" for _ in zip(stack.store.keys(prefix), range(1), strict=False)]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from posixpath import basename
 
-from core.drops import MAX_PACKAGE_BYTES, Workflow, make_workflow
+from core.drops import MAX_PACKAGE_BYTES, TESTS, Workflow, is_case_file, make_workflow
 from core.errors import (
     ManifestInvalid,
     ObjectChanged,
@@ -71,6 +71,7 @@ class Standing:
     workflow: Workflow
     # A promotion that was begun and did not end: `workflow` was live before it, and nothing is now.
     unfinished: Promotion | None = None
+    is_live: bool = True  # False: nothing was promoted yet, and `workflow` is its draft
 
     @property
     def name(self) -> str:
@@ -117,7 +118,52 @@ class Library:
             promotion = self._promotion(key) if is_promotion(key) else None
             if promotion is not None and promotion.manifest not in live:
                 found += self._left(promotion)
+        return [*found, *self._unpublished(place, {one.key for one in found})]
+
+    def _unpublished(self, place: str, known: set[str]) -> Iterator[Standing]:
+        """The workflows of which there is only a draft."""
+        for key in list(self._store.keys(place)):
+            live = key.removesuffix(DRAFT + MANIFEST) + MANIFEST
+            if not key.endswith(f"/{DRAFT}{MANIFEST}") or live in known or self._store.head(live) is not None:
+                continue
+            with contextlib.suppress(ManifestInvalid, ObjectMissing, ObjectTooLarge):
+                yield self.new(live, read_manifest(self._store.read(key, limit=MAX_MANIFEST_BYTES)))
+
+    def new(self, key: str, manifest: Manifest) -> Standing:
+        """A workflow that is not live yet: for its first draft. Raises ManifestInvalid."""
+        info = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
+        return Standing(make_workflow(manifest, info), is_live=False)
+
+    def at(self, key: str) -> Standing | None:
+        """The workflow whose manifest is, or will be, at a key."""
+        return next((one for one in self._below(key.rpartition("/")[0] + "/") if one.key == key), None)
+
+    def case_files(self, standing: Standing, *, most: int) -> dict[str, bytes]:
+        """The files of a workflow's test cases, by their names below `tests/`, as many bytes of them."""
+        place, found = f"{standing.folder}{TESTS}/", dict[str, bytes]()
+        for info in self._store.objects(place):
+            if info.size <= most and is_case_file(f"{TESTS}/{info.key.removeprefix(place)}"):
+                most -= info.size
+                found[info.key.removeprefix(place)] = self._store.read(info.key, version=info.version, limit=info.size)
         return found
+
+    def case_digests(self, standing: Standing) -> dict[str, str]:
+        """The digests of the files of a workflow's test cases."""
+        place = f"{standing.folder}{TESTS}/"
+        return {info.key.removeprefix(place): info.digest for info in self._store.objects(place)}
+
+    def config_files(self, standing: Standing) -> dict[str, bytes]:
+        """The files of a workflow's own config by their names below its folder: of its draft, else of what is live."""
+        draft = f"{standing.folder}{DRAFT}"
+        if self.has_draft(standing):
+            found = {info.key.removeprefix(draft): info.ref for info in self._store.objects(draft)}
+        else:
+            found = {ref.key.removeprefix(standing.folder): ref for ref in self._package(standing.workflow)}
+        return {
+            name: self._store.read(ref.key, version=ref.version, limit=MAX_PACKAGE_BYTES)
+            for name, ref in found.items()
+            if name != MANIFEST
+        }
 
     def _left(self, promotion: Promotion) -> Iterator[Standing]:
         """The workflow of a promotion that did not end, as it was before; nothing if that is not kept."""
@@ -182,13 +228,15 @@ class Library:
         return VersionPins(version.id, manifest, tuple(refs), place)
 
     def promote(self, standing: Standing, version: Version) -> str:
-        """Make a version the live one; returns the id of what was before, which is kept.
+        """Make a version the live one; returns the id of what was before, which is kept. Empty: nothing was.
 
         Raises UsageError if somebody else changes the workflow in the meantime. Repeated, it goes on.
         """
         workflow = make_workflow(version.read, standing.workflow.info)
         if version.read.name != standing.name:
             raise UsageError(f"version {version.id} is of workflow {version.read.name}, not of {standing.name}")
+        if not standing.is_live:
+            return self._publish_first(standing, workflow, version)
         live = self._before(standing)
         if standing.unfinished is None and live.id == version.id:
             return live.id
@@ -205,6 +253,17 @@ class Library:
                 self._replace_package(standing, files, note)
                 self._store.put(standing.key, version.manifest, if_absent=True)
         return live.id
+
+    def _publish_first(self, standing: Standing, workflow: Workflow, version: Version) -> str:
+        """Make the first version live: its config, then the manifest, which makes it take files."""
+        self.store_version(standing, version)
+        if not workflow.config_place.startswith(SHARED) or workflow.config_place.startswith(standing.folder):
+            place = workflow.config_place if _ZIP not in version.package else f"{standing.folder}{_ZIP}"
+            for name, body in version.package.items():
+                self._store.put(_place(place, name), body)
+        with _changed_by_others(standing):
+            self._store.put(standing.key, version.manifest, if_absent=True)
+        return ""
 
     def _before(self, standing: Standing) -> Version:
         """What is live, or was until a promotion that did not end."""
@@ -325,6 +384,8 @@ class Library:
 
 
 def _check_ended(standing: Standing) -> None:
+    if not standing.is_live:
+        raise UsageError(f"{standing.name} has no live version yet, only a draft: `ade workflow promote` makes it live")
     if standing.unfinished is not None:
         before, to = standing.unfinished.id, standing.unfinished.to
         choice = f"go on with `ade workflow promote {standing.name} {to}`, or go back with {before}"

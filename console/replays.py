@@ -9,12 +9,13 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from console.library import Library, Standing, Version
 from core.drops import make_workflow
-from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed
+from core.errors import ObjectMissing, ObjectTooLarge, PreconditionFailed, UsageError
 from core.jobs import Job, ObjectRef, State
 from core.keys import job_folder
 from core.ports import JobQuery, JobTable
@@ -73,6 +74,7 @@ class JobDifference:
 class ReplayReport:
     replay: Replay
     jobs: tuple[JobDifference, ...]
+    is_whole: bool = True
 
     def count(self, result: str) -> int:
         return sum(one.result == result for one in self.jobs)
@@ -116,12 +118,20 @@ class Replayer:
         with contextlib.suppress(PreconditionFailed):
             stack.store.put(f"{self.replay.folder}{REPLAY_FILE}", self.replay.body(), if_absent=True)
 
-    def pairs(self) -> list[Pair]:
-        """The jobs of the history, each with the one that repeats it, in the table or not."""
+    def pairs(self, *, most: int | None = None) -> list[Pair]:
+        """The jobs of the history, each with the one that repeats it, in the table or not.
+
+        `most`: rows of the table that are read for it; raises UsageError if there are more.
+        """
         query = JobQuery(
             workflow=self.replay.workflow, tenant=self.replay.tenant, states=REPLAYED, created_from=self.replay.since
         )
-        jobs = history(_every(self._stack.table, query), self.replay.manifest)
+        rows = _every(self._stack.table, query)
+        if most is not None:
+            rows = iter(some := list(islice(rows, most + 1)))
+            if len(some) > most:
+                raise UsageError(f"there are more than {most} jobs; choose fewer days, or use `ade replay`")
+        jobs = history(rows, self.replay.manifest)
         now = self._stack.clock.now()
         return [
             Pair(
@@ -162,13 +172,23 @@ class Replayer:
             row = enqueue(stack.table, stack.queue, stack.clock, row)
         return row
 
-    def report(self, pairs: list[Pair], inspections: Inspections, scratch: Path) -> "ReplayReport":
-        """What differs, by job; written to the replay's folder."""
+    def report(
+        self,
+        pairs: list[Pair],
+        inspections: Inspections,
+        scratch: Path,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> "ReplayReport":
+        """What differs, by job; written to the replay's folder. Stopped before, it has what was compared until then."""
         found = list[JobDifference]()
         for at in range(0, len(pairs), _AT_A_TIME):
             some = pairs[at : at + _AT_A_TIME]
             rows = self._stack.table.get_all([pair.again.job_id for pair in some])
-            found += [self._compared(p.job, rows.get(p.again.job_id), inspections, scratch) for p in some]
+            for pair in some:
+                if stopped():
+                    return ReplayReport(self.replay, tuple(found), is_whole=False)
+                found.append(self._compared(pair.job, rows.get(pair.again.job_id), inspections, scratch))
         report = ReplayReport(self.replay, tuple(found))
         body = json.dumps(report.document(), indent=2, ensure_ascii=False).encode()
         self._stack.store.put(f"{self.replay.folder}{REPORT}", body)

@@ -18,6 +18,7 @@ DECISION = ".decision.json"
 VERSIONS, DRAFT = ".versions/", ".draft/"
 ACCESS = "access/"  # tokens of the API, who did what by it, answers to repeated requests; no manifest can name it
 REQUESTS = f"{ACCESS}requests/"  # answers to requests that may be repeated
+BENCHES = f"{ACCESS}benches/"  # what authors work on: samples and manifests that no drop uses
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".csv", ".tsv")
 MAX_KEY_BYTES = 1024
 MAX_NAME_BYTES = 255  # of a file, on every file system we know
@@ -25,6 +26,9 @@ MAX_NAME_BYTES = 255  # of a file, on every file system we know
 # Fast path for most keys: every object's key is checked several times.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._ -]*(?:/[A-Za-z0-9_-][A-Za-z0-9._ -]*)*")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,62}")
+_SHARED_CASE = re.compile(
+    rf"{SHARED}(?:[^/]+/)*tests/[^/]+/(?:input\.[^/]*|input/.*|expected[^/]*\.(?:csv|json))", re.DOTALL
+)
 # What clients write first and rename later, and what desktops leave behind.
 _LEFT_BEHIND = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx"})
 _UNFINISHED = re.compile(r"^(\.|~\$)|\.(tmp|part|partial|crdownload|filepart|swp)$|~$", re.IGNORECASE)
@@ -122,8 +126,11 @@ def is_set_aside(key: str) -> bool:
 
 
 def is_private(key: str) -> bool:
-    """Whether a key of configs/_shared/ is of the operator alone: what it says may hold a receiver's secret."""
-    return key.startswith(SHARED) and (is_manifest(basename(key)) or is_set_aside(key))
+    """Whether a key of configs/_shared/ is of the operator alone: it may hold a receiver's secret, or be a test case,
+    which has cells of some sender."""
+    if not key.startswith(SHARED):
+        return False
+    return is_manifest(basename(key)) or is_set_aside(key) or _SHARED_CASE.fullmatch(key) is not None
 
 
 def is_spreadsheet(name: str) -> bool:

@@ -234,6 +234,11 @@ _KEYS: Final[Mapping[str, Words]] = {
 }
 
 
+def field_help(key: str) -> str:
+    """What a key of a field means."""
+    return _FIELD[key]
+
+
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of the manifest with a description of each key."""
     models = {name: _with_words(name, model) for name, model in schema.get("$defs", {}).items()}

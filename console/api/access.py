@@ -34,12 +34,14 @@ class Permission(StrEnum):
     SUBMIT = "submit"
     DECIDE = "decide"  # answer reviews, change memories
     ACT = "act"  # retry, cancel, reset, remove, pause
+    AUTHOR = "author"  # draft, save, replay and promote workflows
 
 
 class Scope(StrEnum):
     SENDER = "sender"
     READER = "reader"
     REVIEWER = "reviewer"
+    AUTHOR = "author"
     OPERATOR = "operator"
 
 
@@ -47,6 +49,7 @@ RIGHTS: dict[Scope, frozenset[Permission]] = {
     Scope.SENDER: frozenset({Permission.READ, Permission.INPUT, Permission.SUBMIT}),
     Scope.READER: frozenset({Permission.READ}),
     Scope.REVIEWER: frozenset({Permission.READ, Permission.INPUT, Permission.DECIDE}),
+    Scope.AUTHOR: frozenset({Permission.READ, Permission.INPUT, Permission.SUBMIT, Permission.AUTHOR}),
     Scope.OPERATOR: frozenset(Permission) - {Permission.VALUES},
 }
 VALUES = "values"  # what a token asks for besides its scope: `--scope reviewer,values`

@@ -25,6 +25,7 @@ from console.api.openapi import OPERATIONS, document
 from console.api.operations import Call, Operation, Page, in_turn, perform
 from console.api.problems import ProblemError, problem_of, respond
 from console.api.spans import RequestSpan
+from console.benches import Benches
 from infra.logs import Log
 from infra.wiring import Stack
 
@@ -273,7 +274,12 @@ def _http_errors(wrong: WrongPage | None) -> Callable[[Request, Exception], Awai
 async def _tidy(context: ApiContext) -> None:
     """Once a day, and at the start."""
     while True:
-        for tidy in (context.submissions.tidy, lambda: context.actions.tidy(context.stack.settings.actions_days)):
+        tidies = (
+            context.submissions.tidy,
+            lambda: context.actions.tidy(context.stack.settings.actions_days),
+            Benches(context.stack.store, context.stack.clock).tidy,
+        )
+        for tidy in tidies:
             with contextlib.suppress(Exception):
                 await run_in_threadpool(tidy)
         await asyncio.sleep(86400)

@@ -90,7 +90,7 @@ def see_cells(call: Call, job: Job, name: str | None, wanted: WantedCells, *, on
             raise ProblemError(
                 HTTPStatus.UNPROCESSABLE_ENTITY, f"the cells of {job.job_id} cannot be shown ({type(error).__name__})"
             ) from None
-    return _harmless(answer)
+    return harmless(answer)
 
 
 def cells_or_trouble(call: Call, job: Job, name: str | None, wanted: WantedCells, *, on: str) -> tuple[ShownCells, str]:
@@ -130,7 +130,7 @@ def _ending(key: str) -> str:
     return ending if ending.isascii() and ending.isalnum() and len(ending) <= 8 else "bin"
 
 
-def _harmless(answer: Mapping[str, Any]) -> ShownCells:
+def harmless(answer: Mapping[str, Any]) -> ShownCells:
     """The answer of a box, which is believed in nothing."""
     rows: dict[str, dict[int, list[str]]] = {}
     for sheet, found in _mapping(answer.get("rows")).items():

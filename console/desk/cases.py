@@ -196,7 +196,7 @@ class CaseRunner:
     def run(self, case: Case) -> list[CaseRun]:
         """Run each job of a case and compare it with what is expected."""
         began = time.monotonic()
-        folder = inbox_folder(TENANT, "")
+        folder = self._desk.workflow.folder
         files = {folder + path.name: path for path in case.inputs}
         files[self._desk.workflow.info.key] = self._desk.manifest_path
         places = {path.parent for path in case.inputs}

@@ -121,6 +121,13 @@ class Drafting:
             raise DraftFailed(f"the draft is not valid: {document[0].path} {document[0].problem}")
         return document
 
+    def draft(self, name: str) -> tuple[DraftDocument, "TriedManifest"]:
+        """What the samples say, and the manifest that it makes, with the safe choice wherever a person was asked."""
+        document = self.document(self.samples, [], DraftRequest())
+        manifest = manifest_of(name, document, self.samples, drop_others=False)
+        validate(manifest)
+        return document, self.without_broken_rules(manifest, bound=False)
+
     def without_broken_rules(self, manifest: Spec, *, bound: bool) -> "TriedManifest":
         """Run a drafted manifest on its samples and drop the rules that they break; `bound`: by a contract, so none."""
         notes: list[str] = []

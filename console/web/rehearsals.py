@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import islice
@@ -28,14 +28,16 @@ from core.budget import plain
 from core.drops import MAX_PACKAGE_FILES, make_workflow, plan
 from core.errors import SandboxUnavailable
 from core.jobs import InputRef, Job, ObjectRef, State
-from core.keys import SHARED, decision_place
-from core.manifests import Manifest
+from core.keys import SHARED, decision_place, place
+from core.manifests import Limits, Manifest
 from core.memories import own_key
 from core.ports import Fetched, ObjectInfo, ObjectStore
 from core.settings import Settings
 from handlers.workflows import LiveView, Packages
 from infra.parsing import read_manifest
-from runner.staging import StagedSource
+from runner.attempt import Boxes
+from runner.comparisons import Inspections
+from runner.staging import StagedSource, box_limits
 
 LARGEST = 16 * 1024 * 1024
 _SECONDS = 30
@@ -97,17 +99,34 @@ def rehearse_drop(context: ApiContext, submission: HttpDrop, scratch: Path, who:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         named.append(target)
-    store = context.stack.store
-    _fetch_named(store, manifest, f"{folder}manifest.json", scratch / "bucket")
-    desk, primaries = desk_of(beside / "manifest.json", _selected(named, beside), folder, scratch / "bucket")
+    with LINE.turn(who):
+        return rehearse_beside(context, beside, _selected(named, beside), folder, scratch)
+
+
+def rehearse_beside(
+    context: ApiContext,
+    beside: Path,
+    inputs: list[Path],
+    folder: str,
+    scratch: Path,
+    *,
+    then: Callable[[Inspections, Rehearsal], None] | None = None,
+) -> Rehearsal:
+    """The first job of a manifest.json in a folder, and of files, as if they were in a folder of the inbox.
+
+    `then`: looks into what it wrote, in the same boxes. The caller has the turn.
+    """
+    store, tenant = context.stack.store, place(f"{folder}x").tenant
+    manifest = read_manifest((beside / "manifest.json").read_bytes())
+    fetch_named(store, manifest, f"{folder}manifest.json", scratch / "bucket")
+    desk, primaries = desk_of(beside / "manifest.json", inputs, folder, scratch / "bucket")
     trial = next(trials_of(desk, primaries, scratch / "out"))
-    keys = (*desk.workflow.manifest.mapping.memory, own_key(submission.tenant, desk.workflow.manifest.name))
+    keys = (*desk.workflow.manifest.mapping.memory, own_key(tenant, desk.workflow.manifest.name))
     memories = tuple(info.ref for key in keys if (info := store.head(key)) is not None)
     source = _Overlay(store, {**desk.files, **primaries})
     # The real job would have the same id, and its boxes are named after it.
     job = replace(trial.job, memories=memories, job_id=f"preview-{token_hex(8)}")
-    with _LINE.turn(who):
-        return _run(context, job, source, scratch)
+    return _run(context, job, source, scratch, then)
 
 
 def _rehearse_standing(context: ApiContext, submission: HttpDrop, scratch: Path, who: str) -> Rehearsal:
@@ -122,11 +141,11 @@ def _rehearse_standing(context: ApiContext, submission: HttpDrop, scratch: Path,
     keys = (*workflow.manifest.mapping.memory, own_key(submission.tenant, workflow.manifest.name))
     memories = tuple(info.ref for info in view.infos(keys))
     job = replace(jobs[0], memories=memories, job_id=f"preview-{token_hex(8)}")
-    with _LINE.turn(who):
+    with LINE.turn(who):
         return _run(context, job, _Overlay(store, {key: path}), scratch)
 
 
-def _fetch_named(store: ObjectStore, manifest: Manifest, key: str, bucket: Path) -> None:
+def fetch_named(store: ObjectStore, manifest: Manifest, key: str, bucket: Path) -> None:
     """Copy what a manifest names by whole keys, lookups of its tenant and shared ones, as far as a preview takes it."""
     here = ObjectInfo(key=key, version="", digest="", size=0, modified=0.0)
     workflow = make_workflow(manifest.model_copy(update={"subscribe": (), "tenants": ()}), here)
@@ -160,7 +179,7 @@ def rehearse_decision(context: ApiContext, job: Job, decision: Mapping[str, Any]
     ref = ObjectRef(key=key, version="rehearsal", digest=hashlib.sha256(body).hexdigest(), size=len(body))
     ready = replace(job, state=State.QUEUED, decision=ref, reason="", lease=None, waiting_for=(), due_at=None)
     (scratch / "decision.json").write_bytes(body)
-    with _LINE.turn(who):
+    with LINE.turn(who):
         return _run(context, ready, _Overlay(context.stack.store, {key: scratch / "decision.json"}), scratch)
 
 
@@ -172,17 +191,28 @@ def rehearse_input(context: ApiContext, job: Job, instead: tuple[InputRef, Path]
         job, job_id=f"preview-{token_hex(8)}", state=State.QUEUED, inputs=(one, *lookups), decision=None, reason="",
         lease=None, mends=None, corrections=(), waiting_for=(), due_at=None,
     )  # fmt: skip
-    with _LINE.turn(who):
+    with LINE.turn(who):
         return _run(context, ready, _Overlay(context.stack.store, {one.ref.key: file}), scratch)
 
 
-def _run(context: ApiContext, job: Job, source: StagedSource, scratch: Path) -> Rehearsal:
-    settings = replace(
-        context.stack.settings,
-        job_timeout_seconds=min(_SECONDS, context.stack.settings.job_timeout_seconds),
-        worker_cpu_seconds=min(_SECONDS, context.stack.settings.worker_cpu_seconds),
+def _run(
+    context: ApiContext,
+    job: Job,
+    source: StagedSource,
+    scratch: Path,
+    then: Callable[[Inspections, Rehearsal], None] | None = None,
+) -> Rehearsal:
+    return _boxed(job, source, scratch, preview_settings(context), then)
+
+
+def preview_settings(context: ApiContext) -> Settings:
+    """The settings with the limits of what runs beside the console."""
+    settings = context.stack.settings
+    return replace(
+        settings,
+        job_timeout_seconds=min(_SECONDS, settings.job_timeout_seconds),
+        worker_cpu_seconds=min(_SECONDS, settings.worker_cpu_seconds),
     )
-    return _boxed(job, source, scratch, settings)
 
 
 def asker(call: Call) -> str:
@@ -216,23 +246,40 @@ class PreviewLine:
                 self._changed.notify_all()
 
 
-_LINE = PreviewLine()
+LINE = PreviewLine()
 
 
 def _busy(why: str) -> ProblemError:
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, f"{why}; try again in a moment", headers={"Retry-After": "10"})
 
 
-def _boxed(job: Job, source: StagedSource, scratch: Path, settings: Settings) -> Rehearsal:
+def _boxed(
+    job: Job,
+    source: StagedSource,
+    scratch: Path,
+    settings: Settings,
+    then: Callable[[Inspections, Rehearsal], None] | None,
+) -> Rehearsal:
+    with preview_boxes(settings, scratch) as sandbox:
+        table = TriedTable(settings, sandbox, source, scratch)
+        ended = table.run(Trial(job, scratch / "out"), stopped=lambda: None)
+        done = Rehearsal(ended, _json(scratch / "out" / "artifact.json"), _json(scratch / "out" / "review.json"))
+        if then is not None:
+            limits = box_limits(Limits(), settings)
+            then(Inspections(sandbox.sandbox, limits, scratch / "inspections", tenant=job.tenant), done)
+    return done
+
+
+@contextlib.contextmanager
+def preview_boxes(settings: Settings, scratch: Path) -> Iterator[Boxes]:
+    """The boxes of a preview. Raises ProblemError where this machine has none."""
     try:
         with boxes(settings, scratch / "run") as sandbox:
-            table = TriedTable(settings, sandbox, source, scratch)
-            ended = table.run(Trial(job, scratch / "out"), stopped=lambda: None)
+            yield sandbox
     except SandboxUnavailable as error:
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE, f"this machine has no sandbox to preview in: {error}"
         ) from None
-    return Rehearsal(ended, _json(scratch / "out" / "artifact.json"), _json(scratch / "out" / "review.json"))
 
 
 def _json(path: Path) -> dict[str, object] | None:

@@ -40,6 +40,7 @@ _MENU = (
     ("/jobs", "Jobs", "j", Permission.READ),
     ("/review", "Review", "r", Permission.READ),
     ("/senders", "Senders", "s", Permission.READ),
+    ("/bench", "Workbench", "w", Permission.AUTHOR),
     ("/drop", "Drop", "d", Permission.SUBMIT),
 )
 _SENDERS_MENU = (

@@ -22,7 +22,7 @@ from console.api.operations import Answer, Call, Operation, Page, in_turn
 from console.api.problems import ProblemError
 from console.api.service_routes import decision_document, with_session
 from console.api.submissions import HttpDrop
-from console.web import fixes, forms, home_page, own_page, pages, review_page, sender_pages, upload_page
+from console.web import bench_pages, fixes, forms, home_page, own_page, pages, review_page, sender_pages, upload_page
 from console.web.changes import changes
 from console.web.explanations import FindingFilter, explanation
 from console.web.forms import form_fields
@@ -194,6 +194,17 @@ EXTRA = (
     _extra("GET", f"{UPLOAD}{{token}}", upload_page.show_upload, None, open=True),
     _extra("POST", f"{UPLOAD}{{token}}", upload_page.receive_upload, None, open=True),
     _extra("GET", "/template/{workflow}", own_page.template, Permission.SUBMIT),
+    _extra("GET", "/bench", bench_pages.benches, Permission.AUTHOR),
+    _extra("POST", "/bench", bench_pages.begin, Permission.AUTHOR),
+    _extra("POST", "/bench/open", bench_pages.open_workflow, Permission.AUTHOR),
+    _extra("GET", "/bench/{owner}/{bench_id}", bench_pages.bench, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}", bench_pages.edit, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/samples", bench_pages.add_samples, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/cases", bench_pages.cases, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/save", bench_pages.save, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/promote", bench_pages.promote, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/replay", bench_pages.replay, Permission.AUTHOR),
+    _extra("POST", "/bench/{owner}/{bench_id}/remove", bench_pages.remove, Permission.AUTHOR),
     _extra("GET", "/drop", pages.drop, Permission.SUBMIT),
     _extra("POST", "/drop/check", check_manifest, Permission.SUBMIT),
     _extra("POST", "/drop/preview", preview_drop, Permission.SUBMIT),

@@ -16,7 +16,7 @@ def ran(monkeypatch):
     """The jobs that would run in a box, and their inputs."""
     found = []
 
-    def run(_context, job, source, _scratch):
+    def run(_context, job, source, _scratch, _then=None):
         found.append((job, {one.ref.key: source.read(one.ref.key, limit=100) for one in job.inputs}))
         return Rehearsal(job, None, None)
 

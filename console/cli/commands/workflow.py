@@ -24,6 +24,7 @@ examples:
   ade workflow revert members
 """
 _UNFINISHED = "none: promote again"  # a promotion died in the middle
+_NOT_YET = "none yet"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +74,14 @@ def run(args: argparse.Namespace, out: Printer) -> int:
 def _list(library: Library, tenant: str | None, out: Printer) -> int:
     found, cells = list[dict[str, object]](), list[tuple[str, ...]]()
     for one in library.all(tenant):
-        live, versions = None if one.unfinished else library.load(one, LIVE).id, library.versions(one)
+        is_live = one.is_live and one.unfinished is None
+        live, versions = library.load(one, LIVE).id if is_live else None, library.versions(one)
         serves = list(one.workflow.manifest.tenants) or [one.workflow.tenant]
         draft = library.load(one, DRAFTED).id if library.has_draft(one) else None
         facts = {"name": one.name, "place": one.folder, "tenants": serves, "live": live, "draft": draft}
         found.append({**facts, "versions": len(versions)})
-        cells.append((one.name, one.folder, ", ".join(serves), live or _UNFINISHED, draft or "", str(len(versions))))
+        shown = live or (_UNFINISHED if one.is_live else _NOT_YET)
+        cells.append((one.name, one.folder, ", ".join(serves), shown, draft or "", str(len(versions))))
     if out.as_json:
         out.emit(found)
         return Exit.OK
@@ -142,7 +145,8 @@ def _promote(stack: Stack, library: Library, standing: Standing, which: str, out
     Intake.over(stack).changed([standing.key])  # files that wait for it, and what others have cached
     if not out.as_json:
         back = f"back to it: ade workflow revert {standing.name} {before}"
-        out.note("it is live already" if before == version.id else f"live before: {before}; {back}")
+        was = f"live before: {before}; {back}" if before else "nothing was live before"
+        out.note("it is live already" if before == version.id else was)
     return _shown(version, f"live version of {standing.name}", out)
 
 
