@@ -20,7 +20,14 @@ SWITCHES = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 SHOTS = Path(__file__).parents[2] / "build" / "browser"
-TOKENS = (("operator", None), ("operator,values", None), ("reader", None), ("sender", "initech"), ("sender", "globex"))
+TOKENS = (
+    ("operator", None),
+    ("operator,values", None),
+    ("reader", None),
+    ("sender", "initech"),
+    ("sender", "globex"),
+    ("author", "acme"),
+)
 MANIFEST: dict[str, Any] = {
     "manifest": 1,
     "name": "members",

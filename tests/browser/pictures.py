@@ -84,6 +84,16 @@ def take(page: Page, name: str, path: str, *, at: str = "") -> None:
     page.screenshot(path=PICTURES / f"{name}.png")
 
 
+def bench(page: Page, folder: Path) -> None:
+    """The workbench with a sample of the demo."""
+    page.goto("/bench")
+    page.set_input_files("#files", folder / DROPS[0].file)
+    page.get_by_role("button", name="Draft a manifest").click()
+    page.locator("table.fields a").nth(1).click()
+    page.locator("table.pick").first.wait_for(timeout=60_000)
+    page.screenshot(path=PICTURES / "workbench.png")
+
+
 def main() -> int:
     if CHROMIUM is None:
         print("chromium is not installed: apt-get install chromium", file=sys.stderr)
@@ -106,6 +116,7 @@ def main() -> int:
         take(page, "report", f"/jobs/{shown}/output?name=report.html&inline=true")
         take(browser.new_page(base_url=url, viewport=SIZE, color_scheme="dark"), "senders-dark", "/senders")
         take(browser.new_page(base_url=url, viewport=PHONE), "jobs-phone", "/jobs")
+        bench(browser.new_page(base_url=url, viewport={**SIZE, "width": 1280}), Path(place))
         browser.close()
     for picture in sorted(PICTURES.glob("*.png")):
         print(f"{picture.name}: {picture.stat().st_size / 1024:.0f} KiB")
