@@ -2,7 +2,7 @@
 
 A bench is `access/benches/<owner>/<id>/` with `bench.json`, its samples and its test cases. The owner is a tenant, or
 `_shared` for a workflow of several, which only somebody of no tenant sees. No drop, no manifest and no job can name
-anything there. Every change of a bench is one conditional write, and whoever changed an older one is told. A bench that
+anything there. Every change of a bench is one conditional write, and a change of an older one is refused. A bench that
 nobody changes expires.
 """
 
@@ -29,7 +29,7 @@ LARGEST: Final = 16 * 1024 * 1024  # bytes of all samples of a bench
 MOST_CASES: Final = 20
 CASE_BYTES: Final = 4 * 1024 * 1024  # of all cases
 MOST_BENCHES: Final = 30  # of one owner
-KEEP_SECONDS: Final = 7 * 86400.0
+EXPIRY_SECONDS: Final = 7 * 86400.0
 _BUDGET: Final = Budget(bytes=2 * MAX_MANIFEST_BYTES, values=MAX_VALUES + 20_000)
 _FILE: Final = "bench.json"
 _NAME = Annotated[str, Field(min_length=1, max_length=200)]
@@ -39,7 +39,7 @@ class BenchChanged(AdeError):
     """Somebody else changed the bench, or what it was made from, since it was read."""
 
 
-class Sample(Strict):
+class BenchSample(Strict):
     name: _NAME  # as its sender called it; never part of a key
     key: _NAME
     size: Annotated[int, Field(ge=0)]
@@ -69,7 +69,7 @@ class BenchFacts(Strict):
     bench: Literal[1] = 1
     created_at: float
     by: str = ""
-    samples: Annotated[tuple[Sample, ...], Field(max_length=MOST_SAMPLES)] = ()
+    samples: Annotated[tuple[BenchSample, ...], Field(max_length=MOST_SAMPLES)] = ()
     # As the author wrote it, valid or not: a JSON object.
     manifest: dict[str, Any]
     notes: Annotated[tuple[str, ...], Field(max_length=200)] = ()
@@ -162,8 +162,8 @@ class Benches:
         return self.change(bench, samples=stored)
 
     def _put_samples(
-        self, owner: str, number: str, samples: Mapping[str, Path], there: tuple[Sample, ...]
-    ) -> tuple[Sample, ...]:
+        self, owner: str, number: str, samples: Mapping[str, Path], there: tuple[BenchSample, ...]
+    ) -> tuple[BenchSample, ...]:
         """Samples first and `bench.json` last: what a dead process leaves is found by nobody and expires."""
         size = sum(one.size for one in there) + sum(path.stat().st_size for path in samples.values())
         if size > LARGEST or len(there) + len(samples) > MOST_SAMPLES:
@@ -172,7 +172,7 @@ class Benches:
         for name, path in samples.items():
             key = f"{bench_folder(owner, number)}samples/{token_hex(8)}"
             self._store.put(key, path.read_bytes(), if_absent=True)
-            found.append(Sample(name=name, key=key, size=path.stat().st_size))
+            found.append(BenchSample(name=name, key=key, size=path.stat().st_size))
         return tuple(found)
 
     def change(self, bench: Bench, **changes: Any) -> Bench:
@@ -193,13 +193,13 @@ class Benches:
         key = f"{bench_folder(owner, number)}{_FILE}"
         with contextlib.suppress(ObjectMissing, ObjectTooLarge):
             info = self._store.head(key)
-            if info is None or info.modified < self._clock.now() - KEEP_SECONDS:
+            if info is None or info.modified < self._clock.now() - EXPIRY_SECONDS:
                 return None
             facts = read(self._store.read(key, version=info.version, limit=_BUDGET.bytes), BenchFacts, _BUDGET)
             return None if isinstance(facts, list) else Bench(owner, number, facts, info.version, info.modified)
         return None
 
-    def fetch(self, sample: Sample, to: Path) -> Path:
+    def fetch(self, sample: BenchSample, to: Path) -> Path:
         self._store.fetch(sample.key, to, limit=LARGEST)
         return to
 
@@ -210,7 +210,7 @@ class Benches:
 
     def tidy(self) -> None:
         """Delete what expired, and what a dead process left."""
-        since = self._clock.now() - KEEP_SECONDS
+        since = self._clock.now() - EXPIRY_SECONDS
         for owner in self.owners():
             for folder in self._store.level(bench_folder(owner)).folders:
                 if all(info.modified < since for info in self._store.objects(folder)):

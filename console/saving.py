@@ -1,6 +1,6 @@
 """Saves a bench as a workflow: as a draft, or live, by the same code as `ade workflow`.
 
-What a bench was made from is compared with what is there now: a workflow that somebody else changed meanwhile is not
+What a bench was made from is compared with what is there now: a workflow that somebody else changed since then is not
 replaced. Repeated after a death anywhere, it goes on: a draft that has the bench's manifest is the bench's own.
 """
 
@@ -35,7 +35,7 @@ def workflow_key(owner: str, name: str) -> str:
 
 
 def for_senders(manifest: Mapping[str, Any], owner: str, tenants: list[str], subscribe: list[str]) -> dict[str, Any]:
-    """The manifest as it stands in configs: whom it serves, and which of their files."""
+    """The manifest as configs have it: whom it serves, and which of their files."""
     made = {key: value for key, value in manifest.items() if key not in _MANIFEST_KEYS and key != "fields"}
     if owner == SHARED_TENANT:
         made["tenants"] = tenants
@@ -99,7 +99,7 @@ def promote(stack: Stack, standing: Standing, which: str, expected: str | None) 
     library = Library(stack.store)
     live = library.load(standing, LIVE).id if standing.is_live and standing.unfinished is None else None
     if standing.unfinished is None and live != expected:
-        raise BenchChanged(f"another version of {standing.name} went live meanwhile: {live}")
+        raise BenchChanged(f"another version of {standing.name} went live since then: {live}")
     before = library.promote(standing, library.load(standing, which))
     Intake.over(stack).changed([standing.key])
     return before
@@ -108,7 +108,7 @@ def promote(stack: Stack, standing: Standing, which: str, expected: str | None) 
 def _save_cases(store: ObjectStore, standing: Standing, files: Mapping[str, bytes], known: Mapping[str, str]) -> None:
     """Write test cases beside the workflow; `known`: digests of those that the bench began with, by name.
 
-    Raises BenchChanged where somebody else wrote one of them meanwhile.
+    Raises BenchChanged where somebody else wrote one of them since then.
     """
     place = f"{standing.folder}{TESTS}/"
     for name in known.keys() - files.keys():

@@ -16,7 +16,7 @@ from core.versions import MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedChange:
     """A change that was not made, and what was sent, so that nothing is lost."""
 
     why: str

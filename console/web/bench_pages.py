@@ -18,7 +18,7 @@ from console.api.operations import Answer, Call, in_turn
 from console.api.problems import ProblemError
 from console.benches import (
     CASE_BYTES,
-    KEEP_SECONDS,
+    EXPIRY_SECONDS,
     LARGEST,
     MOST_SAMPLES,
     Bench,
@@ -31,7 +31,7 @@ from console.library import DRAFTED, LIVE, Library
 from console.saving import origin_of
 from console.web import bench_cases, bench_saves, manifest_form
 from console.web.bench_access import (
-    Refused,
+    RefusedChange,
     bench_of,
     benches_of,
     go,
@@ -81,7 +81,7 @@ def _start_page(call: Call, *, problem: str = "", status: int = 200, form: Mappi
         tenant=tenant or "",
         problem=problem,
         form=form or {},
-        keep_days=round(KEEP_SECONDS / 86400),
+        keep_days=round(EXPIRY_SECONDS / 86400),
         accept=",".join(SPREADSHEETS),
         most=f"{MOST_SAMPLES} files, {LARGEST // 2**20} MB together",
     )
@@ -215,7 +215,7 @@ def bench(call: Call) -> Response:
 def bench_page(
     call: Call,
     bench: Bench,
-    refused: Refused | None = None,
+    refused: RefusedChange | None = None,
     extra: Mapping[str, Any] | None = None,
     *,
     tab: str = "",
@@ -348,12 +348,12 @@ async def edit(call: Call) -> Answer:
 
 def _edit(call: Call, form: dict[str, str]) -> Response:
     bench, act = bench_of(call), form.get("act", "")
-    sent = form.get("manifest") or json.dumps(_said(form), ensure_ascii=False, indent=1)
+    sent = form.get("manifest") or json.dumps(_posted(form), ensure_ascii=False, indent=1)
     try:
         if form.get("version") != bench.version:
             raise BenchChanged("this bench was changed in another window, or by somebody else")
         if act == "suggestion":
-            benches_of(call).change(bench, **_taken(bench, _place_of(form), take="take" in form))
+            benches_of(call).change(bench, **_without_suggestion(bench, _place_of(form), accepted="take" in form))
         elif (change := _EDITS.get(act)) is not None:
             manifest = change(bench.facts.manifest, form)
             benches_of(call).change(bench, manifest=manifest)
@@ -361,17 +361,19 @@ def _edit(call: Call, form: dict[str, str]) -> Response:
             raise ProblemError(HTTPStatus.BAD_REQUEST, "this form can change the manifest, nothing else")
     except BenchChanged as error:
         why = f"Nothing was changed: {error}. Below is the bench as it is now; enter your change again"
-        return bench_page(call, benches_of(call).find(bench.owner, bench.id), Refused(why, sent, 409))
+        return bench_page(call, benches_of(call).find(bench.owner, bench.id), RefusedChange(why, sent, 409))
     except ManifestInvalid as error:
         problem = error.problems[0]
-        return bench_page(call, bench, Refused(f"This {problem.problem}; it has to be {problem.allowed}", sent, 422))
+        return bench_page(
+            call, bench, RefusedChange(f"This {problem.problem}; it has to be {problem.allowed}", sent, 422)
+        )
     except (ValueError, IndexError) as error:
         why = str(error) if isinstance(error, ValueError) else "there is no such field or rule any more"
-        return bench_page(call, bench, Refused(why, sent, 422))
+        return bench_page(call, bench, RefusedChange(why, sent, 422))
     return go(_after(call, bench, form))
 
 
-def _said(form: Mapping[str, str]) -> dict[str, str]:
+def _posted(form: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in form.items() if value and name not in ("version", "act", "flags")}
 
 
@@ -386,13 +388,13 @@ def _after(call: Call, bench: Bench, form: Mapping[str, str]) -> str:
     return link(path_of(bench), tab=query.get("tab"), sample=query.get("sample"), field=field)
 
 
-def _taken(bench: Bench, at: int, *, take: bool) -> dict[str, Any]:
-    """The facts of a bench without a suggestion, and with what it changes if it is taken. Raises IndexError."""
+def _without_suggestion(bench: Bench, at: int, *, accepted: bool) -> dict[str, Any]:
+    """The facts of a bench without a suggestion, and with what it changes if it is accepted. Raises IndexError."""
     left = list[Suggestion](bench.facts.suggestions)
     if not 0 <= at < len(left):
         raise IndexError(at)
     one = left.pop(at)
-    fields = [{**spec, **one.change} if spec.get("name") == one.field and take else spec for spec in bench.fields]
+    fields = [{**spec, **one.change} if spec.get("name") == one.field and accepted else spec for spec in bench.fields]
     return {"suggestions": tuple(left), "manifest": {**bench.facts.manifest, "fields": fields}}
 
 
@@ -444,12 +446,12 @@ def _step(call: Call, tab: str, act: Callable[[Bench], Mapping[str, Any] | str])
     try:
         done = act(bench)
     except BenchChanged as error:
-        return bench_page(call, bench, Refused(f"Nothing was replaced: {error}", "", 409), tab=tab)
+        return bench_page(call, bench, RefusedChange(f"Nothing was replaced: {error}", "", 409), tab=tab)
     except ManifestInvalid as error:
         problem = error.problems[0]
         why = f"The manifest cannot be used: {problem.path} {problem.problem} ({problem.allowed})"
-        return bench_page(call, bench, Refused(why, "", 422), tab=tab)
+        return bench_page(call, bench, RefusedChange(why, "", 422), tab=tab)
     except UsageError as error:
-        return bench_page(call, bench, Refused(str(error), "", 422), tab=tab)
+        return bench_page(call, bench, RefusedChange(str(error), "", 422), tab=tab)
     extra = {"said": done} if isinstance(done, str) else done
     return bench_page(call, benches_of(call).find(bench.owner, bench.id), extra=extra, tab=tab)

@@ -11,7 +11,7 @@ from console.api.access import Permission
 from console.api.operations import Call
 from console.api.problems import ProblemError
 from console.api.values import ShownCells, harmless
-from console.benches import Bench, Benches, Sample, Suggestion
+from console.benches import Bench, Benches, BenchSample, Suggestion
 from console.desk.drafts import DraftFailed, Drafting
 from console.desk.files import inbox_folder
 from console.desk.trials import TENANT
@@ -92,7 +92,7 @@ class DrawnSheet:
 class BenchPreview:
     """How the manifest reads a sample, and what comes out."""
 
-    sample: Sample
+    sample: BenchSample
     job: Job
     questions: int
     explained: Explanation | None
@@ -119,7 +119,7 @@ def preview(call: Call, bench: Bench, number: int) -> BenchPreview:
             sample, scratch / "samples" / sample.name
         )
 
-        def look(inspections: Inspections, done: Rehearsal) -> None:
+        def read_cells(inspections: Inspections, done: Rehearsal) -> None:
             if not sees:
                 return
             names = [sheet["name"] for sheet in _sheets(done.artifact)]
@@ -129,7 +129,7 @@ def preview(call: Call, bench: Bench, number: int) -> BenchPreview:
             if workbook.is_file():
                 out.append(_seen(inspections, workbook, {"rows": {"": list(range(1, _OUT_ROWS + 2))}}))
 
-        done = rehearse_beside(call.context, beside, [file], inbox_of(bench), scratch, then=look)
+        done = rehearse_beside(call.context, beside, [file], inbox_of(bench), scratch, then=read_cells)
     return _shown(sample, done, cells[0] if cells else ShownCells({}, {}), out, values=sees)
 
 
@@ -209,7 +209,9 @@ def _place(finding: Mapping[str, Any]) -> tuple[int, int]:
     return (int(digits), a1.column_number(letters)) if is_cell else (0, 0)
 
 
-def _shown(sample: Sample, done: Rehearsal, cells: ShownCells, out: list[ShownCells], *, values: bool) -> BenchPreview:
+def _shown(
+    sample: BenchSample, done: Rehearsal, cells: ShownCells, out: list[ShownCells], *, values: bool
+) -> BenchPreview:
     questions = (done.review or {}).get("questions")
     rows = [row for _, row in sorted(out[0].rows.get("", {}).items())] if out else []
     rows = [row[:_OUT_COLUMNS] for row in rows]

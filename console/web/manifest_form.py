@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.budget import Budget, plain
 from core.fields import NUMERIC, Clean, FieldType
 from core.manifest_keys import field_help
 from core.manifests import RANGE
@@ -24,6 +25,7 @@ _NUMBERS: Final = frozenset(str(kind) for kind in NUMERIC)
 _NUMBER: Final = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _ARROW: Final = re.compile(r"\s*(?:=>|→)\s*")
 _LETTERS: Final = re.compile(r"[^A-Za-z0-9]+")
+_LOOKUP: Final = Budget(bytes=10_000, values=100)
 _MOST: Final = 200  # characters of a header
 
 
@@ -79,7 +81,7 @@ def _lines(text: str, _kind: str) -> Any:
 def _typed_lines(text: str, kind: str) -> Any:
     if text.startswith("{"):  # a lookup, as JSON
         try:
-            return json.loads(text)
+            return plain(text.encode(), _LOOKUP)
         except ValueError:
             return text
     return [typed(line, kind) for line in _lines(text, kind)]
@@ -258,12 +260,12 @@ def with_header_row(manifest: Mapping[str, Any], row: int, *, more: bool) -> Spe
 
 
 def with_range(manifest: Mapping[str, Any], sheet: str, area: str) -> Spec:
-    """The records of a sheet are in this range. Raises ValueError."""
+    """The records of a sheet are in this range; an empty name: of the only one. Raises ValueError."""
     if not re.fullmatch(RANGE, area):
         raise ValueError(f"{area[:40]!r} is not a range such as A3:F200")
     reading = manifest.get("reading")
     tables = reading.get("tables") if isinstance(reading, dict) else None
-    others = [one for one in tables or () if not (isinstance(one, dict) and one.get("sheet", "*") == sheet)]
+    others = [one for one in tables or () if not (isinstance(one, dict) and one.get("sheet", "*") == (sheet or "*"))]
     shape = {"sheet": sheet, "ranges": [area]} if sheet else {"ranges": [area]}
     return with_value(manifest, "reading.tables", [*others, shape])
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from console.benches import KEEP_SECONDS, BenchChanged, Benches, BenchFacts
+from console.benches import EXPIRY_SECONDS, BenchChanged, Benches, BenchFacts
 from console.erasure import ErasureReport, _remove_files, _search
 from console.library import DRAFTED, LIVE, Library
 from core.drops import make_workflow
@@ -306,7 +306,7 @@ def test_benches_expire_and_are_erased_with_their_tenant(rig: ApiRig, tmp_path):
     _search(rig.stack, "acme", set(), report)
     assert (report.erased["access/benches"], report.found) == (2, [])
     assert not list(rig.stack.store.keys(bench.folder))
-    clock.move(KEEP_SECONDS + 60)
+    clock.move(EXPIRY_SECONDS + 60)
     benches.tidy()
     assert not list(rig.stack.store.keys(other.folder))
 

@@ -172,7 +172,7 @@ document.addEventListener("click", (event) => {
     for (const one of $$("button.picked", table)) one.classList.remove("picked");
     column.classList.add("picked");
     const form = document.getElementById(`${id}-column`);
-    form.elements.header.value = column.value;
+    $("input[name=header]", form).value = column.value;
     const field = $("select", form);
     field.value = column.dataset.target || "";
     field.focus();
@@ -181,7 +181,7 @@ document.addEventListener("click", (event) => {
   }
   const cell = event.target.closest("td[data-cell]");
   if (!cell) return;
-  const input = document.getElementById(`${id}-range`).elements.range;
+  const input = $("input[name=range]", document.getElementById(`${id}-range`));
   if (!corners[id]) {
     for (const one of $$("td.picked", table)) one.classList.remove("picked");
     corners[id] = cell.dataset.cell;

@@ -113,6 +113,8 @@ class TestClicks:
         made = forms.with_range(made, "S", "A4:C9")
         assert made["reading"]["tables"] == ["Orders", {"sheet": "S", "ranges": ["A4:C9"]}]
         assert forms.without_ranges(made) == {}
+        only = forms.with_range(forms.with_range({}, "", "A1:B2"), "", "A2:B3")
+        assert only["reading"]["tables"] == [{"ranges": ["A2:B3"]}], "a text file's sheet is called after the file"
         with pytest.raises(ValueError, match="not a range"):
             forms.with_range({}, "S", "A4")
 
