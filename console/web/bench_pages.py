@@ -118,8 +118,8 @@ async def _received(call: Call, scratch: Path) -> tuple[dict[str, str], dict[str
     return fields, samples
 
 
-def _sample_name(given: str) -> str:
-    name = given.replace("\\", "/").rpartition("/")[2]
+def _sample_name(filename: str) -> str:
+    name = filename.replace("\\", "/").rpartition("/")[2]
     if not is_spreadsheet(name) or refusal(name) is not None or len(name.encode()) > 200:
         raise ProblemError(
             HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from console import saving
 from console.api.operations import Call
+from console.api.problems import ProblemError
 from console.benches import Bench
 from console.desk.differences import summary
 from console.desk.drafts import for_all_tenants
 from console.library import DRAFTED, LIVE, Library, Standing, differences
-from console.replays import DIFFERS, NOT_COMPARED, SAME, JobDifference, Replayer, ReplayReport
+from console.replays import DIFFERS, NOT_COMPARED, SAME, JobDifference, Pair, Replayer, ReplayReport
 from console.web.bench_access import benches_of, note
 from console.web.rehearsals import LINE, asker, preview_boxes, preview_settings
 from core.errors import UsageError
@@ -143,17 +144,7 @@ def replay(call: Call, bench: Bench, form: Mapping[str, str]) -> ReplayProgress:
     pairs = replayer.pairs(most=_MOST)
     seen = list[int]()
     done = replayer.feed(pairs, at_once=_AT_ONCE, stopped=lambda: True, seen=seen.append)
-    report = ReplayReport(replayer.replay, ())
-    if done and pairs:
-        until = time.monotonic() + _SECONDS
-        settings = preview_settings(call.context)
-        with (
-            LINE.turn(asker(call)),
-            call.context.spool.scratch() as scratch,
-            preview_boxes(settings, scratch) as sandbox,
-        ):
-            inspections = Inspections(sandbox.sandbox, box_limits(Limits(), settings), scratch / "inspections")
-            report = replayer.report(pairs, inspections, scratch, stopped=lambda: time.monotonic() > until)
+    report = _compared(call, replayer, pairs) if done and pairs else ReplayReport(replayer.replay, ())
     return ReplayProgress(
         id=replayer.replay.id,
         version=version.id,
@@ -168,10 +159,27 @@ def replay(call: Call, bench: Bench, form: Mapping[str, str]) -> ReplayProgress:
     )
 
 
+def _compared(call: Call, replayer: Replayer, pairs: list[Pair]) -> ReplayReport:
+    """What differs, as far as it can be compared now: not at all while a preview of the viewer runs."""
+    until, settings = time.monotonic() + _SECONDS, preview_settings(call.context)
+    try:
+        with (
+            LINE.turn(asker(call)),
+            call.context.spool.scratch() as scratch,
+            preview_boxes(settings, scratch) as sandbox,
+        ):
+            inspections = Inspections(sandbox.sandbox, box_limits(Limits(), settings), scratch / "inspections")
+            return replayer.report(pairs, inspections, scratch, stopped=lambda: time.monotonic() > until)
+    except ProblemError as problem:
+        if "Retry-After" not in problem.headers:
+            raise
+        return ReplayReport(replayer.replay, (), is_whole=False)
+
+
 def _since(form: Mapping[str, str], now: float) -> int:
-    given, days = form.get("since", ""), form.get("days", "")
-    if given.isdecimal() and len(given) < 12:
-        return int(given)
+    since, days = form.get("since", ""), form.get("days", "")
+    if since.isdecimal() and len(since) < 12:
+        return int(since)
     number = int(days) if days.isdecimal() and len(days) < 4 else DAYS[1]
     return int((now // _DAY + 1 - number) * _DAY)
 
