@@ -208,7 +208,7 @@ def line_of(job: Job) -> str:
     return root + line_folder(job.tenant, job.subject, job.workflow).removeprefix(OUTPUTS)
 
 
-LONGEST_OUTPUT = "normalized.parquet"  # of the names in a job's folder
+LONGEST_OUTPUT = f"normalized-{'x' * 27}.parquet"  # of the names in a job's folder: a file of a split
 
 
 def line_folder(tenant: str, subject: str, workflow: str) -> str:

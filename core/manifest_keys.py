@@ -149,6 +149,7 @@ _KEYS: Final[Mapping[str, Words]] = {
         "rejects": "True: rows with errors go to rejects.xlsx, for the sender to correct.",
         "formats": "Which files hold the rows: xlsx, csv, jsonl, parquet.",
         "csv": "How normalized.csv is written.",
+        "split_by": "A field with allowed values: each value also gets files of its own, all other rows share one.",
         "load": "Into which table of a database the rows go as well.",
         "on_type_error": "Cells that are not of their type: keep them in the workbook, null, or reject the row.",
         "rescued": "True: a column with what csv, jsonl and parquet left blank because it is not of its column's type.",

@@ -22,6 +22,7 @@ from core.fields import (
     ExpressionText,
     FieldNameText,
     FieldSpec,
+    FieldType,
     FromColumns,
     FromExpression,
     FromLookup,
@@ -47,6 +48,8 @@ MAX_AUXILIARY = 100
 MAX_TENANTS = 2000
 MAX_RANGES = 200  # of one sheet
 MAX_UNPIVOTED = 500  # names and patterns of columns that become rows
+MAX_SPLIT_FILES = 100  # that output.split_by makes, of all formats
+MAX_SPLIT_VALUE = 64  # characters of a value that files are named after
 MAX_PATTERN_CHARACTERS = 20_000  # of all fields together
 MAX_VALUES = 200_000  # of everything that a manifest holds
 BUDGET = Budget(bytes=MAX_MANIFEST_BYTES, values=MAX_VALUES)
@@ -343,6 +346,7 @@ class Output(Strict):
     on_type_error: Literal["keep", "null", "reject"] = "keep"  # in the workbook; other formats hold typed values only
     rescued: bool = False  # a column with the values that the other formats left blank
     load: LoadOutput | None = None
+    split_by: Annotated[str, Field(pattern=FIELD_NAME)] | None = None  # a field: its values get files of their own
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -535,6 +539,7 @@ class Manifest(Strict):
             raise wrong("is split, but output.rejects is false", remedy, "on_error")
         types = {f.name: str(f.type) for f in self.fields}
         self._check_load()
+        self._check_split()
         self._check_labels()
         self._check_lookups()
         self._check_sources(types)
@@ -562,6 +567,33 @@ class Manifest(Strict):
             for n, name in enumerate(getattr(load, what)):
                 if name not in names:
                     raise wrong(f"is {shown(name)}", "the name of a field", "output", "load", what, n)
+
+    def _check_split(self) -> None:
+        """The files of a split are named after values that the manifest declares, and all of them are open at once."""
+        name, at = self.output.split_by, ("output", "split_by")
+        if name is None:
+            return
+        n, field = next(((n, f) for n, f in enumerate(self.fields) if f.name == name), (0, None))
+        if field is None:
+            raise wrong(f"is {shown(name)}", f"a field: {', '.join(f.name for f in self.fields)}", *at)
+        if field.type not in (FieldType.TEXT, FieldType.ENUM) or not isinstance(field.allowed, tuple):
+            remedy = 'a field of type text or enum with a list of allowed values, such as "allowed": ["North", "South"]'
+            raise wrong(f"is {name}, whose values are not listed", remedy, *at)
+        values, formats = len(field.allowed), len(self.output.formats)
+        if (files := (values + 1) * formats) > MAX_SPLIT_FILES:
+            what = f"makes {files} files: of {values} values and of all others, in {formats} formats"
+            raise wrong(what, f"at most {MAX_SPLIT_FILES} files; fewer formats, or a field with fewer values", *at)
+        for i, value in enumerate(field.allowed):
+            if not isinstance(value, str) or not _names_files(value) or value in field.allowed[:i]:
+                what = f"is {shown(value)}, but output.split_by names files after the values of this field"
+                remedy = f"texts of 1 to {MAX_SPLIT_VALUE} printable characters, each once, no blanks around them"
+                raise wrong(what, remedy, "fields", n, "allowed", i)
+
+    @property
+    def split_values(self) -> tuple[str, ...]:
+        """The values of the field that `output.split_by` names."""
+        listed = next((f.allowed for f in self.fields if f.name == self.output.split_by), None)
+        return tuple(str(value) for value in listed) if isinstance(listed, tuple) else ()
 
     def _check_params(self) -> None:
         """Each combination's row holds all its parameters, so they are counted before they are multiplied."""
@@ -676,6 +708,11 @@ def _kinds_for(field: FieldSpec) -> tuple[str, ...]:
     if field.map is not None:
         return KINDS  # the map makes them the field's
     return ("datetime", "date") if kind == "datetime" else (kind,)
+
+
+def _names_files(value: str) -> bool:
+    """Whether files can be named after a value: every format holds it as it is, and it differs from a blank."""
+    return 0 < len(value) <= MAX_SPLIT_VALUE and value.isprintable() and value.strip() == value
 
 
 def _written(value: object) -> bytes:

@@ -34,7 +34,6 @@ from infra.telemetry import Telemetry
 from runner.boxes import BoxLimits, BoxOrder, BoxReport, Killed, OnEvent, Sandbox, Verification, ignore_event
 from runner.bundles import BUNDLE, InHand, is_bundled, pack
 from runner.engine.contract import (
-    DATA_FILES,
     EXPLAINED,
     PRIMARY,
     TIMED_PASSES,
@@ -48,6 +47,7 @@ from runner.engine.contract import (
     VerifyOrder,
     Where,
     check_published,
+    is_data,
 )
 from runner.engine.options import VerifiedOptions
 from runner.failures import write_report
@@ -441,19 +441,20 @@ def run_box(
             layer = boxes.layers.prepare_layer(staged.requirements, tenant=tenant, killed=killed)
         except LayerRefused as error:
             return BoxReport(verdict=error.verdict, message=str(error))
+    outputs = box_outputs(staged.manifest)
     order = BoxOrder(
         label=label,
         tenant=tenant,
         scratch=folder,
         job=staged.order,
-        outputs=box_outputs(staged.manifest),
-        limits=box_limits(staged.manifest.limits, settings),
+        outputs=outputs,
+        limits=box_limits(staged.manifest.limits, settings, outputs),
         network=staged.manifest.runtime_network_access,
         trusted=trusted,
         layer=layer,
         retention_seconds=retention_seconds,
     )
-    limits = box_limits(Limits(), settings)
+    limits = box_limits(Limits(), settings, outputs)
     return run_verified(boxes.sandbox, order, limits=limits, killed=killed, on_event=on_event)
 
 
@@ -557,7 +558,7 @@ def verified(
     """The report of a job with its verified outputs, counts and page, or the reason why they were refused."""
     if report.verdict is not Verdict.OK and report.verdict not in EXPLAINED:
         return replace(report, claim={}, outputs={})
-    names, page = _expected(report.verdict)
+    names, page = _expected(report.verdict, job)
     checked: dict[str, Path] = {name: report.outputs[name] for name in names if name in report.outputs}
     seen = report.verification
     if seen is None:
@@ -573,7 +574,7 @@ def verified(
         verification=None,
     )
     if seen.verdict is Verdict.OK and page in seen.outputs:
-        claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else counts(seen.claim, _declared(job))
+        claim = asked(seen.claim) if page == OutputName.REVIEW_PAGE else _counted(seen.claim, job)
         written = (page, OutputName.PROFILE, OutputName.REJECTS)
         made = {name: seen.outputs[name] for name in written if name in seen.outputs}
         checked = {name: path for name, path in checked.items() if name not in _FOR_VERIFIER}
@@ -622,12 +623,13 @@ def _file_mb(job: BoxOrder) -> int:
     return max(REPORT_MB, job.limits.file_mb) if OutputName.REJECTED_ROWS in job.outputs else REPORT_MB
 
 
-def _expected(verdict: Verdict) -> tuple[tuple[OutputName, ...], OutputName]:
+def _expected(verdict: Verdict, job: BoxOrder) -> tuple[tuple[str, ...], OutputName]:
     """The outputs of a job that ended so, and the page that is made of them."""
     if verdict is Verdict.NEEDS_REVIEW:
         return (OutputName.REVIEW,), OutputName.REVIEW_PAGE
     audit = (OutputName.ARTIFACT, *_FOR_VERIFIER)
-    return (audit if verdict in EXPLAINED else (*audit, *DATA_FILES)), OutputName.REPORT
+    data = () if verdict in EXPLAINED else filter(is_data, job.outputs)
+    return (*audit, *data), OutputName.REPORT
 
 
 def asked(claim: Json) -> Json:
@@ -639,6 +641,17 @@ def _declared(job: BoxOrder) -> tuple[str, ...]:
     """The names of the manifest's fields."""
     listed = job_order(job).manifest.get("fields")
     return tuple(str(one["name"]) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
+
+
+def _counted(claim: Json, job: BoxOrder) -> Json:
+    """The verified counts of a job, and the rows of its split files by labels and values that the manifest declares."""
+    split = VerifiedOptions.parse(job_order(job).manifest).split
+    rows = claim.get("split")
+    counted = counts(claim, _declared(job))
+    if split is None or not isinstance(rows, list) or len(rows) != len(split.labels):
+        return counted
+    parts = zip(split.labels, (*split.values, None), map(_whole, rows), strict=True)
+    return counted | {"split": [{"name": name, "value": value, "rows": n} for name, value, n in parts]}
 
 
 def counts(claim: Json, fields: Sequence[str] = ()) -> Json:
@@ -708,6 +721,7 @@ def verification_order(job: Order, retention_seconds: float = 0.0) -> VerifyOrde
         memories=tuple(one.facts() for one in job.memories),
         why=options.why,
         data=options.data,
+        split=options.split,
         removes=options.removes,
         report=ReportTerms(
             language=options.language,

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from core.verdicts import Verdict
 from runner.engine.contract import Event, InspectOrder, Json, Order, VerifyOrder, Where
+
+OPEN_FILES: Final = 64  # that a box may have at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +18,7 @@ class BoxLimits:
     memory_mb: int
     file_mb: int
     log_bytes: int = 1024 * 1024
-    open_files: int = 64
+    open_files: int = OPEN_FILES
     processes: int = 0  # further processes that rules may start
 
 

@@ -8,7 +8,7 @@ from core.errors import ObjectMissing, ObjectTooLarge, RecordNewer
 from core.jobs import Job, State, stamp_text
 from core.keys import result_key
 from core.ports import ObjectStore
-from runner.engine.contract import Json
+from runner.engine.contract import Json, label_of
 
 LATEST_VERSION = 1
 MAX_DOCUMENT_BYTES = 1024 * 1024
@@ -82,8 +82,8 @@ def result_body(job: Job) -> bytes:
         **({} if job.mends is None else {"mends": {"job_id": job.mends.job_id, "subject": job.mends.subject}}),
         "config_digest": job.config_digest,
         "expires_at": stamp_text(job.expires_at),
-        "files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in job.files],
-        "summary": {k: v for k, v in job.summary.items() if k != "progress"},
+        "files": [{"name": f.name, "size": f.size, "sha256": f.sha256, **split_facts(job, f.name)} for f in job.files],
+        "summary": {k: v for k, v in job.summary.items() if k not in ("progress", "split")},
         "sandbox": job.sandbox,
         "timings": {
             "uploaded_at": stamp_text(job.stamp),
@@ -94,6 +94,13 @@ def result_body(job: Job) -> bytes:
         },
     }
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
+
+
+def split_facts(job: Job, name: str) -> dict[str, Any]:
+    """The value and the number of the rows in a split file; nothing for other files."""
+    label, parts = label_of(name), job.summary.get("split") or ()
+    part = next((part for part in parts if part["name"] == label), None)
+    return {} if part is None else {"value": part["value"], "rows": part["rows"]}
 
 
 def withdrawn_body(job: Job) -> bytes:

@@ -32,7 +32,7 @@ from core.verdicts import Verdict
 from core.versions import stored_parts
 from infra.apart import SMALL, TooCostly, apart
 from infra.parsing import KnownTexts, check_memory, read_decision, read_manifest, read_overlay
-from runner.boxes import BoxLimits, BoxReport
+from runner.boxes import OPEN_FILES, BoxLimits, BoxReport
 from runner.bundles import StoredProfile
 from runner.engine.contract import (
     ENGINE_FILES,
@@ -43,9 +43,11 @@ from runner.engine.contract import (
     JobFacts,
     Order,
     OutputName,
+    SplitBy,
     StagedFile,
     Where,
     data_files,
+    is_split_file,
 )
 from runner.engine.memory.confirmed import ConfirmedHeaders
 
@@ -70,6 +72,9 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
     """The files that a box may write."""
     named = (*data_files(manifest.output.formats), *ENGINE_FILES)
+    if manifest.output.split_by is not None:
+        split = SplitBy(field=manifest.output.split_by, values=manifest.split_values)
+        named = (*named, *split.files(manifest.output.formats))
     named = (*named, OutputName.REJECTED_ROWS) if manifest.output.rejects else named
     return (*named, OutputName.SHOWN_VALUES) if manifest.report.values == "shown" else named
 
@@ -285,8 +290,8 @@ def fetch_config(store: StagedSource, refs: tuple[ObjectRef, ...], root: str, ta
     return target
 
 
-def box_limits(asked: Limits, settings: Settings) -> BoxLimits:
-    """What the manifest asks for, capped by the settings."""
+def box_limits(asked: Limits, settings: Settings, outputs: Sequence[str] = ()) -> BoxLimits:
+    """What the manifest asks for, capped by the settings; split files are open to be written and to be verified."""
 
     def capped(wanted: int | None, most: int) -> int:
         return most if wanted is None else min(wanted, most)
@@ -296,6 +301,7 @@ def box_limits(asked: Limits, settings: Settings) -> BoxLimits:
         cpu_seconds=capped(asked.cpu_seconds, settings.worker_cpu_seconds),
         memory_mb=capped(asked.memory_mb, settings.worker_mem_mb),
         file_mb=capped(asked.file_mb, settings.worker_fsize_mb),
+        open_files=OPEN_FILES + 2 * sum(map(is_split_file, outputs)),
     )
 
 

@@ -51,6 +51,8 @@ class File:
     name: str
     size: int
     sha256: str
+    value: str | None = None  # of a file that output.split_by made: what all its rows have; None: any other value
+    rows: int | None = None  # of such a file; None: it is another file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +217,14 @@ def result_of(document: Mapping[str, Any], opener: Opener) -> Result:
         workflow=document["workflow"],
         subject=document["subject"],
         files=tuple(
-            File(name=file["name"], size=file["size"], sha256=file["sha256"]) for file in document.get("files", ())
+            File(
+                name=file["name"],
+                size=file["size"],
+                sha256=file["sha256"],
+                value=file.get("value"),
+                rows=file.get("rows"),
+            )
+            for file in document.get("files", ())
         ),
         document=document,
         opener=opener,

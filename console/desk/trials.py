@@ -19,7 +19,7 @@ from infra.parsing import read_decision
 from runner.attempt import Boxes, deliverables, describe, isolation_facts, run_box, summarize, with_report
 from runner.boxes import Killed, OnEvent, ignore_event
 from runner.documents import result_body
-from runner.engine.contract import PUBLISHED_FILES, OutputName, Where
+from runner.engine.contract import PUBLISHED_FILES, OutputName, Where, is_split_file
 from runner.failures import write_report
 from runner.staging import Staged, StagedSource, StagingFailed, stage
 
@@ -110,7 +110,8 @@ class TriedTable:
     def run(self, trial: Trial, *, stopped: Killed, on_event: OnEvent = ignore_event) -> Job:
         """The job as its row would be after the attempt; its files are in the trial's folder."""
         trial.out.mkdir(parents=True, exist_ok=True)
-        for name in _NAMES:
+        split_files = (path.name for path in trial.out.iterdir() if is_split_file(path.name))
+        for name in (*_NAMES, *split_files):
             (trial.out / name).unlink(missing_ok=True)
         job = start(trial.job, owner="desk", now=self._clock.now(), lease_seconds=self._settings.lease_seconds)
         folder = self._scratch / job.job_id

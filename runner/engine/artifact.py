@@ -61,6 +61,8 @@ class Artifact:
         self._streams: list[TableStream] = []
         self._sheets: list[tuple[str, int]] = []  # of the output: name, rows
         self._rows = 0  # of the output
+        self._split_by = options.output.split
+        self._split_rows: list[int] | None = None  # rows of each label of the split
         self._rejects: int | None = None  # rows of rejects.xlsx; None: nobody asked for it
         self.profile: Mapping[str, object] | None = None  # the shape of this drop, for drift; set by the job
         self.drift: DriftPart | None = None  # how it differs from the last one; set by the job
@@ -143,10 +145,16 @@ class Artifact:
 
     def withhold(self, why: str) -> None:
         """Describe a job that ends without an output after all: why, and no sheets and rows."""
-        self._withheld, self._rows, self._sheets, self._extra = why, 0, [], []
+        self._withheld, self._rows, self._sheets, self._extra, self._split_rows = why, 0, [], [], None
 
-    def streamed(self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None) -> None:
-        """Add what passes 3 to 5 made of the rows; `rejects`: rows of rejects.xlsx, None if nobody asked for it."""
+    def streamed(
+        self, streams: list[TableStream], workbook: NormalizedBook, rejects: int | None, split_rows: list[int] | None
+    ) -> None:
+        """Add what passes 3 to 5 made of the rows; `rejects`: rows of rejects.xlsx, None if nobody asked for it.
+
+        `split_rows`: rows of each label of the split, None if there is none.
+        """
+        self._split_rows = split_rows
         self._streams = streams
         self._rejects = rejects
         self._sheets = workbook.sheets()
@@ -419,6 +427,13 @@ class Artifact:
             ],
         }
 
+    def _split(self) -> Json:
+        """The rows in the files of each label; nothing if the output is not split."""
+        split = self._split_by
+        if split is None or self._split_rows is None:
+            return {}
+        return {"split": {"field": split.field, "rows": dict(zip(split.labels, self._split_rows, strict=True))}}
+
     def _output(self) -> Json:
         """The sheets and columns of the output."""
         columns = [
@@ -440,6 +455,7 @@ class Artifact:
             "extra_sheets": self._extra,
             **({"sorted": True} if self._is_sorted else {}),
             **({} if self._rejects is None else {"rejects": {"rows": self._rejects}}),
+            **self._split(),
         }
 
     def _passes(self, times: dict[str, float]) -> list[Json]:

@@ -245,6 +245,11 @@ class RejectsPart(TypedDict):
     rows: int
 
 
+class SplitRowsPart(TypedDict):
+    field: str
+    rows: dict[str, int]
+
+
 class OutputPart(TypedDict):
     sheets: list[str]
     sheet_rows: list[int]
@@ -253,6 +258,7 @@ class OutputPart(TypedDict):
     extra_sheets: list[ExtraSheet]
     sorted: NotRequired[bool]
     rejects: NotRequired[RejectsPart]
+    split: NotRequired[SplitRowsPart]
 
 
 class SummaryPart(TypedDict):

@@ -261,7 +261,7 @@ class EngineJob:
             corrections=self.corrections,
         )
         streamed = self._row_passes(package, hooks, columns).run(columns, sources, tables, plans)
-        artifact.streamed(streamed.streams, streamed.workbook, streamed.rejected)
+        artifact.streamed(streamed.streams, streamed.workbook, streamed.rejected, streamed.split_rows)
         self.times |= streamed.times
         if empty and fields and not streamed.any_value:
             self._stop_unmapped(package, sources, tables, fields)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple, Self
 
 from runner.engine.common.fields import Field
-from runner.engine.contract import DataTypes, OutputName, data_files
+from runner.engine.contract import DataTypes, OutputName, SplitBy, data_files
 
 THRESHOLD: Final = 0.7  # confidence from which a column is mapped
 UNSURE: Final = (0.3, 0.85)  # confidences between which a person is asked
@@ -198,11 +198,13 @@ class OutputOptions(NamedTuple):
     blanks_errors: bool = False  # a value that does not fit its column's type is left blank in the workbook too
     splits_off: SplitOff = SplitOff.NONE
     data: DataOptions = DataOptions()
+    split: SplitBy | None = None  # the same rows once more, in files by the value of a field
 
     @classmethod
-    def parse(cls, raw: Mapping[str, Any]) -> Self:
-        """The `output` of a validated manifest; defaults for what it lacks."""
+    def parse(cls, raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]] = ()) -> Self:
+        """The `output` of a validated manifest, which has these fields; defaults for what it lacks."""
         return cls(
+            split=_split(raw, fields),
             blanks_errors=raw.get("on_type_error") == "null",
             splits_off=SplitOff.UNTYPED if raw.get("on_type_error") == "reject" else SplitOff.NONE,
             data=DataOptions.parse(raw),
@@ -211,6 +213,14 @@ class OutputOptions(NamedTuple):
             use_labels=raw.get("header") == "label",
             provenance=bool(raw.get("provenance") or raw.get("load")),  # loaded rows name their source
         )
+
+
+def _split(raw: Mapping[str, Any], fields: Sequence[Mapping[str, Any]]) -> SplitBy | None:
+    """Into which files the manifest's `output` splits the rows."""
+    name = raw.get("split_by")
+    if not name:
+        return None
+    return SplitBy(field=name, values=next(tuple(field["allowed"]) for field in fields if field["name"] == name))
 
 
 class RowComparison(NamedTuple):
@@ -341,7 +351,7 @@ class JobOptions(NamedTuple):
             unpivot=UnpivotOptions.parse(unpivot) if unpivot else None,
             mapping=MappingOptions.parse(raw.get("mapping") or {}),
             rows=RowsOptions.parse(raw.get("rows") or {}, raw.get("fields") or ()),
-            output=OutputOptions.parse(raw.get("output") or {}),
+            output=OutputOptions.parse(raw.get("output") or {}, raw.get("fields") or ()),
             stops_on_rule_error=raw.get("on_rule_error") == "fail",
             on_error=raw.get("on_error") or "keep",
             min_rows=1 if min_rows is None else int(min_rows),
@@ -359,6 +369,7 @@ class VerifiedOptions(NamedTuple):
     formats: tuple[str, ...]  # number formats
     why: str  # why the job may ask a person; "never": it may not
     data: DataTypes | None = None  # of the files beside the workbook; None: there are none
+    split: SplitBy | None = None
     removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
     language: str = "en"  # of the report
     shows_values: bool = False  # in the report
@@ -373,6 +384,7 @@ class VerifiedOptions(NamedTuple):
         types = {field["name"]: (field.get("type") or "text", field.get("scale")) for field in fields}
         return cls(
             data=None if data.formats == ("xlsx",) else DataTypes(output=raw["output"], types=types),
+            split=_split(raw.get("output") or {}, fields),
             title=str(raw.get("name") or ""),
             formats=tuple(sorted(f for f in formats if f)),
             why=why_asked(review, _drift(raw)),

@@ -18,7 +18,6 @@ from runner.engine.contract import (
     Json,
     Order,
     OtherVersion,
-    OutputName,
     Place,
     VerifyOrder,
     Where,
@@ -70,7 +69,7 @@ def open_target(target: Place) -> IO[bytes]:
     return target.open("w+b")
 
 
-def open_output(order: Order, name: OutputName) -> IO[bytes] | None:
+def open_output(order: Order, name: str) -> IO[bytes] | None:
     """Open an output for writing; None if the order does not ask for it."""
     target = order.outputs.get(name)
     return None if target is None else open_target(target)

@@ -102,6 +102,23 @@ def test_rows_come_back_with_exact_types_from_every_format(client: Client, membe
     assert result.read("normalized.parquet").startswith(b"PAR1")
 
 
+@pytest.mark.parametrize("over", ["folder", "api"])
+def test_the_parts_of_a_split_come_with_their_value_and_rows(embedded: tuple[Ade, str], members: Path, over: str):
+    ade, address = embedded
+    client = connect(address if over == "api" else ade.bucket)
+    fields = [
+        {**field, "allowed": ["M1", "M3"]} if field["name"] == "member_id" else field for field in MANIFEST["fields"]
+    ]
+    asked = MANIFEST | {"fields": fields, "output": {"formats": ["csv", "jsonl"], "split_by": "member_id"}}
+    result = client.wait(client.drop(members, tenant="acme", manifest=asked, path="split"), timeout=60)
+    found = {file.name: (file.value, file.rows) for file in result.files if file.rows is not None}
+    values = {"m1": "M1", "m3": "M3", "_other": None}
+    assert found == {f"normalized-{n}.{kind}": (value, 1) for n, value in values.items() for kind in ("csv", "jsonl")}
+    assert json.loads(result.read("normalized-m3.jsonl"))["member_id"] == "M3"
+    lines = {result.read(name) for name in found if name.endswith("jsonl")}
+    assert lines == {line + b"\n" for line in result.read("normalized.jsonl").splitlines()}
+
+
 def test_the_same_drop_again_is_the_same_result_and_latest_names_it(client: Client, members: Path):
     first = client.wait(client.drop(members, tenant="acme", manifest=MANIFEST, path="again"), timeout=60)
     again = client.wait(client.drop(members, tenant="acme", manifest=MANIFEST, path="again"), timeout=60)

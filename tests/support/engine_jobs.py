@@ -11,7 +11,7 @@ import openpyxl
 from core.decisions import parse_decision
 from core.manifests import parse_manifest
 from runner.boxes import Isolation
-from runner.engine.contract import EXPLAINED, Order, data_files
+from runner.engine.contract import EXPLAINED, Order, data_files, is_split_file
 from runner.engine.job import run as run_engine
 from runner.staging import box_outputs
 from tests.support.outputs import order_to_verify
@@ -169,7 +169,8 @@ def _verify(order: dict[str, Any], folder: Path, end: dict[str, Any]) -> None:
     audit, review = code in EXPLAINED, code == "needs_review"
     taken = {"artifact.json", "rejects.jsonl", "values.json"}
     taken |= set() if audit else {"normalized.xlsx", *data_files(["xlsx", "csv", "jsonl", "parquet"])}
-    names = [n for n in order["outputs"] if n in ({"review.json"} if review else taken)]
+    split_files = () if audit or review else filter(is_split_file, order["outputs"])
+    names = [*(n for n in order["outputs"] if n in ({"review.json"} if review else taken)), *split_files]
     if (not end["ok"] and not audit) or len(order["outputs"]) < 2 or "sandbox" not in order:
         return
     box = Isolation(driver=order["sandbox"]["driver"], level=order["sandbox"]["level"], rungs={}, gaps=())

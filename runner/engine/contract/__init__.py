@@ -49,6 +49,7 @@ from runner.engine.contract.names import (
     OutputName,
     check_published,
     data_files,
+    is_data,
 )
 from runner.engine.contract.order_parts import (
     AppliedOverlay,
@@ -59,6 +60,15 @@ from runner.engine.contract.order_parts import (
     OriginJob,
     SandboxFacts,
     StagedFile,
+)
+from runner.engine.contract.splits import (
+    LONGEST_LABEL,
+    MAX_SPLIT_FILES,
+    OTHER,
+    SplitBy,
+    is_split_file,
+    label_of,
+    split_name,
 )
 from runner.engine.contract.verify_order import PLAIN_REPORT, DataTypes, ReportTerms, VerifyOrder
 
@@ -75,9 +85,12 @@ __all__ = [
     "ENGINE_FILES",
     "EXPLAIN",
     "EXPLAINED",
+    "LONGEST_LABEL",
     "MAX_LINE",
     "MAX_MESSAGE",
+    "MAX_SPLIT_FILES",
     "ORDER_VERSION",
+    "OTHER",
     "PLAIN_REPORT",
     "PRIMARY",
     "PUBLISHED_FILES",
@@ -112,6 +125,7 @@ __all__ = [
     "ReportTerms",
     "ResultFiles",
     "SandboxFacts",
+    "SplitBy",
     "StagedFile",
     "VerifyOrder",
     "Where",
@@ -119,6 +133,10 @@ __all__ = [
     "check_published",
     "data_files",
     "decode_event",
+    "is_data",
+    "is_split_file",
+    "label_of",
     "printable",
     "require",
+    "split_name",
 ]

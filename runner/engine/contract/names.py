@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from runner.engine.contract.decoding import require
+from runner.engine.contract.splits import is_split_file
 
 
 class OutputName(StrEnum):
@@ -104,10 +105,15 @@ def check_published(names: Iterable[str], *, succeeded: bool) -> None:
     """
     listed = list(names)
     for name in listed:
-        known = name in PUBLISHED_FILES or _CORRECTED.fullmatch(name)
+        known = name in PUBLISHED_FILES or is_split_file(name) or _CORRECTED.fullmatch(name)
         require(known, "a file that no job publishes")
     require(len(set(listed)) == len(listed), "a file twice")
-    require(succeeded or DATA_FILES.isdisjoint(listed), "data of a job that did not succeed")
+    require(succeeded or not any(map(is_data, listed)), "data of a job that did not succeed")
+
+
+def is_data(name: str) -> bool:
+    """Whether a file holds rows of the output, or describes them."""
+    return name in DATA_FILES or is_split_file(name)
 
 
 def data_files(formats: Iterable[str]) -> tuple[OutputName, ...]:

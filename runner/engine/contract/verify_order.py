@@ -16,6 +16,7 @@ from runner.engine.contract.decoding import (
 )
 from runner.engine.contract.names import EXPLAINED, EndCode
 from runner.engine.contract.order_parts import NO_SANDBOX, AppliedOverlay, InputFacts, JobFacts, SandboxFacts
+from runner.engine.contract.splits import SplitBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,7 @@ class VerifyOrder:
     memories: tuple[Mapping[str, str], ...] = ()
     why: str = "never"  # why the job may ask a person
     data: DataTypes | None = None  # None: the workbook is the only file with data
+    split: SplitBy | None = None  # into which further files the rows are split
     removes: tuple[str, ...] = ()  # as what the manifest's `rows` may leave rows out
     audit: bool = False  # there is no workbook, and the artifact explains why
     review: bool = False  # the job asks
@@ -134,6 +136,7 @@ class VerifyOrder:
                 "review": self.review,
                 "report": self.report.encode(),
                 **({"data": self.data.encode()} if self.data is not None else {}),
+                **({"split": self.split.encode()} if self.split is not None else {}),
             },
             "inputs": [{"name": name, "path": written_place(place)} for name, place in self.written.items()],
             "outputs": {name: written_place(place) for name, place in self.outputs.items()},
@@ -146,7 +149,7 @@ class VerifyOrder:
         read = JsonObject(raw)
         check_version(read)
         verify = JsonObject(read.object("verify", is_required=True), "verify")
-        decision, data, report = (verify.child(name) for name in ("decision", "data", "report"))
+        decision, data, split, report = (verify.child(name) for name in ("decision", "data", "split", "report"))
         config = read.child("config")
         return cls(
             job=JobFacts.decode(read.object("job")),
@@ -161,6 +164,7 @@ class VerifyOrder:
             memories=tuple(file.texts_of("key", "version", "sha256") for file in verify.children("memories")),
             why=verify.text("why", "never"),
             data=None if data is None else DataTypes.decode(data),
+            split=None if split is None else SplitBy.decode(split),
             removes=verify.texts("removes"),
             audit=verify.flag("audit"),
             review=verify.flag("review"),

@@ -22,7 +22,9 @@ from runner.engine.writing.parts import MAX_TEXT, holdable, too_long
 
 if TYPE_CHECKING:
     from runner.engine.writing.data_files import DataFiles
+    from runner.engine.writing.splitting import RowSplit
 
+_NOT_SPLIT: Final[Sequence[Sequence[int]]] = ()
 _NOTHING_UNFIT: Final[Mapping[int, Sequence[int]]] = {}  # of a job without data files
 
 
@@ -48,6 +50,7 @@ class Pipeline:
     findings: Findings
     sheet: SheetWriter | None  # of the workbook; None: nobody asked for it
     data: "DataFiles | None"  # the files beside the workbook
+    split: "RowSplit | None"  # into further files
     blanks_errors: bool  # the workbook holds no value that does not fit its column
     strict: bool  # a rule that fails ends the job
     errors: RowErrors
@@ -68,7 +71,11 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
 
     `output`: by output column, the values of the rows.
     """
-    unfit = pipeline.data.write(output, count) if pipeline.data is not None else _NOTHING_UNFIT
+    split, places = pipeline.split, _NOT_SPLIT
+    if split is not None:
+        output = split.with_texts(output)
+        places = split.places(output)
+    unfit = pipeline.data.write(output, count, places) if pipeline.data is not None else _NOTHING_UNFIT
     for n, cells in unfit.items():
         # A text or an error where a number or a date belongs is reported as such already.
         large = [i for i in cells if not isinstance(output[n][i], str)]
@@ -80,6 +87,8 @@ def write_rows(pipeline: Pipeline, output: list[list[Any]], count: int, flag: Ca
         output = [_without(values, unfit.get(n, ())) for n, values in enumerate(output)]
     altered_before = pipeline.sheet.altered_cells()
     pipeline.sheet.write(output, count)
+    if split is not None:
+        split.write(output, places)
     for n, altered in enumerate(pipeline.sheet.altered_cells()):
         if altered != altered_before[n]:
             cut = [i for i, v in enumerate(output[n]) if type(v) is str and too_long(v)]

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from runner.engine.common.fields import Field
 from runner.engine.common.findings import Findings
-from runner.engine.contract import Order, OutputName, PassProgress
+from runner.engine.contract import DATA_FORMATS, Order, OutputName, PassProgress, split_name
 from runner.engine.mapping.output_layout import OutColumn, TablePlan
 from runner.engine.mapping.table_mapping import MappedTable
 from runner.engine.options import JobOptions, OutputOptions
@@ -31,6 +31,7 @@ from runner.engine.writing import NormalizedBook, SheetWriter
 
 if TYPE_CHECKING:
     from runner.engine.writing.data_files import DataFiles
+    from runner.engine.writing.splitting import RowSplit
 
 _PROGRESS_EVERY: Final = 65_536  # rows between two progress events
 _SHEETS: Final = 10  # sheets listed in a finding
@@ -43,6 +44,7 @@ class StreamedRows(NamedTuple):
     workbook: NormalizedBook
     rejected: int | None  # rows that rejects.xlsx will have; None: nobody asked for it
     times: Mapping[str, float]  # seconds spent in each pass
+    split_rows: list[int] | None = None  # rows of each label of the split; None: there is no split
 
     @property
     def any_value(self) -> bool:
@@ -84,8 +86,9 @@ class RowPasses:
             )
             rejects = RejectsDescription(described, errors, {t.source.id: t.fields for t in tables})
             workbook = NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
+            split = self._row_split(columns, files)
             data = self._data_files(columns, files)
-            pipeline = self._pipeline(columns, sheet=workbook.main, data=data, errors=errors)
+            pipeline = self._pipeline(columns, sheet=workbook.main, data=data, split=split, errors=errors)
             values = self._open_until(OutputName.SHOWN_VALUES, files)
             streams = self._table_streams(pipeline, tables, plans)
             clock = perf_counter()
@@ -103,13 +106,16 @@ class RowPasses:
                 stream.report_blanked()
                 stream.report_unmapped({name for table in tables for name in table.fields})
             self._report_split(workbook)
+            if split is not None:
+                split.close(self.findings)
             workbook.finish(self.hooks.sheets(), self.findings if self.output.findings_sheet else None)
             if data is not None:
                 data.close()
             if values is not None and pipeline.values is not None:
                 pipeline.values.write(values)
         times = pipeline.times | {"read": reading}
-        return StreamedRows(list(streams.values()), workbook, rejects.rows if described else None, times)
+        rejected, split_rows = rejects.rows if described else None, None if split is None else split.rows
+        return StreamedRows(list(streams.values()), workbook, rejected, times, split_rows)
 
     def _table_streams(
         self, pipeline: Pipeline, tables: list[MappedTable], plans: list[TablePlan]
@@ -187,7 +193,7 @@ class RowPasses:
                 rule="write",
             )  # fmt: skip
 
-    def _open_until(self, name: OutputName, files: ExitStack) -> IO[bytes] | None:
+    def _open_until(self, name: str, files: ExitStack) -> IO[bytes] | None:
         """Open an output until `files` is closed; None if the order does not ask for it."""
         file = open_output(self.order, name)
         return None if file is None else files.enter_context(file)
@@ -204,7 +210,28 @@ class RowPasses:
             return None
         from runner.engine.writing.data_files import DataFiles  # noqa: PLC0415  # few jobs that start cold need it
 
-        return DataFiles(opened, columns, options)
+        kinds = {name: kind for kind, name in DATA_FORMATS.items() if name in opened}
+        labels = () if self.output.split is None else self.output.split.labels
+        split_files = [
+            {name: file for name, kind in kinds.items() if (file := self._open_until(split_name(label, kind), files))}
+            for label in labels
+        ]
+        return DataFiles(opened, columns, options, split_files)
+
+    def _row_split(self, columns: list[OutColumn], files: ExitStack) -> "RowSplit | None":
+        """How the rows are split into further files, with their workbooks; None if nobody asks for it."""
+        split = self.output.split
+        if split is None:
+            return None
+        from runner.engine.writing.splitting import RowSplit  # noqa: PLC0415  # as above
+
+        opened = (self._open_until(split_name(label, "xlsx"), files) for label in split.labels)
+        books = [
+            NormalizedBook(file, columns, title=self.options.name, sheet=self.output.sheet)
+            for file in opened
+            if file is not None
+        ]
+        return RowSplit(split, columns, books)
 
     def _pipeline(
         self,
@@ -212,6 +239,7 @@ class RowPasses:
         *,
         sheet: SheetWriter | None,
         data: "DataFiles | None",
+        split: "RowSplit | None",
         errors: RowErrors,
     ) -> Pipeline:
         """What all tables of the job share in passes 3 to 5."""
@@ -234,6 +262,7 @@ class RowPasses:
             findings=self.findings,
             sheet=sheet,
             data=data,
+            split=split,
             blanks_errors=self.output.blanks_errors,
             strict=self.options.stops_on_rule_error,
             errors=errors,

@@ -8,15 +8,17 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from runner.engine.contract import DataTypes, OutputName, Place
 from runner.engine.document_types import OutputColumnPart, OutputPart
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
 from runner.engine.verifying.parquet_check import parquet_rows
+from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing.data_files import schema_text
 from runner.engine.writing.delimited_file import BOM, guarded, is_formula
 from runner.engine.writing.typed import PRECISION, RESCUED, ColumnType, TypedColumn, column_type
@@ -35,21 +37,54 @@ _DAY: Final = (
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{6})?"
 _DIGITS: Final = r"-?(?:0|[1-9][0-9]{0,%d})"
 _JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+_PLAIN_JSON_TEXT: Final = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*+)*+"'
 
 
-def check_data_files(written: Mapping[OutputName, Place], known: DataTypes, output: OutputPart) -> None:
-    """Check every data file but the workbook; raises BadOutput."""
+class SplitFile(NamedTuple):
+    """A file of a split, and what it must hold."""
+
+    name: str
+    kind: OutputName  # the file of the whole output that has its format
+    rows: int
+    column: SplitColumn
+
+
+def check_data_files(
+    written: Mapping[str, Place], known: DataTypes, output: OutputPart, split_files: Iterable[SplitFile] = ()
+) -> None:
+    """Check every data file but the workbooks; raises BadOutput."""
     options = DataOptions.parse(known.output)
     columns = _columns(_read_schema(written), known, output, options)
     for name in options.names:
-        if name in _COUNT_ROWS:
-            with _open_written(written, name) as file:
-                rows = _COUNT_ROWS[name](file, columns, options)
+        if name in _COUNT_ROWS and not _is_empty(written, name, name, output["rows"]):
+            with open_written(written, name) as file:
+                rows = _COUNT_ROWS[name](file, columns, options, None)
             if rows != output["rows"]:
                 raise BadOutput(f"artifact.json counts {output['rows']} rows, {name} has {rows}")
+    for part in split_files:
+        if part.kind in _COUNT_ROWS and not _is_empty(written, part.name, part.kind, part.rows):
+            with open_written(written, part.name) as file, named_as(part):
+                rows = _COUNT_ROWS[part.kind](file, columns, options, part.column)
+            if rows != part.rows:
+                raise BadOutput(f"artifact.json counts {part.rows} rows, {part.name} has {rows}")
 
 
-def _open_written(written: Mapping[OutputName, Place], name: OutputName) -> IO[bytes]:
+def _is_empty(written: Mapping[str, Place], name: str, kind: OutputName, rows: int) -> bool:
+    """Whether a file has no byte because it has no row, so that nothing was collected."""
+    return kind is OutputName.JSONL and not rows and name not in written
+
+
+@contextmanager
+def named_as(part: SplitFile) -> Iterator[None]:
+    """Name a split file in what is wrong with it, instead of the file of the whole output."""
+    try:
+        yield
+    except BadOutput as refused:
+        text = str(refused).removeprefix(part.kind).removeprefix("normalized")
+        raise BadOutput(f"{part.name}{text}") from None
+
+
+def open_written(written: Mapping[str, Place], name: str) -> IO[bytes]:
     """Open an output for reading; raises BadOutput if the box did not write it."""
     if name not in written:
         raise BadOutput(f"the box did not write {name}")
@@ -59,8 +94,8 @@ def _open_written(written: Mapping[OutputName, Place], name: OutputName) -> IO[b
     return file
 
 
-def _read_schema(written: Mapping[OutputName, Place]) -> bytes:
-    with _open_written(written, OutputName.SCHEMA) as file:
+def _read_schema(written: Mapping[str, Place]) -> bytes:
+    with open_written(written, OutputName.SCHEMA) as file:
         return file.read(MAX_SCHEMA + 1)
 
 
@@ -117,7 +152,7 @@ def _language(column: TypedColumn) -> str:
             return _CLOCK
 
 
-def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions) -> int:
+def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions, split: SplitColumn | None) -> int:
     """The number of rows of a CSV file in which every cell has its column's type and none is a formula."""
     if (file.read(len(BOM)) == BOM) != options.bom:
         raise BadOutput("normalized.csv has not the byte-order mark that the manifest asks for, or one too many")
@@ -125,6 +160,7 @@ def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions)
     text = TextIOWrapper(file, encoding="utf-8", newline="")
     records = csv.reader(_bounded(text), delimiter=options.delimiter, strict=True)
     checks = [_csv_check(column, options.decimal) for column in columns]
+    guarded_split = None if split is None else _guarded_split(split)
     rows = 0
     try:
         if next(records, None) != [guarded(column.name) for column in columns]:
@@ -135,11 +171,19 @@ def _csv_rows(file: IO[bytes], columns: list[TypedColumn], options: DataOptions)
                 raise BadOutput("normalized.csv has a row with more or fewer cells than columns")
             if not all(check(cells) for check, cells in zip(checks, zip(*batch, strict=True), strict=True)):
                 raise BadOutput("normalized.csv has a cell that is not of its column's type, or a formula")
+            if guarded_split is not None and not guarded_split.holds([record[guarded_split.at] for record in batch]):
+                raise BadOutput(WRONG_FILE)
     except (csv.Error, UnicodeDecodeError):
         raise BadOutput("normalized.csv is not a CSV file in UTF-8") from None
     finally:
         text.detach()
     return rows
+
+
+def _guarded_split(split: SplitColumn) -> SplitColumn:
+    """What a column of a split must hold, as CSV files have it."""
+    value = None if split.value is None else guarded(split.value)
+    return SplitColumn(split.at, frozenset(map(guarded, split.values)), value)
 
 
 def _bounded(text: Iterable[str]) -> Iterator[str]:
@@ -163,9 +207,12 @@ def _is_fraction(column: TypedColumn) -> bool:
     return column.type in (ColumnType.NUMBER, ColumnType.DECIMAL)
 
 
-def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions) -> int:
+def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None) -> int:
     """The number of lines; each is an object of the columns in their order, with values of their types."""
-    members = [_json_name(column.name) + ": (?:null|" + _json_language(column) + ")" for column in columns]
+    languages = ["(?:null|" + _json_language(column) + ")" for column in columns]
+    if split is not None:
+        languages[split.at] = _json_split(split)
+    members = [_json_name(column.name) + ": " + language for column, language in zip(columns, languages, strict=True)]
     lines = re.compile(r"(?:\{" + ", ".join(members) + r"\}\n)*+")
     rows = 0
     for block in _blocks(file):
@@ -176,9 +223,18 @@ def _json_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions) -> i
         if lines.fullmatch(text) is None:
             raise BadOutput(
                 "normalized.jsonl has a line that is not an object of the columns with values of their types"
+                + ("" if split is None else ", or that belongs to another file of the split")
             )
         rows += block.count(b"\n")
     return rows
+
+
+def _json_split(split: SplitColumn) -> str:
+    """The expression of the values that the column of a split holds in one file, in their only spelling."""
+    if split.value is not None:
+        return _json_name(split.value)
+    declared = "|".join(map(_json_name, sorted(split.values)))
+    return f"(?!(?:{declared})(?:, |\\}}))(?:null|{_PLAIN_JSON_TEXT})"
 
 
 def _json_name(name: str) -> str:
@@ -200,7 +256,8 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield block + rest
 
 
-_COUNT_ROWS: Final[dict[OutputName, Callable[[IO[bytes], list[TypedColumn], DataOptions], int]]] = {
+_RowCounter = Callable[[IO[bytes], list[TypedColumn], DataOptions, SplitColumn | None], int]
+_COUNT_ROWS: Final[dict[OutputName, _RowCounter]] = {
     OutputName.CSV: _csv_rows,
     OutputName.JSONL: _json_rows,
     OutputName.PARQUET: parquet_rows,

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable
 from typing import IO, Final
 
 from runner.engine.common.rowsets import RowSet
-from runner.engine.contract import EndCode, EndError, FinalEvent, Json, OutputName, Place, VerifyOrder, data_files
+from runner.engine.contract import (
+    DATA_FORMATS,
+    EndCode,
+    EndError,
+    FinalEvent,
+    Json,
+    OutputName,
+    Place,
+    VerifyOrder,
+    data_files,
+    split_name,
+)
 from runner.engine.document_types import ArtifactDocument, OutputPart, ReviewDocument
 from runner.engine.memory.drift import layout
 from runner.engine.options import DUPLICATE, FILTERED, DataOptions
@@ -15,9 +26,10 @@ from runner.engine.pages.report import report
 from runner.engine.pages.review_page import review_page
 from runner.engine.protocol import BadOutput, open_target, place_of
 from runner.engine.verifying.balance import balance
-from runner.engine.verifying.data_check import check_data_files
+from runner.engine.verifying.data_check import SplitFile, check_data_files, named_as, open_written
 from runner.engine.verifying.document import MAX_BYTES, read_artifact, read_review
 from runner.engine.verifying.rejects_book import write_rejects
+from runner.engine.verifying.split_column import SplitColumn
 from runner.engine.verifying.workbook_check import named, read_book
 
 MAX_REVIEW: Final = 4 * 1024 * 1024
@@ -94,7 +106,9 @@ def _write_page(order: VerifyOrder, name: OutputName, page: str) -> None:
 def summary_of(artifact: ArtifactDocument) -> Json:
     """What the runner gets to know: the counts, and how long each pass took."""
     times = {entry["pass"]: entry["seconds"] for entry in artifact["pass_history"]}
-    return {**artifact["summary"], "drift": _changes(artifact), "passes": times}
+    split = artifact["output"].get("split")
+    split_rows: Json = {} if split is None else {"split": list(split["rows"].values())}
+    return {**artifact["summary"], **split_rows, "drift": _changes(artifact), "passes": times}
 
 
 def _make_rejects(order: VerifyOrder, artifact: ArtifactDocument) -> None:
@@ -166,7 +180,8 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
     """Verify the outputs and return the artifact. Raises BadOutput."""
     written = order.written
     formats = ("xlsx",) if order.data is None else DataOptions.parse(order.data.output).formats
-    for name in (OutputName.ARTIFACT,) if order.audit else (OutputName.ARTIFACT, *data_files(formats)):
+    needed = () if order.audit else (name for name in data_files(formats) if name is not OutputName.JSONL)
+    for name in (OutputName.ARTIFACT, *needed):
         if name not in written:
             raise BadOutput(f"the box did not write {name}")
     artifact = read_artifact(_read(written[OutputName.ARTIFACT], MAX_BYTES))
@@ -185,12 +200,51 @@ def verify(order: VerifyOrder) -> ArtifactDocument:
         if artifact["output"]["rows"] or artifact["output"]["sheets"]:
             raise BadOutput("artifact.json counts rows of a workbook that was not written")
         return artifact
+    split_files = _split_files(order, artifact["output"], formats)
     if "xlsx" in formats:
         with open(written[OutputName.WORKBOOK], "rb") as file:  # noqa: PTH123 - by a path or by a descriptor
             _check_rows(order, artifact["output"], file)
+        for part in split_files:
+            if part.kind is OutputName.WORKBOOK:
+                _check_split_book(order, artifact["output"], part)
     if order.data is not None:
-        check_data_files({OutputName(name): place for name, place in written.items()}, order.data, artifact["output"])
+        check_data_files(written, order.data, artifact["output"], split_files)
     return artifact
+
+
+def _split_files(order: VerifyOrder, output: OutputPart, formats: Iterable[str]) -> list[SplitFile]:
+    """The files of the split that the manifest asks for, with the rows that the artifact counts. Raises BadOutput."""
+    split, counted = order.split, output.get("split")
+    if split is None or counted is None:
+        if split is not None or counted is not None:
+            raise BadOutput("artifact.json and the manifest disagree about a split")
+        return []
+    if counted["field"] != split.field or list(counted["rows"]) != list(split.labels):
+        raise BadOutput("artifact.json has another split than the manifest asks for")
+    if sum(counted["rows"].values()) != output["rows"]:
+        raise BadOutput(f"artifact.json counts {output['rows']} rows, and others in the files of the split")
+    at = next((n for n, column in enumerate(output["columns"]) if column["field"] == split.field), None)
+    if at is None:
+        raise BadOutput("artifact.json has no column for the field that the rows are split by")
+    values = frozenset(split.values)
+    return [
+        SplitFile(split_name(label, kind), DATA_FORMATS[kind], counted["rows"][label], SplitColumn(at, values, value))
+        for label, value in zip(split.labels, (*split.values, None), strict=True)
+        for kind in formats
+    ]
+
+
+def _check_split_book(order: VerifyOrder, output: OutputPart, part: SplitFile) -> None:
+    """Check that a workbook of the split has its rows, on sheets that are named as those of the whole output."""
+    with open_written(order.written, part.name) as file, named_as(part):
+        sheets = read_book(file, title=order.title, formats=order.formats, column=part.column)
+    if [sheet.name for sheet in sheets] != [named(name) for name in output["sheets"][: len(sheets)]]:
+        raise BadOutput(f"artifact.json and {part.name} have different sheets")
+    rows = sum(sheet.rows for sheet in sheets)
+    if rows != part.rows:
+        raise BadOutput(f"artifact.json counts {part.rows} rows, {part.name} has {rows}")
+    if any(sheet.columns != len(output["columns"]) for sheet in sheets):
+        raise BadOutput(f"artifact.json and {part.name} have different columns")
 
 
 def verify_review(order: VerifyOrder) -> ReviewDocument:

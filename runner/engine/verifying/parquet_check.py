@@ -14,6 +14,7 @@ from isal import isal_zlib
 
 from runner.engine.options import DataOptions
 from runner.engine.protocol import BadOutput
+from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing.parquet import GZIP_HEAD, MAGIC, PAGE_HEADER_PARTS, PHYSICAL, PageFacts, metadata
 from runner.engine.writing.typed import ColumnType, TypedColumn
 
@@ -33,16 +34,18 @@ class _Page(NamedTuple):
     body: bytes
 
 
-def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions) -> int:
-    """The number of rows; raises BadOutput."""
+def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None = None) -> int:
+    """The number of rows; raises BadOutput. `split`: what one column must hold."""
     end, described = _described(file)
     groups: list[list[PageFacts]] = []
     at = len(MAGIC)
     while at < end:
         group: list[PageFacts] = []
-        for column in columns:
+        for n, column in enumerate(columns):
             page = _read_page(file, at, end)
-            _check_values(column, page)
+            stored, present = _check_values(column, page)
+            if split is not None and split.at == n:
+                _check_split(split, stored, present, page.facts.values - present)
             group.append(page.facts)
             at += page.facts.packed
         if len({facts.values for facts in group}) != 1 or not group[0].values:
@@ -105,8 +108,24 @@ def _number(raw: bytes) -> int:
     return number >> 1
 
 
-def _check_values(column: TypedColumn, page: _Page) -> None:
-    """Check that a page has as many values as its levels say, each of its column's type."""
+def _check_split(split: SplitColumn, stored: bytes, present: int, blanks: int) -> None:
+    """Check that the rows of a page belong to the file; raises BadOutput."""
+    if not split.holds(_texts(stored, present)) or (blanks and not split.holds([None])):
+        raise BadOutput(WRONG_FILE)
+
+
+def _texts(stored: bytes, present: int) -> list[str]:
+    """The texts of a page that was checked."""
+    texts, at = [], 0
+    for _ in range(present):
+        (length,) = _LENGTH.unpack_from(stored, at)
+        at += _LENGTH.size + length
+        texts.append(stored[at - length : at].decode())
+    return texts
+
+
+def _check_values(column: TypedColumn, page: _Page) -> tuple[bytes, int]:
+    """Check that a page has as many values as its levels say, each of its column's type; their bytes and number."""
     body, values = page.body, page.facts.values
     if len(body) < _LENGTH.size:
         raise BadOutput(_NOT_OURS)
@@ -117,6 +136,7 @@ def _check_values(column: TypedColumn, page: _Page) -> None:
     width = PHYSICAL[column.type].width
     if not (len(stored) == present * width if fits is None else fits(stored, present)):
         raise BadOutput("normalized.parquet has a page with other values than its column's type")
+    return stored, present
 
 
 def _present(levels: bytes, values: int) -> int:

@@ -13,6 +13,7 @@ from runner.engine.common import a1
 from runner.engine.protocol import BadOutput
 from runner.engine.reading.books import ERROR_CODES
 from runner.engine.verifying.archive import Archive, Member
+from runner.engine.verifying.split_column import WRONG_FILE, SplitColumn
 from runner.engine.writing import parts
 from runner.engine.writing.parts import BUILT_IN, DURATION, FORMATS, StyleSheet, attribute
 
@@ -42,6 +43,7 @@ _CELL = (
 _CELLS = re.compile(rb"(?:" + _CELL + rb'|</row><row r="[1-9][0-9]{0,6}+">)*+')
 _HEADER_CELL = rb'<c r="[A-Z]{1,3}+1" s="1"' + _STRING
 _HEADER_CELLS = re.compile(rb"(?:" + _HEADER_CELL + rb")*+")
+_SPLIT_CELL = rb'(?: s="[0-9]{1,5}+")?+(?: t="inlineStr"><is><t(?: xml:space="preserve")?+>(' + _TEXT + rb")</t>)?"
 _ROW = re.compile(rb'<row r="([0-9]+)">')
 _UNSPEAKABLE = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _HEADER_ROW: Final = b'<sheetData><row r="1" ht="18" customHeight="1">'
@@ -62,8 +64,10 @@ class WrittenSheet(NamedTuple):
     rows: int  # below the header
 
 
-def read_book(file: IO[bytes], *, title: str, formats: Sequence[str]) -> list[WrittenSheet]:
-    """The sheets of a workbook. `formats`: the number formats in the manifest."""
+def read_book(
+    file: IO[bytes], *, title: str, formats: Sequence[str], column: SplitColumn | None = None
+) -> list[WrittenSheet]:
+    """The sheets of a workbook. `formats`: the number formats in the manifest; `column`: what one column must hold."""
     archive = Archive(file)
     *sheets, book, rels, styles, core, app, root, types = _parts(archive)
     count = len(sheets)
@@ -78,7 +82,7 @@ def read_book(file: IO[bytes], *, title: str, formats: Sequence[str]) -> list[Wr
         if archive.text(member, MAX_PART) != text:
             raise BadOutput(f"normalized.xlsx has a {member.name} that the engine does not write")
     _check_styles(archive.text(styles, _MAX_STYLES), formats)
-    measured = [_SheetReader(archive, member, number).read() for number, member in enumerate(sheets, 1)]
+    measured = [_SheetReader(archive, member, number, column).read() for number, member in enumerate(sheets, 1)]
     names = _names(archive.text(book, MAX_PART), [filtered for _, _, filtered in measured])
     return [WrittenSheet(name, columns, rows) for name, (columns, rows, _) in zip(names, measured, strict=True)]
 
@@ -137,7 +141,8 @@ def _check_styles(text: str, formats: Sequence[str]) -> None:
 class _SheetReader:
     """Reads one sheet piece by piece, a few blocks at a time."""
 
-    def __init__(self, archive: Archive, member: Member, number: int) -> None:
+    def __init__(self, archive: Archive, member: Member, number: int, column: SplitColumn | None) -> None:
+        self._split_cells = None if column is None else _SplitCells(column)
         self._blocks = archive.blocks(member)
         self._number = number
         self._rest = b""
@@ -156,6 +161,10 @@ class _SheetReader:
                 if rows != [b"%d" % n for n in range(self._row + 1, self._row + 1 + len(rows))]:
                     raise BadOutput("normalized.xlsx has rows out of order")
                 self._row += len(rows)
+            if self._split_cells is not None:
+                self._split_cells.check(piece)
+        if self._split_cells is not None:
+            self._split_cells.end()
         last = f"{a1.letters(max(1, self._columns))}{self._row}"
         filtered = f"A1:{last}" if self._columns else ""
         tail = f'<autoFilter ref="{filtered}"/>' if filtered else ""
@@ -212,6 +221,40 @@ class _SheetReader:
                 yield piece
             if len(self._rest) > _MAX_PIECE:
                 raise BadOutput("normalized.xlsx has a sheet that is not a sheet")
+
+
+class _SplitCells:
+    """Checks the cells of one column, row by row: each row has at most one, which is its own."""
+
+    def __init__(self, column: SplitColumn) -> None:
+        letters = a1.letters(column.at + 1).encode()
+        self._tokens = re.compile(rb'<row r="([0-9]+)">|<c r="' + letters + rb'([0-9]+)"' + _SPLIT_CELL)
+        self._column = column
+        self._row = b""  # whose cell is due
+        self._seen = True
+
+    def check(self, piece: bytes) -> None:
+        """Check the cells of a piece; raises BadOutput."""
+        for row, cell, text in self._tokens.findall(piece):
+            if row:
+                self.end()
+                self._row, self._seen = row, False
+            elif cell != self._row or self._seen or not self._column.holds([_unescaped(text)]):
+                raise BadOutput(WRONG_FILE)
+            else:
+                self._seen = True
+
+    def end(self) -> None:
+        """The row is complete; raises BadOutput if it lacks its cell."""
+        if not self._seen and not self._column.holds([None]):
+            raise BadOutput(WRONG_FILE)
+
+
+def _unescaped(text: bytes) -> str | None:
+    """The text of a cell; None: it is no text."""
+    if not text:
+        return None
+    return text.decode().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _check_characters(piece: bytes) -> None:

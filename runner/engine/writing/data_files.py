@@ -5,6 +5,7 @@ All of them are written in the same pass as the workbook, from the same chunks, 
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import IO, Any, Final, Protocol
 
 from runner.engine.contract import Json, OutputName
@@ -13,6 +14,7 @@ from runner.engine.options import DataOptions
 from runner.engine.writing.delimited_file import CsvDialect, DelimitedFile
 from runner.engine.writing.json_lines import JsonLines
 from runner.engine.writing.parquet import ParquetFile
+from runner.engine.writing.splitting import Places, taken
 from runner.engine.writing.typed import ColumnType, TypedColumn, fit, rescued_texts, typed_columns
 
 SCHEMA_VERSION: Final = 1
@@ -33,27 +35,43 @@ class DataFiles:
     """Writes every data file that a job is asked for."""
 
     def __init__(
-        self, files: Mapping[OutputName, IO[bytes]], columns: Sequence[OutColumn], options: DataOptions
+        self,
+        files: Mapping[OutputName, IO[bytes]],
+        columns: Sequence[OutColumn],
+        options: DataOptions,
+        split_files: Sequence[Mapping[OutputName, IO[bytes]]] = (),
     ) -> None:
+        """`split_files`: for each label of a split, the files of each format."""
         self._columns = typed_columns(columns, rescued=options.rescued)
         self._has_rescued = options.rescued
         self._schema_file = files.get(OutputName.SCHEMA)
         self._options = options
         self._writers = [_open(name, file, self._columns, options) for name, file in files.items() if name in _WRITERS]
+        self._split_writers = [
+            [_open(name, file, self._columns, options, among=len(split_files)) for name, file in group.items()]
+            for group in split_files
+        ]
 
-    def write(self, columns: list[list[Any]], count: int) -> Unfit:
-        """Append `count` rows, given as one list per output column; returns what does not fit and is left blank."""
+    def write(self, columns: list[list[Any]], count: int, places: Places = ()) -> Unfit:
+        """Append `count` rows, given as one list per output column; returns what does not fit and is left blank.
+
+        `places`: which of the rows belong to each label of the split.
+        """
         fitted = [fit(column, values) for column, values in zip(self._columns, columns, strict=False)]
         values, unfit = [f.values for f in fitted], [f.unfit for f in fitted]
         if self._has_rescued:
             values.append(rescued_texts(self._columns, columns, unfit, count))
         for writer in self._writers:
             writer.write(values)
+        for writers, rows in zip(self._split_writers, places, strict=bool(self._split_writers)):
+            part = taken(values, rows) if rows and writers else []
+            for writer in writers if rows else ():
+                writer.write(part)
         return {n: cells for n, cells in enumerate(unfit) if cells}
 
     def close(self) -> None:
         """Complete all files, and write schema.json."""
-        for writer in self._writers:
+        for writer in chain(self._writers, *self._split_writers):
             writer.close()
         if self._schema_file is not None:
             self._schema_file.write(schema_text(self._columns, self._options))
@@ -63,10 +81,13 @@ class DataFiles:
 _WRITERS: Final = (OutputName.CSV, OutputName.JSONL, OutputName.PARQUET)
 
 
-def _open(name: OutputName, file: IO[bytes], columns: Sequence[TypedColumn], options: DataOptions) -> DataFile:
+def _open(
+    name: OutputName, file: IO[bytes], columns: Sequence[TypedColumn], options: DataOptions, among: int = 1
+) -> DataFile:
+    """A writer of a format; `among`: so many files of it share the memory of one."""
     if name is OutputName.CSV:
         return DelimitedFile(file, columns, dialect_of(options))
-    return JsonLines(file, columns) if name is OutputName.JSONL else ParquetFile(file, columns)
+    return JsonLines(file, columns) if name is OutputName.JSONL else ParquetFile(file, columns, among)
 
 
 def dialect_of(options: DataOptions) -> CsvDialect:

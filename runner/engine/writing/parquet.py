@@ -98,8 +98,10 @@ class PageFacts(NamedTuple):
 class ParquetFile:
     """Writes normalized.parquet chunk by chunk; holds the rows of one row group."""
 
-    def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn]) -> None:
+    def __init__(self, file: IO[bytes], columns: Sequence[TypedColumn], among: int = 1) -> None:
+        """`among`: so many files together hold what one file may hold, so their row groups are smaller."""
         self._file = file
+        self._group_rows, self._group_bytes = GROUP_ROWS // among, GROUP_BYTES // among
         self._columns = columns
         self._held: list[list[Any]] = [[] for _ in columns]
         self._held_bytes = 0
@@ -112,7 +114,7 @@ class ParquetFile:
         for pending, values in zip(self._held, columns, strict=True):
             pending.extend(values)
         self._held_bytes += sum(sum(map(len, filter(None, columns[n]))) for n in self._texts)
-        if self._columns and (len(self._held[0]) >= GROUP_ROWS or self._held_bytes >= GROUP_BYTES):
+        if self._columns and (len(self._held[0]) >= self._group_rows or self._held_bytes >= self._group_bytes):
             self._flush()
 
     def _flush(self) -> None:

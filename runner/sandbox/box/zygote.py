@@ -26,7 +26,7 @@ from typing import Any, NoReturn, TextIO, TypedDict
 from runner.sandbox.box import kernel, landlock, limits, namespaces, seccomp, starting
 
 MAX_REQUEST = 128 * 1024
-MAX_FDS = 64
+MAX_FDS = 253  # as many as the kernel passes with one message
 CANNOT_START, OUT_OF_MEMORY = 71, 72
 GO, VERIFY = b"g", b"v"
 NULL = 0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core import manifests
 from core.jobs import InputRef, ObjectRef
 from core.keys import LONGEST_OUTPUT, corrected_name
 from core.verdicts import Verdict
@@ -15,6 +16,7 @@ from infra import reviews
 from runner.engine.contract import (
     DATA_FILES,
     EXPLAINED,
+    MAX_SPLIT_FILES,
     PUBLISHED_FILES,
     ContractBroken,
     DecisionFile,
@@ -31,6 +33,7 @@ from runner.engine.contract import (
     OutputName,
     PassProgress,
     SandboxFacts,
+    SplitBy,
     StagedFile,
     VerifyOrder,
     check_published,
@@ -80,6 +83,7 @@ VERIFY = st.builds(
     answer_to=MAYBE,
     memories=st.lists(STAGED.map(StagedFile.facts), max_size=2).map(tuple),
     why=NAME,
+    split=st.none() | st.builds(SplitBy, field=NAME, values=st.lists(NAME, min_size=1, unique=True).map(tuple)),
     audit=st.booleans(),
     review=st.booleans(),
     written=PLACES,
@@ -270,6 +274,22 @@ def test_copies_of_corrected_inputs_may_be_published(key, number):
     check_published([corrected_name(number, item)], succeeded=True)
 
 
+@pytest.mark.parametrize("name", ["normalized-../x.csv", "normalized-a/b.csv", "normalized-.csv", "normalized-A.csv",
+                                  "normalized-a.exe", "normalized-_others.csv", "normalized-a.csv\n"])  # fmt: skip
+def test_no_other_name_passes_for_that_of_a_split_file(name):
+    with pytest.raises(ContractBroken):
+        check_published([name], succeeded=True)
+
+
+def test_split_files_are_data_too():
+    named = SplitBy(field="region", values=("North", "Süd")).files(["csv"])
+    check_published(named, succeeded=True)
+    with pytest.raises(ContractBroken):
+        check_published(named, succeeded=False)
+
+
 def test_rooms_below_the_runner_call_the_files_alike():
     assert reviews.REVIEW == OutputName.REVIEW
-    assert len(LONGEST_OUTPUT) == max(map(len, PUBLISHED_FILES))
+    alike = SplitBy(field="f", values=tuple(f"{'x' * 30}{n}" for n in range(MAX_SPLIT_FILES - 1)))
+    assert len(LONGEST_OUTPUT) == max(map(len, (*PUBLISHED_FILES, *alike.files(["parquet"]))))
+    assert MAX_SPLIT_FILES == manifests.MAX_SPLIT_FILES
