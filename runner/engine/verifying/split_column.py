@@ -14,7 +14,7 @@ class SplitColumn(NamedTuple):
     value: str | None  # that every row has; None: the rows have none of `values`
 
     def holds(self, texts: Collection[str | None]) -> bool:
-        """Whether all of these cells may be in the file; None: a blank, or no text."""
+        """Whether all of these cells may be in the file; None: a blank, or something else than a text."""
         if self.value is None:
             return self.values.isdisjoint(texts)
         return all(text == self.value for text in texts)

@@ -251,7 +251,7 @@ class _SplitCells:
 
 
 def _unescaped(text: bytes) -> str | None:
-    """The text of a cell; None: it is no text."""
+    """The text of a cell; None: it is something else."""
     if not text:
         return None
     return text.decode().replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

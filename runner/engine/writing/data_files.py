@@ -14,7 +14,7 @@ from runner.engine.options import DataOptions
 from runner.engine.writing.delimited_file import CsvDialect, DelimitedFile
 from runner.engine.writing.json_lines import JsonLines
 from runner.engine.writing.parquet import ParquetFile
-from runner.engine.writing.splitting import Places, taken
+from runner.engine.writing.splitting import Places, picked_rows
 from runner.engine.writing.typed import ColumnType, TypedColumn, fit, rescued_texts, typed_columns
 
 SCHEMA_VERSION: Final = 1
@@ -64,7 +64,7 @@ class DataFiles:
         for writer in self._writers:
             writer.write(values)
         for writers, rows in zip(self._split_writers, places, strict=bool(self._split_writers)):
-            part = taken(values, rows) if rows and writers else []
+            part = picked_rows(values, rows) if rows and writers else []
             for writer in writers if rows else ():
                 writer.write(part)
         return {n: cells for n, cells in enumerate(unfit) if cells}

@@ -47,7 +47,7 @@ class RowSplit:
         """Append the rows of a chunk to the workbooks."""
         for book, rows in zip(self._books, places, strict=bool(self._books)):
             if rows and book.main is not None:
-                book.main.write(taken(output, rows), len(rows))
+                book.main.write(picked_rows(output, rows), len(rows))
 
     def close(self, findings: Findings) -> None:
         """Complete the workbooks, and report the rows whose value is not declared."""
@@ -62,6 +62,6 @@ class RowSplit:
             )  # fmt: skip
 
 
-def taken(columns: Sequence[list[Any]], rows: Sequence[int]) -> list[list[Any]]:
+def picked_rows(columns: Sequence[list[Any]], rows: Sequence[int]) -> list[list[Any]]:
     """Some rows of a chunk, as one list per column."""
     return [[values[row] for row in rows] for values in columns]
