@@ -71,7 +71,7 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024  # of what boxes read of memories
 
 def box_outputs(manifest: Manifest) -> tuple[str, ...]:
     """The files that a box may write."""
-    named = (*data_files(manifest.output.formats), *ENGINE_FILES)
+    named: tuple[str, ...] = (*data_files(manifest.output.formats), *ENGINE_FILES)
     if manifest.output.split_by is not None:
         split = SplitBy(field=manifest.output.split_by, values=manifest.split_values)
         named = (*named, *split.files(manifest.output.formats))
