@@ -41,6 +41,7 @@ from runner.engine.reading import Layout  # noqa: E402
 from runner.engine.structure import features, search  # noqa: E402
 from runner.engine.structure.cuts import column_cut, row_cut  # noqa: E402
 from runner.engine.structure.detection import tables_read_by_row  # noqa: E402
+from runner.engine.structure.equal_blocks import has_equal_blocks  # noqa: E402
 from runner.engine.structure.forest import Forest  # noqa: E402
 from runner.engine.structure.grid import Grid, Rect  # noqa: E402
 from runner.engine.structure.header_rows import Hints  # noqa: E402
@@ -304,6 +305,7 @@ class Candidates:
     cells: dict
     vectors: dict
     designs: bool  # whether the format stores them
+    equal: set  # rectangles over blocks with the same header, which are never a table
 
 
 def candidates(one, forests):
@@ -316,7 +318,7 @@ def candidates(one, forests):
     return Candidates(
         regions.whole, regions.divisions, read, dict(zip(every, boxes(grid, every), strict=True)),
         {rect: grid.cells(rect) for rect in every}, {rect: describer.describe(rect) for rect in every},
-        grid.designs.are_known,
+        grid.designs.are_known, {rect for rect in every if has_equal_blocks(grid, rect)},
     )  # fmt: skip
 
 
@@ -360,6 +362,8 @@ def outcome_of(one, case, forests):
     known, unread = forests
 
     def chance(rect):
+        if rect in case.equal:
+            return search.NEVER
         vector = case.vectors[rect]
         own = known.probability(vector)
         return (own + unread.probability(vector)) / 2 if case.designs else own

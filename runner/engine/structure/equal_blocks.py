@@ -1,8 +1,9 @@
 """Blocks with the same header: whatever else speaks for it, they are never one table.
 
-A block beside another, with blank columns between, names its columns alike: the first label and at least half of the
-others, two or more in all. A block below another repeats the whole header, after a blank row or a caption. A header
-that is repeated right between two records, as on each printed page, starts no block.
+A block beside another, with blank columns between, names its columns alike: the first column and at least half of the
+others, two or more in all. If the first column of one has no name, its rows may be named further left. A block below
+another repeats the whole header, after a blank row or a caption. A header that is repeated right between two records,
+as on each printed page, starts no block.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +34,8 @@ def is_named_alike(rows: Sequence[Row], heads: Iterable[int], block: Span, other
     for head in heads:
         first, second = (_labels(rows[head], one) for one in (block, other))
         shared = len(set(first) & set(second))
-        if shared >= LEAST and first[0] == second[0] and 2 * shared >= max(len(first), len(second)):
+        is_alike = shared >= LEAST and first[0] == second[0] and 2 * shared >= max(len(first), len(second))
+        if is_alike and all(one.first in rows[head].filled for one in (block, other)):  # else the left names both
             below = rows[head + 1 : head + 1 + COMPARED]
             return all(first[0] not in _labels(row, block)[:1] for row in below)
     return False

@@ -6,6 +6,9 @@ from runner.engine.common.a1 import CellRange
 from runner.engine.reading import Layout
 from runner.engine.reading.books import Design
 from runner.engine.structure import find_tables
+from runner.engine.structure.equal_blocks import is_named_alike
+from runner.engine.structure.facts import row_of
+from runner.engine.structure.grid import Span
 from tests.unit.engine.structure.test_structure_finding import Grid
 
 HEAD = ["member_id", "phone"]
@@ -48,3 +51,9 @@ def test_columns_of_several_periods_beside_their_names_are_one_table():
     rows = [[f"Plant {n}", None, 10.5 * n, 11.5 * n, None, 12.5 * n, 13.5 * n] for n in range(1, 9)]
     found = ranges([["Plant", None, "Plan", "Actual", None, "Plan", "Actual"], *rows], with_designs=False)
     assert found == [CellRange(1, 1, 9, 7)]
+
+
+@pytest.mark.parametrize(("label", "alike"), [("Hours", True), (None, False)])
+def test_a_block_whose_first_column_has_no_label_does_not_repeat_another(label, alike):
+    head = row_of(1, [label, "Plan", "Actual", None, label, "Plan", "Actual"], ordinal=0, gap=0)
+    assert is_named_alike([head], [0], Span(0, 2), Span(4, 6)) is alike
