@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from itertools import pairwise
+from itertools import accumulate, pairwise, zip_longest
 from math import log2
 
 from runner.engine.structure.facts import CellKind, Mark, Row
@@ -291,55 +291,68 @@ def _agreement(a: bytes, b: bytes, filled: Sequence[int]) -> tuple[float, float]
     return (same / n, there / n) if n else (0.0, 0.0)
 
 
-def _window(row: Row, family: bytes, others: Sequence[Row], families: Sequence[bytes]) -> list[float]:
-    """How a row compares with the rows right above it, or right below it."""
-    if not others:
-        return [-1.0] * 11
-    cells = sum(len(other.filled) for other in others) or 1
-    values = sum(other.count(2) for other in families) / cells
-    width = sum(other.width for other in others) / len(others)
-    lone = sum(1 for other in others if other.width == 1) / len(others)
-    low = min([other.filled[0] for other in others if other.filled], default=0)
-    own_first = row.filled[0] if row.filled else 0
-    beyond = sum(1 for other in others if other.last > row.last) / len(others)
-    return [
-        values,
-        row.width / (width or 1),
-        *_columns(row, family, others, families),
-        lone,
-        float(own_first - low),
-        float(_starts_alike(family, others[0], families[0])),
-        beyond,
-    ]
+class _Grid:
+    """Rows, the families of their cells, and the same by column: what a row is compared with is counted there."""
 
+    def __init__(self, rows: Sequence[Row], families: Sequence[bytes]) -> None:
+        self.rows, self.families = rows, families
+        self.columns = [bytes(column) for column in zip_longest(*families, fillvalue=0)]
+        blank = (0,) * len(self.columns)
+        lengths = zip(*[(row.lengths + blank)[: len(blank)] for row in rows], strict=True)
+        # For each column: how long the texts above each row are together.
+        self.lengths = [
+            list(accumulate([size if one == 1 else 0 for size, one in zip(sizes, column, strict=True)], initial=0))
+            for sizes, column in zip(lengths, self.columns, strict=True)
+        ]
+        self.values = [family.count(2) for family in families]
+        self.sizes = [len(row.filled) for row in rows]
+        self.widths = [row.width for row in rows]
+        self.firsts = [row.filled[0] if row.filled else len(self.columns) for row in rows]
+        self.lasts = [row.last for row in rows]
 
-def _columns(row: Row, family: bytes, others: Sequence[Row], families: Sequence[bytes]) -> list[float]:
-    """How the cells of a row compare with those of their columns: shares, and the ratio of the texts' lengths."""
-    contrast = agree = cover = repeat = 0
-    own_length = length = texts = 0
-    for at in row.filled:
-        counts = [0, 0, 0, 0]
-        for index, other in enumerate(families):
-            if at < len(other):
-                counts[other[at]] += 1
-                if other[at] == 1:
-                    length += others[index].lengths[at]
-                    texts += 1
-        there = counts[1] + counts[2] + counts[3]
-        if not there:
-            continue
-        cover += 1
-        own = family[at]
-        agree += counts[own] * 2 >= there
-        if own == 1:
-            contrast += counts[2] * 2 >= there
-            own_length += row.lengths[at]
-            value = row.values[at]
-            repeat += any(at < len(other.values) and other.values[at] == value for other in others)
-    n = len(row.filled) or 1
-    own_texts = family.count(1) or 1
-    ratio = (own_length / own_texts) / (length / texts) if length else -1.0
-    return [contrast / n, agree / n, cover / n, min(ratio, 20.0), repeat / own_texts]
+    def window(self, i: int, low: int, high: int, *, nearest: int) -> list[float]:
+        """How a row compares with the rows from `low` up to `high`, right above it or below it."""
+        if low >= high:
+            return [-1.0] * 11
+        row, family, count = self.rows[i], self.families[i], high - low
+        width = sum(self.widths[low:high]) / count
+        first = min(self.firsts[low:high])
+        own_first = row.filled[0] if row.filled else 0
+        return [
+            sum(self.values[low:high]) / (sum(self.sizes[low:high]) or 1),
+            row.width / (width or 1),
+            *self._columns(i, low, high),
+            self.widths[low:high].count(1) / count,
+            float(own_first - (first if first < len(self.columns) else 0)),
+            float(_starts_alike(family, self.rows[nearest], self.families[nearest])),
+            sum([last > row.last for last in self.lasts[low:high]]) / count,
+        ]
+
+    def _columns(self, i: int, low: int, high: int) -> list[float]:
+        """How the cells of a row compare with those of their columns: shares, and the ratio of the texts' lengths."""
+        row, family = self.rows[i], self.families[i]
+        contrast = agree = cover = repeat = 0
+        own_length = length = texts = 0
+        for at in row.filled:
+            column = self.columns[at][low:high]
+            there = high - low - column.count(0)
+            if not there:
+                continue
+            length += self.lengths[at][high] - self.lengths[at][low]
+            texts += column.count(1)
+            cover += 1
+            own = family[at]
+            agree += column.count(own) * 2 >= there
+            if own == 1:
+                contrast += column.count(2) * 2 >= there
+                own_length += row.lengths[at]
+                value = row.values[at]
+                others = self.rows[low:high]
+                repeat += any(at < len(other.values) and other.values[at] == value for other in others)
+        n = len(row.filled) or 1
+        own_texts = family.count(1) or 1
+        ratio = (own_length / own_texts) / (length / texts) if length else -1.0
+        return [contrast / n, agree / n, cover / n, min(ratio, 20.0), repeat / own_texts]
 
 
 def _starts_alike(family: bytes, other: Row, others: bytes) -> bool:
@@ -361,6 +374,7 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
     base = [_base(row, fam) for row, fam in zip(rows, families, strict=True)]
     blocks = _blocks(rows)
     again = _again(rows)
+    grid = _Grid(rows, families)
     more = surroundings(rows, families, rich)
     for i, row in enumerate(rows):
         if row.skipped:
@@ -378,11 +392,10 @@ def vectors(rows: Sequence[Row], *, total: int) -> list[list[float]]:
             vector += [float(min(seen.get(key, 0), 3)) if len(key) > 1 else -1.0]
             for d in NEAR:
                 vector += _near(rows, families, base, i, d)
-            vector += _window(
-                row, families[i], rows[max(0, i - WINDOW) : i][::-1], families[max(0, i - WINDOW) : i][::-1]
-            )
-            vector += _window(row, families[i], rows[i + 1 : i + 1 + WINDOW], families[i + 1 : i + 1 + WINDOW])
-            vector += _block(rows, families, blocks, i)
+            vector += grid.window(i, max(0, i - WINDOW), i, nearest=i - 1)
+            below = grid.window(i, i + 1, min(len(rows), i + 1 + WINDOW), nearest=i + 1)
+            vector += below
+            vector += _block(grid, blocks, i, below)
             vector += again[i]
             vector += more[i]
         out.append(vector)
@@ -424,18 +437,19 @@ def _blocks(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(starts) for _ in range(a, b)]
 
 
-def _block(rows: Sequence[Row], families: Sequence[bytes], blocks: Sequence[tuple[int, int]], i: int) -> list[float]:
+def _block(grid: _Grid, blocks: Sequence[tuple[int, int]], i: int, below: Sequence[float]) -> list[float]:
+    """How a row compares with the rest of its block and with the next; `below`: with the rows below, of any block."""
     start, end = blocks[i]
     out = [float(min(end - start, 40)), float(min(i - start, 40)), float(min(end - i - 1, 40))]
     low, high = i + 1, min(end, i + 1 + WINDOW)
     if low < high:
-        window = _window(rows[i], families[i], rows[low:high], families[low:high])
+        is_same = high == min(len(grid.rows), low + WINDOW)
+        window = below if is_same else grid.window(i, low, high, nearest=low)
         out += [window[0], window[2], window[3], window[4], window[1]]
     else:
         out += [-1.0] * 5
-    if end < len(rows):
-        high = min(blocks[end][1], end + WINDOW)
-        window = _window(rows[i], families[i], rows[end:high], families[end:high])
+    if end < len(grid.rows):
+        window = grid.window(i, end, min(blocks[end][1], end + WINDOW), nearest=end)
         out += [window[0], window[1], window[3]]
     else:
         out += [-1.0] * 3

@@ -16,10 +16,11 @@ from typing import Protocol
 from runner.engine.reading import Layout
 from runner.engine.structure import features
 from runner.engine.structure.facts import CellKind, Mark, Row
-from runner.engine.structure.forest import Forest
+from runner.engine.structure.forest import Batch, Forest
 from runner.engine.structure.tables import NAMES, Label
 
 FLOOR = 1e-6
+TOGETHER = 60  # rows whose labels are rated at once; sets of so many fit into two digits of a whole number
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,20 @@ class Model:
     moves: tuple[tuple[tuple[float, ...], ...], ...]  # log odds of label to label: without and with a gap
 
     def chances_of(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
-        return [self.chances(vector) for vector in vectors]
+        """The probability of each label, for each row."""
+        out: list[list[float]] = []
+        for start in range(0, len(vectors), TOGETHER):
+            batch = Batch(vectors[start : start + TOGETHER])
+            out += map(_shares, zip(*(forest.totals(batch) for forest in self.classes), strict=True))
+        return out
 
-    def chances(self, vector: Sequence[float]) -> list[float]:
-        """The probability of each label for a row."""
-        scores = [forest.total(vector) for forest in self.classes]
-        top = max(scores)
-        raised = [exp(score - top) for score in scores]
-        whole = sum(raised)
-        return [max(one / whole, FLOOR) for one in raised]
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    """Log odds as probabilities."""
+    top = max(scores)
+    raised = [exp(score - top) for score in scores]
+    whole = sum(raised)
+    return [max(one / whole, FLOOR) for one in raised]
 
 
 @cache
