@@ -1,11 +1,15 @@
 """`ade`, which is also `python -m ade_drop`."""
 
+import gc
 import sys
 
 from ade_drop import put_own_packages_first
 
+_OBJECTS = 20_000  # new ones between two looks for garbage in cycles; the interpreter's 700 take a tenth of a start
+
 
 def start() -> int:
+    gc.set_threshold(_OBJECTS)
     put_own_packages_first()
     from console.cli import start as start_command  # noqa: PLC0415 - ours only from here on
 

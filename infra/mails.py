@@ -5,16 +5,13 @@ forgets that, and sends each held notice again when it is due. A mail that went 
 """
 
 import os
-import smtplib
 import ssl
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from email.message import EmailMessage
-from email.utils import formatdate
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.errors import SettingsError
 from core.jobs import Job, Notice
@@ -34,6 +31,10 @@ from core.mails import (
 )
 from core.notices import Refusal
 from infra.deliveries import NotDelivered
+
+if TYPE_CHECKING:
+    import smtplib
+    from email.message import EmailMessage
 
 MAIL_SECONDS: Final = 20.0  # of each step of an exchange
 _PERMANENT: Final = 500
@@ -123,6 +124,8 @@ class Mails:
         return refused
 
     def _exchange(self, server: MailServer, thread: Thread, lines: list[MailLine]) -> Refusal | None:
+        import smtplib  # noqa: PLC0415 - a runner starts faster without it
+
         try:
             with self._connected(server) as connection:
                 connection.send_message(_message(server, thread, lines), server.sender, [thread.address])
@@ -137,7 +140,9 @@ class Mails:
             raise NotDelivered(f"{type(error).__name__} while it was mailed") from None
         return None
 
-    def _connected(self, server: MailServer) -> smtplib.SMTP:
+    def _connected(self, server: MailServer) -> "smtplib.SMTP":
+        import smtplib  # noqa: PLC0415 - as above
+
         context = self._context or ssl.create_default_context()
         if server.security == "tls":
             made: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, timeout=MAIL_SECONDS, context=context)
@@ -166,8 +171,11 @@ def _read(file: Path) -> MailServer:
         raise SettingsError(f"ADE_MAIL_FILE cannot be read: {error.strerror}") from None
 
 
-def _message(server: MailServer, thread: Thread, lines: list[MailLine]) -> EmailMessage:
+def _message(server: MailServer, thread: Thread, lines: list[MailLine]) -> "EmailMessage":
     """A plain text without attachments; the library refuses headers with line ends."""
+    from email.message import EmailMessage  # noqa: PLC0415 - as above
+    from email.utils import formatdate  # noqa: PLC0415 - as above
+
     made = EmailMessage()
     made["From"], made["To"] = server.sender, thread.address
     made["Subject"] = mail_subject(thread, lines)

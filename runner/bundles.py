@@ -42,9 +42,9 @@ def is_bundled(job: Job, files: Sequence[OutputFile]) -> bool:
 
 def pack(contents: Mapping[str, bytes]) -> bytes:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:  # gone in a moment: not worth compressing
         for name, body in contents.items():
-            archive.writestr(zipfile.ZipInfo(name), body, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), body)
     return packed.getvalue()
 
 

@@ -11,7 +11,6 @@ from core.jobs import Job
 from core.keys import decision_place
 from core.verdicts import FAULTS, Fault, Verdict
 from runner.engine.contract import EXPLAINED, PRIMARY, OutputName, ReportTerms, Where
-from runner.engine.pages.report import FailedJob, failure_report
 
 _REPORTED = frozenset({Fault.INPUT, Fault.CONFIG, Fault.LIMIT})
 _SUPERSEDED = frozenset({Verdict.INPUT_GONE, Verdict.REVIEW_EXPIRED})  # a newer file, or review.html, says more
@@ -29,6 +28,8 @@ def write_report(
     """Write the page into a folder; nothing if a job that ended so has none, or an artifact to be reported from."""
     if not is_reported(verdict):
         return {}
+    from runner.engine.pages.report import FailedJob, failure_report  # noqa: PLC0415 - for few jobs
+
     failed = FailedJob(
         verdict=verdict,
         reason=str(where.get("reason", "")),

@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from apscheduler.schedulers.background import BackgroundScheduler
+from typing import TYPE_CHECKING
 
 from core.chores import Chore, Timings, chore, defer, may_be_sent, sent_anyway, stays_until, wake_at
 from core.errors import AdeError, ObjectRefused, RowUnreadable
@@ -40,6 +39,9 @@ from runner.notifier import Notifier
 from runner.publish import Publisher, count_moved
 from runner.versions import StoredVersions, forget_replays
 from runner.worker import Worker
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
 
 LEADER_SECONDS = 30.0
 CHORES_SECONDS = 2.0
@@ -110,8 +112,10 @@ class Janitor:
         self._leading = threading.Lock()
         self._soon = False  # whether the last round saw chores that are not due yet
 
-    def scheduler(self) -> BackgroundScheduler:
+    def scheduler(self) -> "BackgroundScheduler":
         """The chores on their intervals; the caller starts it and shuts it down."""
+        from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - a runner alone has none
+
         self.notifier.start()
         ForeignLogs.capture("apscheduler", self.log)
         made = BackgroundScheduler(

@@ -5,11 +5,10 @@ much longer than it may, because a service hangs, ends as by a second signal.
 """
 
 import contextlib
+import gc
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from console.cli.wire import metrics_shown
 from console.desk.boxes import boxes, require_asked_level
@@ -34,7 +33,7 @@ class Service:
         self._scratch = stack.run_dir / self.runner.presence.owner
         self._opened = contextlib.ExitStack()
         self._sources = make_sources(stack, log, self._opened) if everything else {}
-        self._scheduler: BackgroundScheduler | None = self.runner.janitor.scheduler() if everything else None
+        self._scheduler = self.runner.janitor.scheduler() if everything else None
         if everything:
             stack.telemetry.watch(self.runner.janitor.gauges)
         self._threads: list[threading.Thread] = []
@@ -42,6 +41,7 @@ class Service:
 
     def start(self, *, drain: Callable[[], bool] | None = None, on_end: Callable[[], None] = lambda: None) -> None:
         """Start. `on_end` is called when the fleet has ended, or when a part failed and all must end."""
+        gc.freeze()  # what a start makes stays; it is not looked through again and again
         log_chores(self._log, self.runner)
         if self._scheduler is not None:
             self._scheduler.start()

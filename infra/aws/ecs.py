@@ -13,7 +13,6 @@ time go back to the queue with no attempt lost.
 import json
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ from infra.logs import Log
 _PATH = "/task-protection/v1/state"
 _ANSWER_SECONDS = 3.0
 _LARGEST_ANSWER = 65536
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the agent is never behind a proxy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,10 +50,13 @@ class Agent:
         self._put({"ProtectionEnabled": False})
 
     def _put(self, body: dict[str, object]) -> None:
+        import urllib.request  # noqa: PLC0415 - most runners are no task, and start without it
+
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the agent is never behind a proxy
         request = urllib.request.Request(  # noqa: S310 - the address that ECS gave to this task
             self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
         )
-        with _DIRECT.open(request, timeout=_ANSWER_SECONDS) as answer:
+        with direct.open(request, timeout=_ANSWER_SECONDS) as answer:
             raw = answer.read(_LARGEST_ANSWER)
         # Some refusals (a task of no service, a missing right) come with status 200.
         try:

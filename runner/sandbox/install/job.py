@@ -7,15 +7,14 @@ from typing import TextIO
 
 from runner.engine.contract import EndCode, EndError, FinalEvent, Json, Order
 from runner.engine.protocol import open_target
+from runner.sandbox.install.archives import ARCHIVE, safe_name
 from runner.sandbox.install.wheels import (
-    ARCHIVE,
     RequirementRefused,
     Wheel,
     Wheelhouse,
     members,
     parse,
     resolve,
-    safe_name,
 )
 
 _BLOCK = 1024 * 1024

@@ -16,7 +16,7 @@ from core.errors import AdeError
 from core.verdicts import Verdict
 from runner.boxes import BoxLimits, BoxOrder, Killed, Sandbox
 from runner.engine.contract import PRIMARY, InputFile, Order
-from runner.sandbox.install.wheels import ARCHIVE, safe_name
+from runner.sandbox.install.archives import ARCHIVE, safe_name
 
 MIB = 1024 * 1024
 MAX_FILES = 50_000

@@ -15,19 +15,6 @@ from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-ARCHIVE = "layer.zip"
-
-
-def safe_name(name: str) -> bool:
-    """Whether `name` is a plain relative path of moderate length."""
-    parts = name.split("/")
-    return (
-        0 < len(name) <= 1000
-        and all(part not in {"", ".", ".."} and len(part.encode()) <= 255 for part in parts)
-        and not any(char in name for char in "\\\0\n\r")
-    )
-
-
 _HASH = re.compile(r"\s--hash=(\w+):([0-9a-fA-F]+)")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 
