@@ -5,7 +5,7 @@ import sys
 
 from ade_drop import put_own_packages_first
 
-_OBJECTS = 20_000  # new ones between two looks for garbage in cycles; the interpreter's 700 take a tenth of a start
+_OBJECTS = 20_000  # new ones between two collections of cycles; with the default, 700, they take a tenth of a start
 
 
 def start() -> int:

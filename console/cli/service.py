@@ -41,7 +41,7 @@ class Service:
 
     def start(self, *, drain: Callable[[], bool] | None = None, on_end: Callable[[], None] = lambda: None) -> None:
         """Start. `on_end` is called when the fleet has ended, or when a part failed and all must end."""
-        gc.freeze()  # what a start makes stays; it is not looked through again and again
+        gc.freeze()  # what a start makes stays: no collection visits it again
         log_chores(self._log, self.runner)
         if self._scheduler is not None:
             self._scheduler.start()
