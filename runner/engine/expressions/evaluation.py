@@ -7,6 +7,7 @@ makes a blank result, and a failed one a failed result, except where this module
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import localcontext
+from itertools import starmap
 from typing import Any, Final, NamedTuple
 
 from runner.engine.expressions.operations import (
@@ -25,6 +26,7 @@ from runner.engine.expressions.signatures import NUMBER, TEXT, Checked, CheckedC
 _GAPS: Final = frozenset({type(None), Failure})
 _DIVISIONS: Final = frozenset({"divide", "modulo"})
 _TEXTS: Final = frozenset({str, type(None)})
+_BOOLEANS: Final = frozenset({bool})
 _UNEXPECTED: Final = (TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
 
 
@@ -43,10 +45,10 @@ class Computed(NamedTuple):
 
 
 class Columns:
-    """The columns of a chunk by field, loaded when an expression first uses them."""
+    """The columns of a chunk by field, loaded when an expression first uses them and then remembered."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], wrong: Mapping[str, Sequence[int]], count: int) -> None:
-        """`wrong`: indexes of cells that are not of their field's type, by field."""
+        """`wrong`: indexes of cells that are not of their field's type, by field; `count`: of rows."""
         self._columns = dict(columns)
         self._wrong = dict(wrong)
         self.count = count
@@ -192,11 +194,19 @@ def _choose(arguments: list[Vector]) -> Vector:
     conditions, values = arguments[:-1:2], arguments[1:-1:2]
     chosen = list(arguments[-1].values)
     for condition, value in zip(reversed(conditions), reversed(values), strict=True):
-        chosen = [
-            here if holds is True else other if holds is False else holds
-            for holds, here, other in zip(condition.values, value.values, chosen, strict=True)
-        ]
+        rows = zip(condition.values, value.values, chosen, strict=True)
+        if _BOOLEANS.issuperset(map(type, condition.values)):
+            chosen = [value_here if holds else other for holds, value_here, other in rows]
+        else:
+            chosen = list(starmap(_chosen, rows))
     return Vector(chosen, any(argument.gaps for argument in arguments))
+
+
+def _chosen(holds: Any, value: Any, other: Any) -> Any:
+    """One of two values by a condition; a condition that is blank or a failure is the result itself."""
+    if holds is True:
+        return value
+    return other if holds is False else holds
 
 
 def _coalesce(arguments: list[Vector]) -> Vector:
@@ -235,25 +245,35 @@ def _join(arguments: list[Vector]) -> Vector:
 def _both(arguments: list[Vector]) -> Vector:
     """`and`: a false left side decides, whatever the right one is; then a false right side, a failure, a blank."""
     left, right = arguments
-    return Vector(
-        [
-            a if a is False or type(a) is Failure else b if a is True or b is not True else None
-            for a, b in zip(left.values, right.values, strict=True)
-        ],
-        left.gaps or right.gaps,
-    )
+    rows = zip(left.values, right.values, strict=True)
+    are_plain = _BOOLEANS.issuperset(map(type, left.values))
+    return Vector([a and b for a, b in rows] if are_plain else list(starmap(_and, rows)), left.gaps or right.gaps)
+
+
+def _and(left: Any, right: Any) -> Any:
+    """`and` of two values of one row: true, false, blank (None) or a failure."""
+    if left is False or type(left) is Failure:
+        return left
+    if left is True:
+        return right
+    return None if right is True else right  # the left one is blank
 
 
 def _either(arguments: list[Vector]) -> Vector:
     """`or` with three values: true if one side is, blank if that depends on a blank."""
     left, right = arguments
-    return Vector(
-        [
-            a if a is True or type(a) is Failure else b if a is False or b is not False else None
-            for a, b in zip(left.values, right.values, strict=True)
-        ],
-        left.gaps or right.gaps,
-    )
+    rows = zip(left.values, right.values, strict=True)
+    are_plain = _BOOLEANS.issuperset(map(type, left.values))
+    return Vector([a or b for a, b in rows] if are_plain else list(starmap(_or, rows)), left.gaps or right.gaps)
+
+
+def _or(left: Any, right: Any) -> Any:
+    """`or` of two values of one row: true, false, blank (None) or a failure."""
+    if left is True or type(left) is Failure:
+        return left
+    if left is False:
+        return right
+    return None if right is False else right  # the left one is blank
 
 
 def _is_blank(arguments: list[Vector]) -> Vector:

@@ -75,6 +75,8 @@ def parse(text: str) -> Node:
 
 
 class _Word(NamedTuple):
+    """A word of an expression, with its place."""
+
     kind: str  # number, text, field, name, sign or end
     text: str
     at: int
@@ -98,15 +100,19 @@ def _words(text: str) -> list[_Word]:
 
 
 class _Parser:
-    """Reads words from left to right; a method for each precedence, the weakest first."""
+    """Reads words from left to right; a method for each precedence, the weakest first.
+
+    Each method returns the tree of what it read and leaves the word behind it at hand; ExpressionError if it cannot.
+    """
 
     def __init__(self, text: str) -> None:
-        self._rest = _words(text)
-        self._word = self._rest.pop()
-        self._nodes = 0
-        self._depth = 0
+        self._rest = _words(text)  # the next one last
+        self._word = self._rest.pop()  # the one at hand
+        self._nodes = 0  # made so far
+        self._depth = 0  # of parentheses and signs
 
     def end(self) -> None:
+        """Raise ExpressionError unless all words were read."""
         if self._word.kind != "end":
             brackets = "; a field's name with blanks is in brackets: [first name]" if self._word.kind == "name" else ""
             raise self._unexpected_word(f"an operator such as +, == or and, or the end{brackets}")
@@ -116,21 +122,21 @@ class _Parser:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("is nested too deeply", self._word.at, f"at most {MAX_DEPTH} levels")
-        left = self._parse_and()
+        tree = self._parse_and()
         while self._is("or"):
-            left = self._call("or", left, self._parse_and)
+            tree = self._call("or", tree, self._parse_and)
         self._depth -= 1
-        return left
+        return tree
 
     def _parse_and(self) -> Node:
-        """Parse `a and b`."""
-        left = self._parse_negation()
+        """Parse `a and b`, or what binds more."""
+        tree = self._parse_negation()
         while self._is("and"):
-            left = self._call("and", left, self._parse_negation)
-        return left
+            tree = self._call("and", tree, self._parse_negation)
+        return tree
 
     def _parse_negation(self) -> Node:
-        """Parse `not a`."""
+        """Parse `not a`, or what binds more."""
         if not self._is("not"):
             return self._parse_comparison()
         at = self._next().at
@@ -167,21 +173,21 @@ class _Parser:
         return left
 
     def _parse_sum(self) -> Node:
-        """Parse `a + b`, `a - b` and `a & b`."""
-        left = self._parse_product()
+        """Parse `a + b`, `a - b` and `a & b`, or what binds more."""
+        tree = self._parse_product()
         while self._word.kind == "sign" and self._word.text in ("+", "-", "&"):
-            left = self._call(self._word.text, left, self._parse_product)
-        return left
+            tree = self._call(self._word.text, tree, self._parse_product)
+        return tree
 
     def _parse_product(self) -> Node:
-        """Parse `a * b` and `a / b`."""
-        left = self._parse_signed()
+        """Parse `a * b` and `a / b`, or what binds more."""
+        tree = self._parse_signed()
         while self._word.kind == "sign" and self._word.text in ("*", "/"):
-            left = self._call(self._word.text, left, self._parse_signed)
-        return left
+            tree = self._call(self._word.text, tree, self._parse_signed)
+        return tree
 
     def _parse_signed(self) -> Node:
-        """Parse `-a`."""
+        """Parse `-a`, or what binds more."""
         if self._word.kind == "sign" and self._word.text == "-":
             at = self._next().at
             return self._make_call(at, "negative", self._parse_nested(self._parse_signed))
@@ -225,7 +231,7 @@ class _Parser:
         return self._count_node(FieldName(word.at, word.text))
 
     def _parse_list(self, least: int = 1) -> list[Node]:
-        """Arguments or values in parentheses, separated by commas."""
+        """Parse arguments or values in parentheses, separated by commas; `least`: how many there must be."""
         self._expect("(")
         arguments: list[Node] = []
         while not (self._word.kind == "sign" and self._word.text == ")" and len(arguments) >= least):
@@ -248,10 +254,12 @@ class _Parser:
         return node
 
     def _call(self, name: str, left: Node, read: Callable[[], Node]) -> Node:
+        """The call of the operator at hand; `read`: parses its right side."""
         at = self._next().at
         return self._make_call(at, name, left, read())
 
     def _make_call(self, at: int, name: str, *arguments: Node) -> Node:
+        """The call of an operator or a function, counted."""
         return self._count_node(FunctionCall(at, name, arguments))
 
     def _count_node(self, node: Node) -> Node:
@@ -262,14 +270,17 @@ class _Parser:
         return node
 
     def _is(self, name: str) -> bool:
+        """Whether the word at hand is this name, such as `and`."""
         return self._word.kind == "name" and self._word.text == name
 
     def _next(self) -> _Word:
+        """The word at hand; the next one is at hand then."""
         word = self._word
         self._word = self._rest.pop() if self._rest else word  # nothing comes after the end
         return word
 
     def _expect(self, sign: str) -> None:
+        """Go past a sign; raises ExpressionError if another word is at hand."""
         if not (self._word.kind == "sign" and self._word.text == sign):
             raise self._unexpected_word(sign)
         self._next()

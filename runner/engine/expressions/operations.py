@@ -58,7 +58,8 @@ def _wide(value: int) -> Decimal | Failure:
 
 
 def written(value: Any) -> Any:
-    """A result as cells hold numbers: a whole number, a float, or a decimal where no float has its digits."""
+    """A number as cells hold it: a whole number, a float, or a decimal where no float has its digits; else a
+    failure."""
     if type(value) is int:
         return value if abs(value) < _HUGE_WHOLE else LARGE
     if value.adjusted() >= _HUGE:
@@ -99,20 +100,21 @@ def text(value: Any) -> Any:
 
 
 def _whole(value: Number, most: int) -> int | None:
-    """A count as an int; None if it is none."""
+    """A number as an int; None if it is not whole, or further from zero than `most`."""
     if not -most <= value <= most or value != int(value):
         return None
     return int(value)
 
 
 def _bounded(made: str) -> Any:
+    """A text; a failure if it is too long."""
     return made if len(made) <= MAX_TEXT else LONG
 
 
-def joined(parts: list[Any], separator: str = "") -> Any:
-    """Texts put together."""
-    texts = [text(part) for part in parts]
-    failed = next((part_text for part_text in texts if type(part_text) is Failure), None)
+def joined(values: list[Any], separator: str = "") -> Any:
+    """Values put together as one text; a failure if one of them fails, or if it is too long."""
+    texts = [text(value) for value in values]
+    failed = next((value_text for value_text in texts if type(value_text) is Failure), None)
     if failed is not None:
         return failed
     size = sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1)
@@ -130,29 +132,37 @@ def _append(left: Any, right: Any) -> Any:
 
 def _split(value: str, separator: str, part: Number) -> Any:
     """A piece of a text, counted from 1, or from the end if `part` is negative; blank if there is none."""
-    at = _whole(part, MAX_TEXT)
-    if at is None or at == 0:
+    number = _whole(part, MAX_TEXT)
+    if number is None or number == 0:
         return NOT_WHOLE
-    parts = value.split(separator) if separator else value.split()
-    at = at - 1 if at > 0 else at
-    piece = parts[at].strip() if -len(parts) <= at < len(parts) else ""
+    pieces = value.split(separator) if separator else value.split()
+    at = number - 1 if number > 0 else number
+    piece = pieces[at].strip() if -len(pieces) <= at < len(pieces) else ""
     return piece or None
 
 
 def _left(value: str, count: Number) -> Any:
+    """The first `count` characters; blank if there are none, a failure if it is no count."""
     size = _whole(count, MAX_TEXT)
-    return NOT_WHOLE if size is None or size < 0 else value[:size] or None
+    if size is None or size < 0:
+        return NOT_WHOLE
+    return value[:size] or None
 
 
 def _right(value: str, count: Number) -> Any:
+    """The last `count` characters; blank if there are none, a failure if it is no count."""
     size = _whole(count, MAX_TEXT)
-    return NOT_WHOLE if size is None or size < 0 else (value[-size:] if size else "") or None
+    if size is None or size < 0:
+        return NOT_WHOLE
+    return (value[-size:] if size else "") or None
 
 
 def _substring(value: str, start: Number, count: Number = MAX_TEXT) -> Any:
     """`count` characters from the one at `start`, counted from 1; blank if there are none."""
     first, size = _whole(start, MAX_TEXT), _whole(count, MAX_TEXT)
-    if first is None or size is None or first < 1 or size < 0:
+    if first is None or first < 1:
+        return NOT_WHOLE
+    if size is None or size < 0:
         return NOT_WHOLE
     return value[first - 1 : first - 1 + size] or None
 
@@ -166,7 +176,7 @@ def _replace(value: str, old: str, new: str) -> Any:
 
 
 def _pad(value: str, width: Number, fill: str) -> Any:
-    """The text with `fill` before it up to a width."""
+    """The text with `fill` before it up to a width; a failure for a width that is no count, or several signs."""
     size = _whole(width, MAX_TEXT)
     if size is None or size < 0 or len(fill) != 1:
         return NOT_WHOLE
@@ -200,7 +210,7 @@ def _modulo(dividend: Number, divisor: Number) -> Any:
 
 
 def _round(value: Number, places: Number = 0) -> Any:
-    """Halves go away from zero, as spreadsheets and people round."""
+    """The value rounded to so many decimals; halves go away from zero, as spreadsheets and people round."""
     digits = _whole(places, MAX_PLACES)
     return NOT_WHOLE if digits is None else _round_to(value, digits, ROUND_HALF_UP)
 
@@ -219,7 +229,7 @@ _QUANTIZING: Final = Context(prec=_HUGE, Emin=-999_999, Emax=999_999, traps=[])
 
 
 def _add_days(value: date, days: Number) -> Any:
-    """Works for datetimes too: a part of a day is a time."""
+    """The date so many days later; a datetime also by parts of a day. A failure if there is no such date."""
     if type(value) is datetime:
         if not -_MOST_DAYS <= days <= _MOST_DAYS:
             return NO_DATE
@@ -237,7 +247,7 @@ def _add_days(value: date, days: Number) -> Any:
 
 
 def _days_between(start: date, end: date) -> Any:
-    """Whole days for dates; with a fraction for datetimes."""
+    """The days from one date to another: whole for dates, with a fraction for datetimes."""
     between = end - start
     if not between.seconds and not between.microseconds:
         return between.days
@@ -245,7 +255,7 @@ def _days_between(start: date, end: date) -> Any:
 
 
 def _months_between(start: date, end: date) -> int:
-    """Whole months; the 31st of January to the 28th of February is not yet one."""
+    """The whole months from one date to another; the 31st of January to the 28th of February is not yet one."""
     if end < start:
         return -_months_between(end, start)
     months = (end.year - start.year) * 12 + end.month - start.month
@@ -253,16 +263,18 @@ def _months_between(start: date, end: date) -> int:
 
 
 def _within_month(value: date) -> tuple[int, time]:
+    """How far into its month a date or a moment is."""
     return value.day, value.time() if isinstance(value, datetime) else time()
 
 
 def _years_between(start: date, end: date) -> int:
+    """The whole years from one date to another."""
     months = _months_between(start, end)
     return months // 12 if months >= 0 else -(-months // 12)
 
 
 def _add_months(value: date, months: Number) -> Any:
-    """The same day some months later, or the last day of that month if it is shorter."""
+    """The same day some months later, or the last day of that month if it is shorter; a failure beyond the calendar."""
     count = _whole(months, 120_000)
     if count is None:
         return NOT_WHOLE
@@ -273,6 +285,7 @@ def _add_months(value: date, months: Number) -> Any:
 
 
 def _month_end(value: date) -> date:
+    """The last day of a date's month."""
     return date(value.year, value.month, _days_in_month(value.year, value.month))
 
 

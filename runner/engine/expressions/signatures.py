@@ -227,6 +227,8 @@ class CircularFields(Exception):
 
 
 class _Checker:
+    """Checks the tree of an expression against the fields, and notes which it uses."""
+
     def __init__(self, fields: Mapping[str, str]) -> None:
         self._fields = fields
         self.used: dict[str, None] = {}  # fields, in their order
@@ -274,7 +276,8 @@ class _Checker:
 
 @lru_cache(maxsize=2048)  # at most as many as there are operators and pairs of kinds
 def _way(name: str, kinds: tuple[str, ...]) -> tuple[str, str] | None:
-    """How a call with one or two arguments is carried out, and what it gives."""
+    """The operation of a call with one or two arguments of these kinds and the kind of its result; None if it takes
+    others."""
     return _found_way(OPERATORS.get(name) or FUNCTIONS[name], kinds)
 
 
@@ -301,7 +304,7 @@ def _check_date(node: FunctionCall, value: object) -> None:
 
 
 def _match_signature(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """The operation and what it gives for arguments of these kinds; None if it does not take them."""
+    """The operation of a signature and the kind of its result for arguments of these kinds; None if it takes others."""
     if way.operation == "choose":
         return _choice(way, kinds)
     least = len(way.parameters) - way.optional
@@ -316,13 +319,14 @@ def _match_signature(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | 
 
 
 def _choice(way: Signature, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """if(condition, value, condition, value, …, other value)."""
+    """The same for if(condition, value, condition, value, …, other value): all values must be of one kind."""
     if len(kinds) < 3 or len(kinds) % 2 == 0:
         return None
     conditions, values = kinds[:-1:2], [*kinds[1:-1:2], kinds[-1]]
     shared = _shared_kind(values)
-    fits = shared is not None and all(kind in (BOOLEAN, BLANK) for kind in conditions)
-    return (way.operation, shared) if fits and shared is not None else None
+    if shared is None or not all(kind in (BOOLEAN, BLANK) for kind in conditions):
+        return None
+    return way.operation, shared
 
 
 def _shared_kind(kinds: Sequence[str]) -> str | None:

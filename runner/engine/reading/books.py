@@ -306,7 +306,7 @@ BLOCK = 2048  # rows: enough to work by column, few enough to stay in the CPU ca
 
 
 class RowBuilder:
-    """Builds one row at a time from its cells, within the limits."""
+    """Builds one row at a time from its cells, and raises InputUnreadable beyond the limits of a sheet."""
 
     def __init__(self, limits: ReadLimits, on_twice: Callable[[int, int], None] | None = None) -> None:
         """`on_twice` is called with the row and column of a cell that has two values."""
@@ -317,7 +317,7 @@ class RowBuilder:
         self._on_twice = on_twice
 
     def next_row(self, number: int) -> Row | None:
-        """Start a row; returns the previous one if it has any value."""
+        """Start a row; returns the previous one, or None if it has no value."""
         if not 0 < number <= self._limits.max_rows:
             raise errors.damaged(f"a row number over {self._limits.max_rows}, the limit of a sheet")
         done = self.done()
@@ -334,7 +334,7 @@ class RowBuilder:
             self._values[column] = value  # of two cells with one address the later wins, unless it is blank
 
     def done(self) -> Row | None:
-        """The open row if it has any value; the next one starts without."""
+        """The open row, or None if it has no value; its cells are forgotten."""
         if not self._values:
             return None
         width = max(self._values)
@@ -386,14 +386,14 @@ def blocks_of(sheet: Sheet) -> Iterator[Block]:
 
 
 def turned(rows: Iterable[Row], size: int = BLOCK) -> Iterator[Block]:
-    """Turn rows into blocks of columns."""
+    """The same rows as blocks of columns, `size` rows in each."""
     source = iter(rows)
     while batch := list(islice(source, size)):
         yield Block([number for number, _ in batch], list(map(list, zip_longest(*[values for _, values in batch]))))
 
 
 def trimmed(values: list[Value]) -> list[Value]:
-    """The row without trailing blanks."""
+    """The values of a row without the blanks at its end."""
     width = len(values)
     while width and values[width - 1] is None:
         width -= 1
@@ -408,7 +408,7 @@ def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:
 
 
 def gathered(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Join small blocks into larger ones."""
+    """The same rows in larger blocks: small ones are joined."""
     numbers: list[int] = []
     columns: list[list[Value]] = []
     for block in blocks:
@@ -463,7 +463,10 @@ class SharedStrings:
             raise errors.too_large(f"it has over {len(self)} shared strings")
 
     def __getitem__(self, index: int) -> str | None:
-        """Raises IndexError past the end; the caller must refuse negative indexes."""
+        """The string at an index, None for an empty one; IndexError past the end.
+
+        The caller must refuse negative indexes.
+        """
         if index < len(self.listed):
             return self.listed[index]
         if index in self.noted:

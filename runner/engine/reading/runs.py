@@ -97,7 +97,7 @@ class CellNotes:
             yield block
 
     def plain_rows(self, rows: Iterable[Row], *, are_expected: Callable[[], bool]) -> Iterator[Row]:
-        """Like `plain_blocks`, row by row."""
+        """The same rows with plain texts, in place, once what is to be reported about them is noted."""
         for number, values in rows:
             if are_expected() and Noted in set(map(type, values)):
                 for index, value in enumerate(values):
@@ -114,7 +114,7 @@ class CellNotes:
                 column[index] = str(value)
 
     def remarks(self) -> list[Remark]:
-        """What was noted, as remarks for findings."""
+        """What was noted so far, as remarks for findings: one for each kind."""
         return [
             Remark(
                 code=_REMARKS[note][0],
@@ -238,7 +238,7 @@ _AS_WRITTEN: Final = RunReading(None, None)
 
 
 def _read_raised(before: str, mark: str, after: str) -> RunReading:
-    """How a raised run is read after this text."""
+    """How a raised run is read between two texts: as a footnote, a power, or as it is written."""
     if not before:  # "¹ Serbia", but ½ written as a raised 1, a slash and a 2
         is_mark = (_NUMBERED.fullmatch(mark) or _SIGNS.fullmatch(mark)) and after.lstrip()[:1].isalpha()
         return _FOOTNOTE if is_mark else _AS_WRITTEN

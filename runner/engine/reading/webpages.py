@@ -201,7 +201,7 @@ class PageTable:
             self._inside(tag)
 
     def _inside(self, tag: Tag) -> None:
-        """Process an element inside a cell."""
+        """Process a tag inside a cell or a caption: line breaks, bold, form controls, and how its text looks."""
         name = tag.name
         if name == "br" or name in _LINES:
             self._put(_BREAK)
@@ -231,7 +231,7 @@ class PageTable:
         return styles[-1] if styles else ""
 
     def style_of(self, tag: Tag) -> ElementStyle:
-        """How an element shows its text."""
+        """How an element shows its text, by its own style, its class or its name; empty if like any other."""
         if tag.name in _UNSEEN:
             return "hidden"
         style: ElementStyle = ""
@@ -252,7 +252,7 @@ class PageTable:
         return style or _STYLES.get(tag.name, "")
 
     def _control(self, tag: Tag) -> None:
-        """Read a form control as what it shows."""
+        """Add what a form control shows to the open cell: a chosen option, a typed value, a tick."""
         if tag.name == "option" and self._options is not None and not tag.closes:
             self._options.append((tag.get("selected") is not None, []))
         elif tag.name == "select":
@@ -296,14 +296,14 @@ class PageTable:
             self._put(text.replace(_BREAK, ""))
 
     def end(self) -> None:
-        """Process the end of the table."""
+        """Close what is still open at the end of the table, and set which columns are hidden."""
         self._end_caption()
         self._end_row()
         hidden = {column for column, count in self._hidden_cells.items() if count == self._cells_of[column]}
         self.layout.hidden_columns |= hidden
 
     def _start_row(self, tag: Tag) -> None:
-        """Start a row."""
+        """Open the next row; notes whether it is hidden."""
         self._in_row, self._row, self._next, self._values = True, self._row + 1, 1, {}
         if self._row > self._limits.max_rows:
             raise errors.too_large(f"a table has over {self._limits.max_rows} rows")
@@ -374,7 +374,7 @@ class PageTable:
             self.notes.add("form", self._row, self._column)
 
     def _end_row(self) -> None:
-        """Add the open row if it has any value."""
+        """Close the open row, and add it to `rows` if it has any value."""
         self._end_cell()
         if self._in_row and self._values:
             width = max(self._values)
@@ -383,7 +383,7 @@ class PageTable:
         self._in_row, self._values = False, {}
 
     def _end_caption(self) -> None:
-        """Name the table after its caption."""
+        """Close an open caption; the first one names the table."""
         if self._in_caption:
             self.name = self.name or (_shown(self._text) or "").replace("\n", " ")
             self._in_caption = False
@@ -427,7 +427,8 @@ def _span(tag: Tag, name: str) -> int:
 
 
 def _shown(parts: Sequence[Run]) -> str | None:
-    """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them."""
+    """The text as a browser shows it: runs of blanks collapsed, lines broken where the page breaks them; None for
+    none."""
     text = shown(parts) if any(style for _, style in parts) else "".join([text for text, _ in parts])
     lines = [" ".join(line.split()) for line in text.split(_BREAK)]
     shown_text = "\n".join(line for line in lines if line)
@@ -438,7 +439,7 @@ _FRACTION = re.compile(r"[.,]([0-9]+)\D*$")
 
 
 def _unrounded(stored: str, text: str) -> float | None:
-    """The stored number if the text shows fewer of its digits: 3.14159 for 3.14."""
+    """The stored number if the text shows fewer of its digits, such as 3.14159 for 3.14; None if the text will do."""
     try:
         number = float(stored)
     except ValueError:

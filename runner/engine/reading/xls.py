@@ -225,16 +225,16 @@ class _GlobalsReader:
     def __init__(self, limits: ReadLimits) -> None:
         self.shared = Globals(strings=SharedStrings(limits))
         self._limits = limits
-        self._formats: dict[int, NumberFormat] = {}
+        self._formats: dict[int, NumberFormat] = {}  # by number
         self._fonts: list[CellStyle] = []
-        self._sizes: list[int] = []
-        self._kinds: dict[tuple[int, ...], int] = {}
-        self._xfs: list[bytes] = []
-        self._texts: list[bytes] = []
-        self._last = 0
+        self._sizes: list[int] = []  # of the fonts
+        self._kinds: dict[tuple[int, ...], int] = {}  # what makes a design -> its number
+        self._xfs: list[bytes] = []  # records of cell styles
+        self._texts: list[bytes] = []  # records of shared strings
+        self._last = 0  # the kind of the last record that continues no other
 
     def read(self, stream: bytes) -> Globals:
-        """Read all records of the globals substream."""
+        """Read all records of the globals substream, and return what the sheets share."""
         for kind, body in records(stream):
             self._record(kind, body)
             self._last = kind if kind != CONTINUE else self._last
@@ -247,7 +247,7 @@ class _GlobalsReader:
         return self.shared
 
     def _record(self, kind: int, body: bytes) -> None:
-        """Note what a record says."""
+        """Add what a record says to `shared`, or to what `read` completes it with; refuses old and encrypted books."""
         if kind == BOF:
             self.shared.version = u16(body, 0)
             if self.shared.version not in (BIFF5, BIFF8):
@@ -287,7 +287,7 @@ class _GlobalsReader:
         return short_text(body, 3, body[2] if len(body) > 2 else 0, wide=False, codepage=self.shared.codepage)
 
     def _sheet(self, body: bytes) -> None:
-        """Note a sheet that holds cells."""
+        """Add a sheet to the list of those that hold cells."""
         if len(body) < 8:
             raise errors.damaged("a record is too short")
         if body[5] != 0:
@@ -468,7 +468,7 @@ def _mark_formula(layout: Layout, row: int, body: bytes, version: int) -> None:
 
 
 def _mark(marker: Marker, kind: int, row: int, body: bytes) -> None:
-    """Note the styles of a record's cells."""
+    """Add what the styles of a record's cells show to the layout."""
     column = u16(body, 2) + 1
     if kind in (_MULRK, _MULBLANK):
         step = 6 if kind == _MULRK else 2
@@ -493,13 +493,13 @@ class _Cells:
         return short_text(body, offset + 2, u16(body, offset), wide=False, codepage=self._shared.codepage)
 
     def long_text(self, bodies: list[bytes]) -> str:
-        """A text that continues in further records."""
+        """A text that continues in further records; `bodies`: all of them."""
         if self._shared.version == BIFF8:
             return continued_text(bodies)
         return self.text(b"".join(bodies), 0)
 
     def read(self, kind: int, body: bytes) -> Iterator[tuple[int, Value]]:
-        """The cells of a record: column and value."""
+        """The column and value of each cell of a record; of a formula with a text, sets `awaited`."""
         column = u16(body, 2) + 1
         if kind == _MULRK:
             for offset, place in enumerate(range(4, len(body) - 6, 6)):

@@ -48,24 +48,24 @@ _UNMARKED: Final = "see artifact.json or report.html for what is wrong with this
 
 
 class RowErrors:
-    """What is wrong with the rows of a job, by table and row."""
+    """Remembers what is wrong with the rows of a job, up to a limit, and counts them on their tables."""
 
     def __init__(self, fields: Iterable[Field], *, with_messages: bool) -> None:
-        """`wanted`: whether anybody will read the messages; else rows are only counted."""
+        """`with_messages`: somebody will read what is wrong; else rows are only counted."""
         self._fields = {field.name: field for field in fields}
-        self._wanted = with_messages
-        self._marked = 0
-        self._errors: dict[str, dict[int, list[CellProblem]]] = {}
+        self._with_messages = with_messages
+        self._marked = 0  # rows that are remembered
+        self._errors: dict[str, dict[int, list[CellProblem]]] = {}  # by table and row
 
     def add(self, table: SourceTable, errors: Mapping[int, list[CellProblem]]) -> None:
-        """Note rows (by number) of a chunk; chunks of a table come from top to bottom."""
+        """Add the rows of a chunk that have errors, by number; chunks of a table come from top to bottom."""
         table.rejected.add(sorted(errors))
-        if self._wanted and self._marked < MARKED_ROWS:
+        if self._with_messages and self._marked < MARKED_ROWS:
             self._errors.setdefault(table.id, {}).update(errors)
             self._marked += len(errors)
 
     def marks(self, tables: Sequence[SourceTable], row: int) -> tuple[list[tuple[int, str]], str]:
-        """The cells of a row that are wrong, each with its comment, and what to do about the row."""
+        """The columns of a row that are wrong, each with its comment, and what to do about the row."""
         cells: dict[int, list[str]] = {}
         todo: list[str] = []
         for table in tables:
@@ -124,7 +124,7 @@ class RowErrors:
 
 
 class RejectsDescription:
-    """Writes the description, input by input. Without a file it writes nothing."""
+    """Writes the description of rejected rows (`rejects.jsonl`), input by input. Without a file it writes nothing."""
 
     def __init__(
         self, file: IO[bytes] | None, errors: RowErrors, mapped: Mapping[str, Mapping[str, int]] | None = None
@@ -133,9 +133,9 @@ class RejectsDescription:
         self._file = file
         self._errors = errors
         self._mapped = mapped or {}
-        self.rows = 0
-        self._styles: dict[str, int] = {}
-        self._known: dict[int, tuple[Appearance, int | None]] = {}  # by identity
+        self.rows = 0  # described so far
+        self._styles: dict[str, int] = {}  # a look as JSON -> its number
+        self._known: dict[int, tuple[Appearance, int | None]] = {}  # looks by identity, with their numbers
 
     def add(self, number: int, source: SurveyedInput) -> None:
         """Describe the rejected rows of an input, the `number`th of its job, while it can be read."""
@@ -250,7 +250,7 @@ class RejectsDescription:
         return self._known[id(appearance)][1]
 
     def _line(self, line: Mapping[str, object]) -> None:
-        """Write one line of the description."""
+        """Write one line of the description, if there is a file."""
         if self._file is not None:
             text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             self._file.write(text.encode(errors="replace") + b"\n")

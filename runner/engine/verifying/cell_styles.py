@@ -41,7 +41,7 @@ class CellStyles:
         return self._known[text]
 
     def _add(self, appearance: dict[str, Any]) -> int:
-        """Add a look to the styles part; its number."""
+        """Add a look to the styles part, and return its style number."""
         font = _index(self._fonts, _font(appearance.get("font", {})))
         fill = 0
         if appearance.get("fill"):
@@ -65,7 +65,7 @@ class CellStyles:
         return _index(self._xfs, f"<xf {parts_used} {applied}>{inside}</xf>")
 
     def xml(self) -> str:
-        """The styles part."""
+        """The styles part with all looks that were added, as XML."""
         formats = "".join(
             f'<numFmt numFmtId="{164 + number}" formatCode="{attribute(content)}"/>'
             for number, content in enumerate(self._formats)
@@ -89,7 +89,7 @@ def _index(numbers: dict[str, int], text: str) -> int:
 
 
 def _font(font: dict[str, Any]) -> str:
-    """The element of a font."""
+    """The XML element of a font that is described; what it lacks is usual."""
     marks = "".join(f"<{tag}/>" for name, tag in _FONT_MARKS.items() if font.get(name))
     colour = f'<color rgb="FF{font["color"]}"/>' if font.get("color") else ""
     name = attribute(font.get("name", "Calibri"))
@@ -97,7 +97,7 @@ def _font(font: dict[str, Any]) -> str:
 
 
 def _border(border: dict[str, Any]) -> str:
-    """The element of a border."""
+    """The XML element of a border: by side, a line's style and colour."""
     sides = ""
     for side in _SIDES:
         if side in border:

@@ -36,7 +36,7 @@ def read_review(raw: bytes) -> ReviewDocument:
 
 
 def read_document(raw: bytes, name: OutputName = OutputName.ARTIFACT) -> Any:
-    """The document; raises BadOutput."""
+    """A document of an output; raises BadOutput if it is too large, is ambiguous JSON or does not match its schema."""
     if len(raw) > MAX_BYTES:
         raise BadOutput(f"{name} is over {MAX_BYTES} bytes")
     if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_ELEMENTS:
@@ -81,7 +81,7 @@ def _no_constant(_: str) -> None:
 
 
 def _finite(text: str) -> float:
-    """A number; refuses one that is too large."""
+    """A number of a document; raises ValueError for one that is too large."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError

@@ -30,12 +30,17 @@ _UNPACKING_FAILED: Final[Any] = (isal_zlib.error, OSError)  # isal's types call 
 
 
 class _Page(NamedTuple):
+    """A page of a column, decompressed."""
+
     facts: PageFacts
     body: bytes
 
 
 def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, split: SplitColumn | None = None) -> int:
-    """The number of rows; raises BadOutput. `split`: what one column must hold."""
+    """The number of rows of normalized.parquet; raises BadOutput unless every byte is as the engine writes it.
+
+    `split`: what one column must hold.
+    """
     end, described = _described(file)
     groups: list[list[PageFacts]] = []
     at = len(MAGIC)
@@ -57,7 +62,7 @@ def parquet_rows(file: IO[bytes], columns: list[TypedColumn], _: DataOptions, sp
 
 
 def _described(file: IO[bytes]) -> tuple[int, bytes]:
-    """Where the metadata begins, and its bytes."""
+    """Where the metadata begins, and its bytes; raises BadOutput if the file does not end as ours do."""
     size = file.seek(0, 2)
     tail = _LENGTH.size + len(MAGIC)
     if size < len(MAGIC) + tail:
@@ -101,7 +106,7 @@ def _unpack_page(raw: bytes, size: int) -> bytes:
 
 
 def _number(raw: bytes) -> int:
-    """A zigzag varint that is not negative."""
+    """The number of a zigzag varint; raises BadOutput for a negative one."""
     number = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(raw))
     if number & 1:
         raise BadOutput(_NOT_OURS)

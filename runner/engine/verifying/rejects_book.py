@@ -138,12 +138,16 @@ class RejectsBook(BookWriter):
         self._styles: dict[tuple[int | None, type, bool, bool, bool], int] = {}
 
     def style(self, number: int | None, value: Any, *, is_head: bool, is_wrong: bool) -> int:
-        """The style of a cell with one of the described looks and a value."""
+        """The number of the style of a cell with a value; `number`: of the described look, None if it has none.
+
+        `is_head`: in a row above the records. `is_wrong`: it has to be corrected.
+        """
         kind = type(value)
         is_quoted = kind is str and value.startswith(_FORMULA_SIGNS)
         style_key = number, kind, is_head, is_wrong, is_quoted
         if style_key not in self._styles:
-            appearance = self.appearances[number] if number is not None else _HEAD if is_head else {}
+            usual = _HEAD if is_head else {}
+            appearance = usual if number is None else self.appearances[number]
             if is_wrong:
                 appearance = {
                     **appearance,
@@ -250,7 +254,7 @@ class _Sheet:
         return f'<c r="{place}" s="{style}" t="inlineStr">{cell_text(text)}</c>'
 
     def _begin(self, height: float | None) -> None:
-        """Start a row."""
+        """Write the opening of the next row; raises BadOutput if the sheet is full."""
         self._row += 1
         if self._row > MAX_ROWS:
             raise BadOutput("rejects.jsonl has more rows than a sheet holds")
@@ -293,7 +297,7 @@ class _Sheet:
         self._entry.write(("".join(elements) + "</row>").encode(errors="replace"))
 
     def _cells(self, value: object) -> Iterator[tuple[int, Any, int | None]]:
-        """Column, value and number of the look of each described cell; raises BadOutput."""
+        """Column, value and number of the look (None: none) of each described cell; raises BadOutput."""
         last = 0
         for cell in _list(value):
             if not isinstance(cell, list) or len(cell) not in (2, 3):
@@ -303,7 +307,7 @@ class _Sheet:
             yield last, _value(cell[1]), appearance
 
     def _cell(self, column: int, value: Any, style: int) -> str:
-        """The element of one cell."""
+        """The XML element of a cell of the open row."""
         kind = type(value)
         opening = f'<c r="{a1.letters(column)}{self._row}" s="{style}"'
         if value is None:
@@ -324,28 +328,26 @@ class _Sheet:
             self._comments.append((self._row, column, text))
 
     def merge(self, value: object) -> None:
-        """Merge the cells of headers as the sender's sheet does."""
+        """Note the cells of headers to merge as the sender's sheet does; raises BadOutput for an invalid
+        description."""
         for area in _list(value):
             if not isinstance(area, list) or len(area) != 4:
                 raise BadOutput("rejects.jsonl has an invalid merged cell")
             top, left, bottom, right = (_whole(number, 1, MAX_ROWS * 100) for number in area)
             first, last = self._heads.get(top), self._heads.get(bottom)
-            if first and last and last - first == bottom - top and left <= right <= self._columns:
+            is_whole_head = first and last and last - first == bottom - top  # all its rows are written
+            if first and last and is_whole_head and left <= right <= self._columns:
                 self._merged.append(f"{a1.cell(first, left)}:{a1.cell(last, right)}")
 
     def offer(self, value: object) -> None:
-        """Let the cells of a column be chosen from what is allowed there."""
+        """Note lists of what is allowed in columns, to choose from; raises BadOutput for an invalid description."""
         for pair in _list(value):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise BadOutput("rejects.jsonl has an invalid list of choices")
             column, allowed = _whole(pair[0], 1, self._columns), _list(pair[1])
             choices = '"' + ",".join(map(str, allowed)).replace('"', '""') + '"'
-            if (
-                self._first
-                and allowed
-                and len(choices) <= _MAX_LIST
-                and not any("," in str(choice) for choice in allowed)
-            ):
+            can_be_listed = len(choices) <= _MAX_LIST and not any("," in str(choice) for choice in allowed)
+            if self._first and allowed and can_be_listed:
                 area = f"{a1.cell(self._first, column)}:{a1.cell(self._row, column)}"
                 self._offers.append(
                     f'<dataValidation type="list" allowBlank="1" showErrorMessage="0" sqref="{area}">'
@@ -392,11 +394,11 @@ class _Sheet:
 
 
 def _pane(down: int, across: int) -> str:
-    """The rows and columns that stay in sight."""
+    """The XML element for so many rows and columns that stay in sight; empty if none do."""
     if not (down or across):
         return ""
     split = (f' xSplit="{across}"' if across else "") + (f' ySplit="{down}"' if down else "")
-    active = ("bottomRight" if across else "bottomLeft") if down else "topRight"
+    active = f"{'bottom' if down else 'top'}{'Right' if across else 'Left'}"
     return f'<pane{split} topLeftCell="{a1.cell(down + 1, across + 1)}" activePane="{active}" state="frozen"/>'
 
 

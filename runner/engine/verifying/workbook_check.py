@@ -177,7 +177,7 @@ class _SheetReader:
         return self._columns, self._row - 1, filtered
 
     def _until(self, mark: bytes, most: int) -> bytes:
-        """What is before `mark`; reading continues after it."""
+        """What is before `mark`; reading continues after it. Raises BadOutput if that is more than `most` bytes."""
         while mark not in self._rest:
             if len(self._rest) > most or not self._more():
                 raise BadOutput("normalized.xlsx has a sheet with an unexpected beginning")
@@ -185,13 +185,13 @@ class _SheetReader:
         return before
 
     def _more(self) -> bool:
-        """Decompress a piece more; False at the end."""
+        """Decompress a piece more of the sheet into `_rest`; False at its end."""
         piece = next(self._blocks, b"")
         self._rest += piece
         return bool(piece)
 
     def _header(self) -> None:
-        """Cells of the header row, up to its end."""
+        """Check and count the cells of the header row, up to its end; raises BadOutput."""
         while True:
             row_ends = self._rest.find(b"</row>")
             end = row_ends if row_ends >= 0 else self._rest.rfind(b"</c>") + 4

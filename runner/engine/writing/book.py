@@ -43,7 +43,7 @@ class ArchiveWriter:
         return EntryWriter(self, name, head)
 
     def put(self, name: str, text: str) -> None:
-        """Write a whole entry."""
+        """Write a whole entry with a text."""
         entry = self.entry(name)
         entry.write(text.encode())
         entry.close()
@@ -53,7 +53,7 @@ class ArchiveWriter:
         self._directory.append(record)
 
     def close(self) -> None:
-        """Write the directory and the end record."""
+        """Complete the archive: write its directory and the end record."""
         offset = self.file.tell()
         listing = b"".join(self._directory)
         count = len(self._directory)
@@ -81,7 +81,7 @@ class EntryWriter:
         self.size = 0  # bytes after the head
 
     def write(self, data: bytes) -> None:
-        """Append bytes to the entry, compressed."""
+        """Append bytes to the entry; they are compressed, and counted for its checksum."""
         self._crc = isal_zlib.crc32(data, self._crc)
         self.size += len(data)
         self._file.write(self._pack.compress(data))
@@ -238,7 +238,7 @@ class SheetWriter:
         self.rows += count
 
     def _append(self, columns: list[list[Any]], count: int) -> None:
-        """Write rows that fit on the open sheet."""
+        """Write rows to the open sheet, which has room for them, and widen its columns."""
         rows = list(map(str, range(self._row + 1, self._row + 1 + count)))
         pieces: list[Any] = [repeat('<row r="'), rows, repeat('">')]
         for cells, values in zip(self._cells, columns, strict=True):
@@ -325,7 +325,7 @@ class NormalizedBook:
         self._book.close()
 
     def _add(self, name: str, header: Sequence[str], rows: list[list[Any]]) -> None:
-        """Write an extra sheet."""
+        """Write an extra sheet, its rows cut or filled to its header, and list it in `extra`."""
         if self._book is None:
             return
         sheet = self._book.sheet(name, [OutputColumn(title) for title in header])

@@ -37,7 +37,7 @@ def _formatter(column: TypedColumn) -> Callable[[list[Any]], Iterable[str]]:
 
 
 def _text_of(column: TypedColumn) -> Callable[[Any], str]:
-    """What writes a value of a column as JSON."""
+    """A function that returns the JSON text of a value of a column."""
     kind, scale = column.type, column.scale
     if kind is ColumnType.TEXT:
         return encode_basestring

@@ -103,9 +103,9 @@ class ParquetFile:
         self._file = file
         self._group_rows, self._group_bytes = GROUP_ROWS // among, GROUP_BYTES // among
         self._columns = columns
-        self._held: list[list[Any]] = [[] for _ in columns]
-        self._held_bytes = 0
-        self._groups: list[list[PageFacts]] = []
+        self._held: list[list[Any]] = [[] for _ in columns]  # by column: values of the open row group
+        self._held_bytes = 0  # of the texts among them
+        self._groups: list[list[PageFacts]] = []  # of the row groups in the file, a page for each column
         self._texts = [n for n, column in enumerate(columns) if column.type is ColumnType.TEXT]
         file.write(MAGIC)
 
@@ -118,7 +118,7 @@ class ParquetFile:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the rows in memory as a row group."""
+        """Write the rows in memory as a row group, if there are any, and forget them."""
         if self._columns and self._held[0]:
             pages = zip(self._columns, self._held, strict=True)
             self._groups.append([self._write_page(column, values) for column, values in pages])
@@ -152,7 +152,7 @@ GZIP_HEAD: Final = gzipped(b"")[:10]  # the header without options, the same for
 
 
 def page_body(column: TypedColumn, values: list[Any]) -> bytes:
-    """Which rows have a value, then the values."""
+    """The bytes of a page before compression: which rows have a value, then the values."""
     present = [value for value in values if value is not None]
     count = len(values)
     if len(present) == count:

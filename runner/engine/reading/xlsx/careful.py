@@ -128,7 +128,7 @@ class CellReader:
         return values or [self.value(kind, style, text, formula=formula) for text in texts]
 
     def _plain(self, kind: str, style: int, texts: Sequence[str]) -> list[Value]:
-        """Convert texts in their simplest form."""
+        """The values of texts in their simplest form: an index of a shared string, a day or a number."""
         if kind == "s":
             try:
                 return list(map(self._strings().listed.__getitem__, map(int, texts)))
@@ -192,7 +192,7 @@ class CellReader:
         return self._loaded
 
     def _memo(self, kind: NumberKind, style: int) -> StringMemo:
-        """What converts and caches numbers of a kind."""
+        """What converts and caches the numbers of a kind; of numbers that are shown otherwise, those of a style."""
         if kind is not NumberKind.SHOWN:
             return self._memos[kind]
         if style not in self._shown:
@@ -254,22 +254,24 @@ class SheetData:
         self.numbers: list[int] = []  # of all rows, blank ones included
         self._cells = cells
         self._limits = limits
-        self._depth = 0
-        self._in_data = False
-        self.row = after
-        self._unnumbered = False
+        self._depth = 0  # of open elements
+        self._in_data = False  # inside the element with the cells
+        self.row = after  # the number of the last row
+        self._unnumbered = False  # the open row has no number; its first cell may
         self._column = 0
         self._builder = RowBuilder(limits, cells.notes.add_twice)
+        # Of the open cell: how it is stored.
         self._kind = ""
         self._style = 0
         self._formula = False
         self._stored_text: str | None = None  # the stored value
         self._inline: list[Run] = []  # the text stored in the cell itself
         self._run_style: RunStyle = ""
+        # Of the open text: its pieces, whether they count, and whether blanks around it do not.
         self._text: list[str] = []
         self._collects = False
         self._strip = False
-        self._phonetic = False
+        self._phonetic = False  # inside a phonetic guide, which is no part of the text
         self._markup = Markup("a sheet", limits)
         self._markup.parser.StartElementHandler = self.start
         self._markup.parser.EndElementHandler = self.end
@@ -280,7 +282,7 @@ class SheetData:
         self._markup.feed(piece, last=last)
 
     def start(self, name: str, attributes: Attributes) -> None:
-        """Process an opening tag."""
+        """Process an opening tag: starts a row or a cell, or notes what the value behind it is."""
         self._depth += 1
         if self._depth > self._limits.max_depth:
             raise errors.hostile(f"elements nested more than {self._limits.max_depth} deep in a sheet")
@@ -306,7 +308,7 @@ class SheetData:
             self._run_style = "" if name in ("r", "is") else run_style(name, attributes) or self._run_style
 
     def _start_row(self, row: int) -> None:
-        """Start a row."""
+        """Open a row and note its number."""
         self.row = row
         self._builder.next_row(row)
         self.numbers.append(row)

@@ -88,7 +88,10 @@ class RowPattern:
         self._marked: set[int] = set()  # columns whose group is marked
 
     def learn(self, rows: str) -> None:
-        """Learn how these rows are written."""
+        """Add how these rows are written to what is known, and make the pattern for all of it.
+
+        Without a pattern, because there are too many ways, rows are parsed.
+        """
         if not self._ways:
             self.numbered = re.search(r"<row\b[^<>]*\sr\s*=", rows) is not None
         for row in rows.split("<row")[1:]:
@@ -247,7 +250,7 @@ class RowPattern:
         return [following() if text else None for text in texts]
 
     def _led(self, leads: Sequence[str], texts: Sequence[str]) -> list[Value] | None:
-        """Convert cells with captured tags, grouped by tag."""
+        """The values of a column's cells by the tags before each; None if only the parser can read one of them."""
         values: list[Value] = [None] * len(texts)
         places: dict[str, list[int]] = {}
         for row, (lead, text) in enumerate(zip(leads, texts, strict=True)):
@@ -421,7 +424,7 @@ class _Rows:
         return [filled.get(at) or [None] * height for at in range(width)]
 
     def _without_blank_rows(self, numbers: list[int], columns: list[list[Value]]) -> Block:
-        """The rows that have any value."""
+        """The rows that have any value, as a block."""
         if all(None in column for column in columns):
             with_value = [index for index, row in enumerate(zip(*columns, strict=True)) if row.count(None) != len(row)]
             if len(with_value) != len(numbers):
@@ -453,7 +456,7 @@ class _Rows:
         return rows
 
     def _parsed(self, rows: str) -> list[Row]:
-        """Read unusual rows with the parser."""
+        """The rows of a text by the parser, for those that are written in an unusual way; notes their numbers."""
         start = max(rows.find("<row"), 0)
         text = _WRAP + _END_DATA.sub("", rows[start:]) + _UNWRAP
         data = SheetData(self._cells, self._limits, after=self.last)
@@ -464,7 +467,7 @@ class _Rows:
 
 
 def _block(rows: list[Row]) -> Block:
-    """Rows that have any value as one block."""
+    """The rows that have any value, as one block."""
     for block in turned((row for row in rows if any(value is not None for value in row[1])), size=len(rows) or 1):
         return block
     return Block([], [])

@@ -98,7 +98,7 @@ class Surveyor(_LayoutSurvey):
                 self.furniture(event[1], event[2])
 
     def read(self, opened: Opened) -> Survey:
-        """Survey the whole part."""
+        """Survey the whole part as text; raises NotPlain if that cannot show it."""
         if opened.is_empty_element():
             self.tail(chain([opened.head], opened.rest))
             return self.survey
@@ -138,7 +138,7 @@ class Surveyor(_LayoutSurvey):
         raise NotPlain  # a row's cells may have its number
 
     def _counted(self, chunk: str) -> list[int]:
-        """Number rows by counting; their cells must agree."""
+        """The numbers of rows that have none, by counting; their cells must agree. Raises NotPlain otherwise."""
         rows = chunk.split("<row")[1:]
         numbers = list(range(self._last + 1, self._last + 1 + len(rows)))
         for counted, row in zip(numbers, rows, strict=True):
@@ -149,7 +149,7 @@ class Surveyor(_LayoutSurvey):
         return numbers
 
     def _styles(self, chunk: str, *, are_units_known: bool) -> None:
-        """Note what the styles of a chunk's cells show."""
+        """Add what the styles of a chunk's cells show to the layout; raises NotPlain for cells without an address."""
         marker = self.marker
         styles_to_mark = set(marker.marked_styles)
         if not are_units_known:
@@ -177,7 +177,7 @@ class _ParsedSurvey(_LayoutSurvey):
     """Surveys with the parser, for sheets that are not plain text."""
 
     def read(self, pieces: Iterator[bytes]) -> Survey:
-        """Survey the whole part."""
+        """Survey the whole part with the parser, whatever its form."""
         row = column = 0
         in_data = lacks_number = hidden = False
         for event in events(pieces, what="a sheet", limits=self.limits):
@@ -206,7 +206,7 @@ class _ParsedSurvey(_LayoutSurvey):
         return self.survey
 
     def _row(self, row: int, *, hidden: bool) -> None:
-        """Note the end of a row."""
+        """Add a row that is complete to the survey: whether it is in order, and whether it is hidden."""
         self.survey.ordered = self.survey.ordered and row > self._last
         self._last = row
         self.marker.row(row, hidden=hidden)
@@ -230,7 +230,7 @@ def _split(attributes: Attributes, name: str) -> int:
 
 
 def _at_most(pieces: Iterator[bytes], bytes_left: int) -> Iterator[bytes]:
-    """The pieces up to so many bytes."""
+    """The pieces, up to the one with which they would be more than so many bytes."""
     for piece in pieces:
         bytes_left -= len(piece)
         if bytes_left < 0:

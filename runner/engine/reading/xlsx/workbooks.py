@@ -67,7 +67,7 @@ def read_strings(pieces: Iterable[bytes], limits: ReadLimits) -> SharedStrings:
 
 
 def _split_strings(opened: Opened, limits: ReadLimits) -> Iterator[list[str | None]]:
-    """Split the part as text; pass what is not plain to the parser."""
+    """The strings of the part in batches, None for empty ones: split as text, by the parser where that is not plain."""
     source = Chunks(opened, ending=b"si", what=_WHAT, limits=limits)
     for chunk in source:
         if is_odd(chunk, ":si"):
@@ -103,7 +103,7 @@ def _plain_strings(chunk: str) -> list[str | None] | None:
 
 
 def _parsed_strings(pieces: Iterable[bytes], limits: ReadLimits) -> Iterator[list[str | None]]:
-    """The strings by the parser, in batches."""
+    """The strings of these pieces by the parser, in batches, None for empty ones."""
     runs: list[Run] = []
     batch: list[str | None] = []
     phonetic = keeps_blanks = False
@@ -140,18 +140,18 @@ _FONT_MARKS = {"b": "bold", "strike": "struck"}
 
 
 class StylesReader:
-    """Reads the events of a styles part."""
+    """Reads a styles part, event by event: fonts, fills and number formats first, then the cell styles made of them."""
 
     def __init__(self) -> None:
-        self._formats: dict[int, NumberFormat] = {}
+        self._formats: dict[int, NumberFormat] = {}  # by number
         self._fonts: list[CellStyle] = []
-        self._fills: list[bool] = []
-        self._section = ""
-        self._path: list[str] = []
+        self._fills: list[bool] = []  # whether each shows
+        self._section = ""  # the open element below the root
+        self._path: list[str] = []  # open elements
         self.styles = Styles()
 
     def read(self, events: Iterable[Event], limits: ReadLimits) -> Styles:
-        """Read all events."""
+        """The styles of a part, from its events; raises InputUnreadable if there are too many."""
         for event in events:
             if len(self.styles.kinds) > limits.max_styles:
                 raise errors.hostile(f"more than {limits.max_styles} cell styles")
@@ -165,7 +165,7 @@ class StylesReader:
         return self.styles
 
     def _start(self, name: str, attributes: Attributes) -> None:
-        """Process an opening tag."""
+        """Add what an opening tag says to the section that it is in."""
         depth = len(self._path)
         if depth == 2:
             self._section = name
@@ -179,14 +179,14 @@ class StylesReader:
             self._format(name, attributes)
 
     def _font(self, name: str, attributes: Attributes, depth: int) -> None:
-        """Note a font, then its properties."""
+        """Add a font, or set a property of the last one."""
         if depth == 3:
             self._fonts.append(CellStyle())
         elif name in _FONT_MARKS and self._fonts and attributes.get("val", "1") not in ("0", "false"):
             setattr(self._fonts[-1], _FONT_MARKS[name], True)
 
     def _fill(self, name: str, attributes: Attributes, depth: int) -> None:
-        """Note a fill, then whether it shows."""
+        """Add a fill, or set whether the last one shows."""
         if depth == 3:
             self._fills.append(False)
         elif name == "patternFill" and self._fills:
@@ -195,7 +195,7 @@ class StylesReader:
             self._fills[-1] = True
 
     def _format(self, name: str, attributes: Attributes) -> None:
-        """Note the style of a cell: number format, font and fill."""
+        """Add a cell style: its number format, font and fill."""
         if name == "xf":
             identity = number(attributes, "numFmtId")
             font = _at(self._fonts, number(attributes, "fontId"), CellStyle())
@@ -250,7 +250,7 @@ def name_areas(layout: Layout, names: list[tuple[str, int | None, str]], positio
 
 
 def _rows(formula: str) -> tuple[int, int] | None:
-    """The rows of ``Sheet1!$A:$A,Sheet1!$3:$4``."""
+    """The first and last row that ``Sheet1!$A:$A,Sheet1!$3:$4`` names; None if it names only columns."""
     for reference in formula.split(","):
         first, _, last = reference.rpartition("!")[2].replace("$", "").partition(":")
         if _is_row(first) and _is_row(last):
@@ -301,7 +301,7 @@ class Workbook:
                 self._list(attribute(attributes, "name") or f"Sheet{position}", attributes, position)
 
     def _list(self, name: str, attributes: dict[str, str], position: int) -> None:
-        """List a sheet that holds cells."""
+        """Add a sheet to `listed` if it holds cells; raises InputUnreadable if there are too many."""
         if position > self.package.limits.max_sheets:
             raise errors.too_large(f"it has more than {self.package.limits.max_sheets} sheets")
         relation = self.relations.get(attribute(attributes, "id") or "")
@@ -313,7 +313,7 @@ class Workbook:
         self.listed.append(ListedSheet(name=name, part=relation.part, position=position - 1, visibility=visibility))
 
     def _guess(self, sheet_id: str, position: int) -> Relation | None:
-        """Without relations, guess the part from the sheet's number."""
+        """The part of a sheet of a workbook without relations, by its number; None if there is no such part."""
         for digits in (sheet_id, str(position)):
             part = f"xl/worksheets/sheet{digits}.xml"
             if self.package.archive.find(part) is not None:
@@ -391,7 +391,7 @@ class XlsxSheet:
         return gathered(blocks) if self._survey.ordered else turned(ascending(rows_of(blocks), limits, notes.add_twice))
 
     def _surveyed(self, opened: Opened, cells: CellReader) -> Iterator[Block]:
-        """Read and survey in one pass."""
+        """The blocks of a sheet that is surveyed while it is read; OutOfOrder if it has to be read once more."""
         surveyor = Surveyor(opened.head, self._workbook.styles, self._workbook.package.limits)
         try:
             yield from quick_blocks(opened, cells, self._workbook.package.limits, surveyor)
@@ -404,7 +404,7 @@ class XlsxSheet:
         return self._layout
 
     def _opened(self) -> Opened:
-        """The sheet's part, read up to its cells."""
+        """The sheet's part, opened and read up to its cells."""
         archive = self._workbook.package.archive
         entry = archive.find(self._listed.part)
         if entry is None:
@@ -430,7 +430,7 @@ class XlsxSheet:
 
 
 def open_xlsx(file: BinaryIO, package: OoxmlPackage, part: str) -> Book:
-    """Open a workbook, its worksheets in order."""
+    """A workbook whose worksheets are in their order; `part`: its workbook part."""
     workbook = Workbook(package, part)
     sheets: list[Sheet] = [XlsxSheet(workbook, listed, index) for index, listed in enumerate(workbook.listed)]
     kind: Format = "xlsm" if workbook.has_macros else "xlsx"
