@@ -195,7 +195,10 @@ class Answers:
         return wanted
 
     def _pairs(self, table: MappedTable, answer: dict[str, Any], names: set[str]) -> Iterator[tuple[int, str | None]]:
-        """The positions of columns that an answer is about, each with the field that it gives."""
+        """The positions of columns that an answer is about, each with the field that it gives; None: it is no field.
+
+        An answer that a required field has no column is noted, and gives nothing.
+        """
         known, asked = self._places_of(table), answer.get("id")
         key = "field" if "field" in answer else "value"
         if key not in answer:
@@ -280,7 +283,7 @@ class Answers:
         self._applied[table.source.id, position, kind] = (header, decided)
 
     def applied(self, tables: Mapping[str, MappedTable]) -> list[dict[str, str | None]]:
-        """What was decided about columns with a header, for a memory to keep.
+        """What was decided about columns with a header, for a memory to keep: a field (None: no field) or a reading.
 
         A header is named if the person did, or if it is a label for all we know.
         """

@@ -58,7 +58,7 @@ class Sample:
         return dict(zip(TRAITS, traits, strict=True)) if traits else {}
 
     def _all_traits(self) -> list[float] | None:
-        """`traits_of` the values, worked out once."""
+        """`traits_of` the values, worked out once; None if all are blank."""
         if self._traits is None:
             self._traits = traits_of(self.texts)
         return self._traits

@@ -128,7 +128,8 @@ def _length_trait(size: int) -> str:
 
 
 def _classify_decimal(text: str, length: str) -> tuple[Traits, float | None]:
-    """The traits of a decimal number, and the number unless its thousands are grouped; `length`: one of the traits."""
+    """The traits of a decimal number, and the number; None if its thousands are grouped. `length`: one of the
+    traits."""
     plain = text.replace(",", ".")
     try:
         number = float(plain)
@@ -164,6 +165,9 @@ def _size_traits(number: float) -> Traits:
     return traits
 
 
+_WORD_TRAITS: Final = ("one_word", "one_word", "two_words", "many_words")  # by how many words a text has
+
+
 def _text_traits(text: str, *, has_digits: bool) -> Traits:
     """The traits of a text that is no plain number: an address, a date, an amount, words."""
     if text[0] in "hHwW" and _URL.fullmatch(text):
@@ -176,7 +180,7 @@ def _text_traits(text: str, *, has_digits: bool) -> Traits:
         *(_digit_traits(text) if has_digits else ()),
         *_form_traits(text, folded),
         *_letter_traits(text, has_digits=has_digits),
-        "one_word" if len(words) <= 1 else "two_words" if len(words) == 2 else "many_words",
+        _WORD_TRAITS[min(len(words), 3)],
         *_vocabulary_traits(folded, words),
     ]
 

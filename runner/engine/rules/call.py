@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 256 * 1024
 
 
 def closest_name(name: str, candidates: Iterable[str]) -> str | None:
-    """The known name that this one is a typo of, if any; names that differ in a number are different."""
+    """The known name that this one is a typo of; None if of none. Names that differ in a number are different."""
     plain = name.casefold()
     for other in candidates:
         other_plain = other.casefold()

@@ -45,7 +45,7 @@ class CaptionColumn:
         return in_force
 
     def _current(self) -> str | None:
-        """The caption of the rows from here on, once those that came since the last row are in force."""
+        """The caption of the rows from here on, once those that came since the last row are in force; None: none is."""
         if self._fresh:
             self._levels = _with_fresh_captions(self._levels, self._fresh)
             self._fresh = []

@@ -65,7 +65,7 @@ def expression_of(text: str, types: Mapping[str, str], place: str) -> Expression
 
 
 def failures(failed: Mapping[int, Failure]) -> Iterator[tuple[list[int], str, str | None]]:
-    """Groups of rows in which an expression failed: their indexes, why, and the field that is to blame."""
+    """Groups of rows in which an expression failed: their indexes, why, and the field that is to blame (None: none)."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for index, failure in failed.items():
         by_reason.setdefault((failure.why, failure.field), []).append(index)

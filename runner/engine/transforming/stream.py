@@ -102,14 +102,14 @@ class TableStream:
         if field is None:
             return None
         rule = self._pipeline.package.transforms.get(field.name)
-        parts = self._combined.get(n)
-        has_column = index is not None or parts is not None
+        combined = self._combined.get(n)
+        has_column = index is not None or combined is not None
         if rule is not None and not field.is_computed and (rule.sees_others or not has_column):
             self._late.append(n)
         if rule is None and not has_column and not field.is_computed:
             return None
-        if parts is not None:
-            return parts[0][1]
+        if combined is not None:
+            return combined[0][1]
         converter = Converter(field) if index is None else self._table.converter(field, index)
         if field.name in allowed:
             converter.use_allowed(allowed[field.name])
@@ -128,8 +128,9 @@ class TableStream:
     def _choose_cells_to_point_at(self) -> None:
         """Set which column a finding names on a field that has no column of its own: the first that it is made of."""
         columns = self._table.source.columns
-        for n, parts in self._combined.items():
-            self._points_at[n] = columns[parts[0][0]].index
+        for n, combined in self._combined.items():
+            first_position, _ = combined[0]
+            self._points_at[n] = columns[first_position].index
         for name in self._pipeline.computations.order:
             uses = (self._column(self._by_name[used]) for used in self._pipeline.computations.uses(name))
             at = next((column for column in uses if column is not None), None)

@@ -246,7 +246,7 @@ def column_cleaner(steps: tuple[str, ...]) -> Callable[[list[str | None]], list[
         return [text and clean(text) for text in values]
 
     def clean_by_step(values: list[str | None]) -> list[str | None]:
-        """Clean a column step by step, which is faster where no text needs more than each step."""
+        """A column cleaned step by step, which is faster where all cells are ASCII texts; else cell by cell."""
         texts = cast("list[str]", values)
         if None in values or not all(map(str.isascii, texts)):
             return clean_each(values)
