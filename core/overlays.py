@@ -55,7 +55,7 @@ class Overlay(Strict):
         for name, field in self.fields.items():
             yield from (f"fields.{name}.{key}" for key in FieldOverlay.model_fields if key in field.model_fields_set)
         yield from (f"reading.{key}" for key in Reading.model_fields if key in self.reading.model_fields_set)
-        yield from (f"limits.{key}" for key in Limits.model_fields if key in self.limits.model_fields_set)
+        yield from (f"limits.{key}" for key in self.limits.model_dump(exclude_none=True))
         yield from ("language",) if self.language is not None else ()
 
 
@@ -108,7 +108,17 @@ def apply(manifest: Manifest, overlay: Overlay) -> Applied:
         raise ManifestInvalid(problems)
     language = overlay.language or manifest.language
     update = {"fields": tuple(fields.values()), "reading": reading, "limits": limits, "language": language}
-    return Applied(manifest.model_copy(update=update), tuple(overlay.changes()))
+    changes = tuple(overlay.changes())
+    return Applied(_consistent(manifest.model_copy(update=update)) if changes else manifest, changes)
+
+
+def _consistent(manifest: Manifest) -> Manifest:
+    """A manifest whose parts were changed; raises ManifestInvalid if they contradict one another."""
+    try:
+        Manifest.model_validate(manifest.model_dump(by_alias=True, exclude_unset=True))
+    except ValidationError as error:
+        raise ManifestInvalid(mistakes(error, Manifest)) from None
+    return manifest
 
 
 def _mapped(field: FieldSpec, added: Mapping[str, str | int | float | bool]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import ManifestInvalid
 from core.manifests import manifest_schema, parse_manifest
-from core.overlays import parse_overlay
+from core.overlays import apply, parse_overlay
 
 BASE = {"manifest": 1, "name": "m", "fields": [{"name": "a"}]}
 
@@ -209,3 +209,27 @@ def test_a_typo_in_a_field_of_an_overlay_gets_a_hint():
     (problem,) = refused.value.problems
     assert "did you mean synonyms?" in problem.problem
     assert "formats" in problem.allowed
+
+
+def test_an_overlay_cannot_make_a_manifest_that_its_author_could_not_write():
+    """Parts that are each in order can still contradict one another."""
+    manifest = parse_manifest(top(fields=[{"name": "a", "constant": "k"}, {"name": "b"}]))
+    captions = parse_overlay(b'{"overlay": 1, "reading": {"captions": {"to": "a"}}}')
+    with pytest.raises(ManifestInvalid) as refused:
+        apply(manifest, captions)
+    assert refused.value.problems[0].path == "$.reading.captions.to"
+
+
+def test_a_limit_that_an_overlay_leaves_open_is_no_change():
+    overlay = parse_overlay(b'{"overlay": 1, "limits": {"memory_mb": null, "cpu_seconds": 5}}')
+    assert apply(parse_manifest(top()), overlay).changes == ("limits.cpu_seconds",)
+
+
+def test_an_overlay_has_no_key_of_a_manifest_that_gives_a_right():
+    """Whatever is added to manifests later: an overlay says how files are written, and nothing else."""
+    for key in json.loads(json.dumps(manifest_schema()))["properties"]:
+        body = json.dumps({"overlay": 1, key: None}).encode()
+        if key in ("description", "fields", "reading", "limits", "language"):
+            continue
+        with pytest.raises(ManifestInvalid):
+            parse_overlay(body)

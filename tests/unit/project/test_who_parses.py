@@ -27,6 +27,7 @@ LISTED = {
     "console/erasure.py:_shorten_report": OURS + "the report of a replay; at most 16 MiB is read",
     "infra/local/sqlite_loads.py:_remove_job": OURS + "a row that was put aside",
     "core/memories.py:_built": "entries that were validated",
+    "core/overlays.py:_consistent": "a manifest that was read within its budget, with an overlay that was",
     "core/overlays.py:_merged": "a field or the reading of a manifest and of an overlay, both validated",
     "handlers/events.py:_parsed": "within its budget, measured just before",
     "runner/documents.py:read_order": OURS + "latest.json, at most 1 MiB is read",
