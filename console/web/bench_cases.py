@@ -25,7 +25,7 @@ from console.desk.differences import Sides, lines, summary
 from console.desk.files import lay_out
 from console.web.bench_access import benches_of, note
 from console.web.bench_runs import inbox_of, laid_out
-from console.web.rehearsals import LINE, asker, fetch_named, preview_boxes, preview_settings
+from console.web.rehearsals import LINE, at_work, fetch_named, preview_boxes, preview_settings
 from core.drops import TESTS
 from core.errors import UsageError
 from core.keys import refusal
@@ -118,7 +118,7 @@ def _new_case(call: Call, bench: Bench, form: Mapping[str, str]) -> tuple[str, d
 def _runner(call: Call, bench: Bench, chosen: tuple[str, dict[str, bytes]]) -> Iterator[tuple[CaseRunner, list[Case]]]:
     """The cases in a folder beside the manifest, and boxes as jobs have them: the rules may be another author's."""
     name, more = chosen
-    with LINE.turn(asker(call)), laid_out(call, bench) as beside:
+    with LINE.turn(at_work(call)), laid_out(call, bench) as beside:
         for path, body in {**benches_of(call).cases(bench), **more}.items():
             if refusal(path) is None:
                 target = beside / TESTS / path

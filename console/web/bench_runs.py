@@ -17,7 +17,7 @@ from console.desk.files import inbox_folder
 from console.desk.trials import TENANT
 from console.library import Library
 from console.web.explanations import Explanation, FindingFilter, explanation
-from console.web.rehearsals import LINE, Rehearsal, asker, preview_boxes, preview_settings, rehearse_beside
+from console.web.rehearsals import LINE, Rehearsal, asker, at_work, preview_boxes, preview_settings, rehearse_beside
 from core.errors import UsageError
 from core.jobs import Job
 from core.keys import SHARED_TENANT, refusal
@@ -44,7 +44,7 @@ class BenchDraft:
 
 def draft(call: Call, name: str, samples: Mapping[str, Path]) -> BenchDraft:
     """Draft a manifest from samples, as `ade init --from` does. Raises ProblemError."""
-    with LINE.turn(asker(call)), call.context.spool.scratch() as scratch:
+    with LINE.turn(at_work(call)), call.context.spool.scratch() as scratch:
         folder = scratch / "samples"
         folder.mkdir()
         files = [(folder / one) for one in samples]

@@ -14,7 +14,7 @@ from console.desk.drafts import for_all_tenants
 from console.library import DRAFTED, LIVE, Library, Standing, differences
 from console.replays import DIFFERS, NOT_COMPARED, SAME, JobDifference, Pair, Replayer, ReplayReport
 from console.web.bench_access import benches_of, note
-from console.web.rehearsals import LINE, asker, preview_boxes, preview_settings
+from console.web.rehearsals import LINE, at_work, preview_boxes, preview_settings
 from core.errors import UsageError
 from core.keys import SHARED_TENANT
 from core.manifests import Limits
@@ -164,7 +164,7 @@ def _compared(call: Call, replayer: Replayer, pairs: list[Pair]) -> ReplayReport
     until, settings = time.monotonic() + _SECONDS, preview_settings(call.context)
     try:
         with (
-            LINE.turn(asker(call)),
+            LINE.turn(at_work(call)),
             call.context.spool.scratch() as scratch,
             preview_boxes(settings, scratch) as sandbox,
         ):

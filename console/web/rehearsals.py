@@ -220,6 +220,11 @@ def asker(call: Call) -> str:
     return f"tenant {call.principal.tenant}" if call.principal.tenant else call.principal.id
 
 
+def at_work(call: Call) -> str:
+    """Whose turn it is that a person waits for, besides a preview that follows their changes."""
+    return f"{asker(call)}, at work"
+
+
 class PreviewLine:
     """One preview at a time, in the order of arrival; one of each caller, the others are refused at once."""
 

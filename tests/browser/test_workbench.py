@@ -46,11 +46,14 @@ def test_an_author_makes_samples_a_live_workflow(visit, console, tmp_path):
     page.locator("table.fields a", has_text="member").click()
     page.locator("#field [name=required]").check()
     expect(page.locator("table.fields tr.here")).to_contain_text("required", timeout=PATIENT)
+    expect(page.locator("#preview.working")).to_have_count(0, timeout=PATIENT)
     page.get_by_role("button", name="C", exact=True).click()
     page.locator("#sheet-1-column select").select_option("")
     page.locator("#sheet-1-column button").click()
     expect(page.locator("table.fields tr")).to_have_count(5, timeout=PATIENT)
+    expect(page.locator("#preview.working")).to_have_count(0, timeout=PATIENT)
     page.get_by_role("button", name="3", exact=True).click()
+    expect(page.locator('[name="reading.header_rows"]')).to_have_value("3", timeout=PATIENT)
     page.locator("nav.tabs").get_by_role("link", name="JSON").click()
     text = page.locator("#manifest").input_value()
     manifest = json.loads(text)
@@ -61,6 +64,7 @@ def test_an_author_makes_samples_a_live_workflow(visit, console, tmp_path):
     expect(page.locator("#problems")).to_contain_text("is valid", timeout=PATIENT)
     page.get_by_role("button", name="Use this").click()
     expect(page.locator("#said")).to_contain_text("Changed", timeout=PATIENT)
+    expect(page.locator("#preview.working")).to_have_count(0, timeout=PATIENT)
     shot(page, "json")
     assert serious(page) == []
 

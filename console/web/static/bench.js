@@ -105,20 +105,36 @@ let turn = 0;
 let timer;
 function runPreview() {
   clearTimeout(timer);
+  if (!$("#preview")?.dataset.auto) return;
+  $("#preview").classList.add("working");
   timer = setTimeout(async () => {
     const mine = ++turn;
     const place = $("#preview");
-    if (!place || !place.dataset.auto) return;
-    place.classList.add("working");
     const at = new URL($("#bench").dataset.at, location.href);
     at.searchParams.set("preview", "yes");
     const response = await fetch(at, { headers: { Accept: "text/html" } }).catch(() => null);
     if (mine !== turn) return;
-    place.classList.remove("working");
     const fresh = response && response.ok ? parsed(await response.text()).getElementById("preview") : null;
-    if (fresh && mine === turn) place.replaceChildren(...fresh.childNodes);
+    if (mine !== turn) return;
+    if (fresh) replacePreview(place, fresh);
+    place.classList.remove("working");
     if (/running|waits/.test($(".callout.bad", place)?.textContent || "")) timer = setTimeout(runPreview, 2000);
   }, 400);
+}
+
+// What somebody is choosing in the sheet stays when the preview comes again.
+function replacePreview(place, fresh) {
+  const fields = () => $$("form[id] input:not([type=hidden]), form[id] select", place);
+  const key = (one) => `${one.form.id}/${one.name}`;
+  const chosen = new Map(fields().map((one) => [key(one), one.type === "checkbox" ? one.checked : one.value]));
+  const focused = document.activeElement?.form && place.contains(document.activeElement) ? key(document.activeElement) : "";
+  place.replaceChildren(...fresh.childNodes);
+  for (const one of fields()) {
+    if (!chosen.has(key(one))) continue;
+    if (one.type === "checkbox") one.checked = chosen.get(key(one));
+    else one.value = chosen.get(key(one));
+    if (key(one) === focused) one.focus({ preventScroll: true });
+  }
 }
 
 // The JSON tab tells what is wrong while somebody types
