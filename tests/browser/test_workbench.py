@@ -28,6 +28,7 @@ def shot(page, name):
     page.screenshot(path=SHOTS / f"workbench-{name}.png", full_page=True)
 
 
+@pytest.mark.long  # seven boxes: more than CI has time for
 def test_an_author_makes_samples_a_live_workflow(visit, console, tmp_path):
     sample = tmp_path / "roster.csv"
     sample.write_text(CSV)
