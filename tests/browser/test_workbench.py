@@ -100,7 +100,7 @@ def test_without_scripts_the_manifest_is_edited_by_forms(visit, console):
     place.write_text(json.dumps(manifest))
     page = visit("/bench", scope="author", tenant="acme", java_script_enabled=False)
     page.get_by_role("button", name="Open plain").click()
-    page.get_by_label("New field").fill("age")
+    page.get_by_role("textbox", name="New field").fill("age")
     page.get_by_label("type of the new field").select_option("integer")
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator("#field [name=min]").fill("18")
