@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, NamedTuple, cast
 
+from runner.engine.common.blanks import blank_count
 from runner.engine.document_types import (
     ColumnChanges,
     DriftedColumn,
@@ -57,7 +58,7 @@ class Shares:
         self._chunks += 1
         for index, blank in enumerate(self.blank):
             column = columns[index]
-            self.blank[index] = blank + column.count(None)
+            self.blank[index] = blank + blank_count(column)
             if self._chunks <= _TYPED:
                 self.kinds[index] |= {_KINDS[kind] for kind in set(map(type, column)) if kind in _KINDS}
 

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from runner.engine.common import a1
+from runner.engine.common.blanks import blank_count
 from runner.engine.common.fields import Field
 from runner.engine.expressions.evaluation import Columns, computed
 from runner.engine.expressions.signatures import Expression
@@ -151,7 +152,7 @@ class TableStream:
                 self.shares.wrong[at] += len(wrong)
         pipeline.times.spend("transform", clock)
         for n in self.left_out:
-            self.left_out[n] += count - rows.columns[n].count(None)
+            self.left_out[n] += count - blank_count(rows.columns[n])
         if not self.filled:
             self.filled = any(values.count(None) < count for values in self._by_field(output).values())
         if self.sums:
@@ -286,7 +287,7 @@ class TableStream:
         if self._valueless:
             self._valueless = [n for n in self._valueless if output[n].count(None) == count]
         for n in self._blanks:
-            self._blanks[n] += output[n].count(None)
+            self._blanks[n] += blank_count(output[n])
 
     @property
     def valueless(self) -> list[str]:
@@ -434,7 +435,7 @@ class TableStream:
         raw = self._fill_merged(n, rows.columns[index], reporter)
         self._report_broken(raw, reporter, n)
         values, wrong = self._convert_to_type(n, raw, reporter) if field else (raw, [])
-        self.total[n] += count - raw.count(None)
+        self.total[n] += count - blank_count(raw)
         if values is not raw and n not in self._late:
             self.changed[n] += sum(map(ne, raw, values))
         return values, wrong
@@ -461,7 +462,7 @@ class TableStream:
         for at, converter in self._combined[n]:
             raw = rows.columns[at]
             self._report_broken(raw, reporter, n, at)
-            self.total[n] += len(raw) - raw.count(None)
+            self.total[n] += len(raw) - blank_count(raw)
             read = self._convert if joins else self._read_mapped
             converted.append(read(n, raw, converter, reporter, at))
         if joins:

@@ -147,8 +147,8 @@ class FieldChecks:
         report = partial(self._report, reporter, column)
         if bad:
             self._check_type(values, bad, report)
-        if field.required and None in values:
-            report([i for i, v in enumerate(values) if v is None], "required", what="is blank")
+        if field.required and (blank := [i for i, v in enumerate(values) if v is None]):
+            report(blank, "required", what="is blank")
         if field.pattern is not None:
             self._check_pattern(field.pattern, values, skip, report)
         if field.min is not None or field.max is not None:

@@ -484,3 +484,45 @@ def test_refused_outputs_of_the_engine_alone_look_like_a_fault_of_the_engines(tm
     found = verified(done, job, box, limits=limits, killed=lambda: None)
     assert ("artifact.json counts 3 rows" in found.suspicion) is trusted
     assert found.verdict is (Verdict.ENGINE_FAILED if trusted else Verdict.BAD_OUTPUT)
+
+
+def long_book(**changes: bytes) -> io.BytesIO:
+    """A workbook of several pieces, one of its late cells replaced."""
+    file = io.BytesIO()
+    book = BookWriter(file, title="t")
+    sheet = book.sheet("Normalized", [OutputColumn("Name"), OutputColumn("Pay"), OutputColumn("Note")])
+    names: list[str | None] = [f"name {n}" for n in range(12_000)]
+    names[11_500] = None
+    sheet.write(
+        [names, [n / 4 for n in range(12_000)], ["a & b" if n == 10_900 else "x" for n in range(12_000)]], 12_000
+    )
+    sheet.close()
+    book.close()
+    parts = members(file.getvalue())
+    if changes:
+        sheet_part = parts["xl/worksheets/sheet1.xml"]
+        assert changes["old"] in sheet_part
+        parts["xl/worksheets/sheet1.xml"] = sheet_part.replace(changes["old"], changes["new"], 1)
+    return io.BytesIO(zipped(parts.items()))
+
+
+def test_a_long_sheet_passes_with_blanks_and_entities_among_its_usual_rows():
+    assert read_book(long_book(), title="t", formats=()) == [WrittenSheet("Normalized", 3, 12_000)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"<v>2750.0</v>", b"<f>1+1</f><v>2750.0</v>"),
+        (b"<v>2750.0</v>", b"<v>=2750</v>"),
+        (b"<t>name 11001</t>", b"<t>name <!-- --> 11001</t>"),
+        (b"<t>name 11001</t>", b"<t>name &#61; 11001</t>"),
+        (b'<row r="11003">', b'<row r="11003" x="1">'),
+        (b'<row r="11003">', b'<row r="11004">'),
+        (b'</row><row r="11003">', b'</row>=1<row r="11003">'),
+        (b'<c r="A11003" ', b'<c r="A11003" cm="1" '),
+    ],
+)
+def test_one_cell_that_the_writer_could_not_write_is_refused_after_thousands_of_usual_rows(old, new):
+    with pytest.raises(BadOutput, match=r"something other than values|rows out of order"):
+        read_book(long_book(old=old, new=new), title="t", formats=())
