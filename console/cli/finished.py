@@ -56,10 +56,11 @@ def _in_folder(folder: Path) -> FinishedResult:
         raise UsageError(f"{folder} has no result.json; name a folder that `ade try --out` wrote, or a job") from None
     except ValueError as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    facts = result if isinstance(result, dict) else {}
-    failure = facts.get("error")
+    if not isinstance(result, dict) or not isinstance(result.get("status"), str):
+        raise UsageError(f"{path} is not a result.json of ade: it does not say how a job ended")
+    failure = result.get("error")
     verdict = failure.get("verdict") if isinstance(failure, dict) else None
-    status = status_text(str(facts.get("status", "")), verdict if isinstance(verdict, str) else None)
+    status = status_text(result["status"], verdict if isinstance(verdict, str) else None)
     return FinishedResult.in_folder(folder, status)
 
 
