@@ -72,6 +72,7 @@ def erase_tenant(
         if not jobs and not files:
             break
     report.add("tokens", _revoke(stack, tenant))
+    report.add("former versions", _forget_former(stack))
     if isinstance(stack.table, ErasesTenants):
         report.add("rows and messages", stack.table.erase_tenant(tenant))
     _clear_machine(stack, known, report)
@@ -145,6 +146,14 @@ def _remove_files(stack: Stack, tenant: str, known: set[str], report: ErasureRep
 
 def _purge(store: ObjectStore, prefix: str) -> int:
     return store.purge(prefix) if isinstance(store, Purges) else store.delete_prefix(prefix)
+
+
+def _forget_former(stack: Stack) -> int:
+    """Delete former versions of the documents that all tenants share: a bucket may keep them."""
+    if not isinstance(stack.store, Purges):
+        return 0
+    reports = (f"{replay}report.json" for replay in stack.store.level(REPLAYS).folders)
+    return sum(stack.store.purge_former(key) for key in (TOKENS_KEY, LINKS_KEY, *reports))
 
 
 def _shorten_report(store: ObjectStore, key: str, tenant: str) -> int:

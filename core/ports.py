@@ -463,6 +463,10 @@ class Purges(Protocol):
         """Delete every version of everything whose key starts with `prefix`; returns how many there were."""
         ...
 
+    def purge_former(self, key: str) -> int:
+        """Delete what this key held before its present content; returns how many versions went."""
+        ...
+
 
 @runtime_checkable
 class Hasty(Protocol):

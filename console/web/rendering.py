@@ -164,7 +164,6 @@ def _environment() -> Environment:
         "clock": clock,
         "base": _base,
         "ending": _ending,
-        "folder": _folder,
         "place": place_of,
         "brief": brief,
     }

@@ -192,6 +192,11 @@ class DynamoJobTable:
     def resolutions(self) -> tuple[Resolution, ...]:
         return self._ends.resolutions()
 
+    def erase_tenant(self, tenant: str) -> int:
+        """Jobs that cannot be read stay, as messages in SQS do: nobody finds them by their tenant."""
+        workflows = self._ends.erase(tenant, self._clock.now())
+        return self._slots.erase(tenant, workflows)
+
     def recount(self) -> int:
         now = self._clock.now()
         self._ends.tidy(now)

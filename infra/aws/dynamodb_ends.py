@@ -5,6 +5,7 @@ at random since every job adds to it, and the sender's of that day. A repeated c
 nothing is counted twice. Whatever is too old is deleted by whoever recounts, once an hour in each process.
 """
 
+import contextlib
 import random
 import time
 from collections.abc import Iterable
@@ -117,6 +118,35 @@ class EndCounters:
             item for item in self._reads.after(items.RESOLUTIONS, " ") if float(item["at"]["N"]) < now - SENDER_SECONDS
         ]
         self._delete({"pk": item["pk"], "sk": item["sk"]} for item in old)
+
+    def erase(self, tenant: str, now: float) -> set[str]:
+        """Delete the counters and resolutions of a tenant; returns the workflows that were counted.
+
+        Counters of all keep their numbers, without the name of a job that was the tenant's.
+        """
+        days, mine = int(now // DAY) + 1, list[Item]()
+        for day in range(int((now - SENDER_SECONDS) // DAY) - _BEYOND_DAYS, days + 1):
+            mine += self._reads.after(items.sender_ends_partition(day), " ", begins=f"{tenant}#")
+        workflows = {item["sk"]["S"].partition("#")[2] for item in mine}
+        mine += [one for one in self._reads.after(items.RESOLUTIONS, " ") if one["tenant"]["S"] == tenant]
+        self._delete({"pk": item["pk"], "sk": item["sk"]} for item in mine)
+        starts = tuple(f"{tenant}-{workflow}-" for workflow in workflows)
+        for slot in range(items.END_SLOTS):
+            for item in self._reads.after(items.ends_partition(slot), items.moment(0.0)):
+                if item["last_job"]["S"].startswith(starts):
+                    self._forget_job(item)
+        return workflows
+
+    def _forget_job(self, item: Item) -> None:
+        change = {
+            "TableName": self._name,
+            "Key": {"pk": item["pk"], "sk": item["sk"]},
+            "UpdateExpression": "SET last_job = :none",
+            "ConditionExpression": "last_job = :job",  # else another job ended meanwhile
+            "ExpressionAttributeValues": {":none": text(""), ":job": item["last_job"]},
+        }
+        with contextlib.suppress(Answered):
+            self._call("forget a job", lambda: self._db.update_item(**change), expect=(_NO,))
 
     def _delete(self, keys: Iterable[Item]) -> None:
         for key in keys:

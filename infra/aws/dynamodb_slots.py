@@ -16,6 +16,7 @@ and the counter is set to their number if it has not changed since, so that no s
 import random
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -117,6 +118,18 @@ class Slots:
                 self._call("drop a note", lambda: self._db.delete_item(TableName=self._name, Key=key))  # noqa: B023
         self._unchanged = {pk: seen for pk, seen in self._unchanged.items() if pk in checked}
         return corrected
+
+    def erase(self, tenant: str, workflows: Iterable[str]) -> int:
+        """Delete a tenant's counters of workflows and the notes about them; those of the tenant itself stay."""
+        notes = [note for note in self._reads.doubts() if note["tenant"]["S"] == tenant]
+        names = {*workflows, *(note["workflow"]["S"] for note in notes)} - {""}
+        keys = [items.doubt_key(tenant, note["workflow"]["S"] or None) for note in notes]
+        for name in names:
+            counters = self._reads.items(items.slots_keys(tenant, name))
+            keys += [{"pk": counter["pk"], "sk": counter["sk"]} for counter in counters]
+        for key in keys:
+            self._call("erase a counter", lambda: self._db.delete_item(TableName=self._name, Key=key))  # noqa: B023
+        return len(keys)
 
     def _is_at_rest(self, counter: Item, now: float) -> bool:
         """Whether a counter has not changed for so long that the index has every job it counts."""

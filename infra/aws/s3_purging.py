@@ -31,6 +31,21 @@ def purge_versions(s3: Any, call: Caller, bucket: str, prefix: str) -> int:
     return gone
 
 
+def purge_former(s3: Any, call: Caller, bucket: str, key: str) -> int:
+    """Delete all versions of one key but its newest; returns how many there were. Safe to repeat."""
+    gone = 0
+    for _ in range(_ROUNDS):
+        ask = {"Bucket": bucket, "Prefix": key, "MaxKeys": _AT_ONCE}
+        page = call(f"list versions {key}", lambda: s3.list_object_versions(**ask))  # noqa: B023 - called at once
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        old = [one for one in found if one["Key"] == key and not one["IsLatest"]]
+        if not old:
+            break
+        _delete(s3, call, bucket, [{"Key": key, "VersionId": one["VersionId"]} for one in old])
+        gone += len(old)
+    return gone
+
+
 def _delete(s3: Any, call: Caller, bucket: str, objects: list[dict[str, str]]) -> None:
     def act() -> None:
         answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})

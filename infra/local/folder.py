@@ -257,6 +257,11 @@ class FolderStore:
             self._prune(prefix.rstrip("/"))
         return len(keys)
 
+    def purge_former(self, key: str) -> int:
+        """A folder keeps no former versions."""
+        del key
+        return 0
+
     def purge(self, prefix: str) -> int:
         """Hidden, unfinished and refused files and links go too; no link is followed."""
         if not prefix.endswith("/"):

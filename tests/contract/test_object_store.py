@@ -65,6 +65,19 @@ def test_a_purge_leaves_no_version_of_what_is_below_a_prefix(store: ObjectStore)
     assert store.read(KEY, limit=LIMIT) == b"again"
 
 
+def test_former_versions_go_and_the_present_one_stays(store: ObjectStore):
+    if not isinstance(store, Purges):
+        pytest.skip("this store cannot delete more than it lists")
+    former, neighbour = store.put(KEY, b"one").version, f"{KEY}x"
+    for key in (neighbour, KEY):
+        store.put(key, b"two")
+    store.purge_former(KEY)
+    assert store.purge_former(KEY) == 0
+    assert (store.read(KEY, limit=LIMIT), store.read(neighbour, limit=LIMIT)) == (b"two", b"two")
+    with pytest.raises((ObjectMissing, ObjectChanged)):
+        store.read(KEY, version=former, limit=LIMIT)
+
+
 def test_an_empty_object_is_an_object(store: ObjectStore):
     store.put(KEY, b"")
     head = store.head(KEY)
