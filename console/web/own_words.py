@@ -99,6 +99,7 @@ _WORDS: Final[dict[str, tuple[str, str, str, str]]] = {
         "Descargar rejects.xlsx",
     ),
     "report": ("Open the report", "Bericht öffnen", "Ouvrir le rapport", "Abrir el informe"),
+    "log_out": ("Log out", "Abmelden", "Se déconnecter", "Cerrar sesión"),
     "upload_title": ("Send a file", "Datei senden", "Envoyer un fichier", "Enviar un archivo"),
     "upload_file": (
         "Spreadsheet, at most {count} MB",

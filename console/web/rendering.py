@@ -217,6 +217,5 @@ def _shown(
         "signed_in": principal is not None and principal is not LOCAL,
         "may": {str(right): principal is not None and principal.may(right) for right in Permission},
     }
-    return HTMLResponse(
-        fragment(template, menu=menu, path=path, language=text.get("language", ""), **who, **facts), status_code=status
-    )
+    spoken = {"language": text.get("language", ""), "log_out": text.get("log_out", "Log out")}
+    return HTMLResponse(fragment(template, menu=menu, path=path, **spoken, **who, **facts), status_code=status)

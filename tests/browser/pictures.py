@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/guides/console.md: `python -m tests.browser.pictures`. Needs chromium.
+"""Takes the pictures of docs/guides: `python -m tests.browser.pictures`. Needs chromium.
 
 A real `ade up` gets the drops of `ade demo`, a few more of the same sender, one that asks and one that fails.
 """
@@ -18,6 +18,8 @@ from tests.browser.conftest import CHROMIUM, SWITCHES
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SIZE = {"width": 1100, "height": 760}
+PATIENCE_MS = 120_000
+LOW = {"width": 1100, "height": 520}
 PHONE = {"width": 390, "height": 760}
 ASKS: dict[str, Any] = {
     "manifest": 1,
@@ -26,6 +28,18 @@ ASKS: dict[str, Any] = {
     "mapping": {"review": "always"},
     "fields": [{"name": "member_id"}, {"name": "street", "required": True}, {"name": "paid_on", "type": "date"}],
 }
+SERVED: dict[str, Any] = {
+    "manifest": 1,
+    "name": "benefits",
+    "subscribe": ["benefits/**/*.csv"],
+    "fields": [
+        {"name": "member", "required": True},
+        {"name": "email", "type": "email"},
+        {"name": "plan", "type": "enum", "allowed": ["basic", "gold"]},
+    ],
+    "output": {"rejects": True},
+}
+WRONG = "member,email,plan\nM1,ann(at)acme.example,gold\nM2,bob@acme.example,golden\n,cy@acme.example,basic\nM4,di@acme.example,gold\n"
 ROSTER = "id,email,gross_pay\n" + "".join(f"M{n:06d},m{n}@acme.example,{n}\n" for n in range(1, 30))
 
 
@@ -76,7 +90,20 @@ def fill(client: httpx.Client, folder: Path) -> tuple[str, str]:
     return shown, asks
 
 
+def standing(folder: Path, client: httpx.Client) -> str:
+    """A workflow of acme that rejects rows, and a job with some to fix."""
+    place = folder / "data" / "bucket" / "configs" / "acme" / str(SERVED["name"])
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text(json.dumps(SERVED))
+    given = {"tenant": "acme", "manifest": "", "path": "benefits/north"}
+    sent = client.post("/jobs", data=given, files={"files": ("june.csv", WRONG.encode())}).raise_for_status()
+    job_id = str(sent.json()["jobs"][0]["job_id"])
+    follow(client, job_id)
+    return job_id
+
+
 def take(page: Page, name: str, path: str, *, at: str = "") -> None:
+    page.set_default_timeout(PATIENCE_MS)  # a review reads values in a box
     page.goto(path)
     page.wait_for_load_state()
     if at:
@@ -107,16 +134,29 @@ def main() -> int:
         url = next(str(event["console"]) for event in running.events if event["event"] == "up")
         with httpx.Client(base_url=url, timeout=60) as client:
             shown, asks = fill(client, Path(place))
+            fixed = standing(Path(place), client)
+        ade = Ade(Path(place))
+        token = ade("token", "new", "--name", "ann", "--scope", "sender", "--tenant", "acme", "--json").json["token"]
+        by_link = ("--tenant", "acme", "--workflow", "benefits", "--name", "Benefits of June")
+        link = str(ade("link", "new", *by_link, "--expires", "30d", "--json").json["path"])
         browser = play.chromium.launch(executable_path=CHROMIUM, args=list(SWITCHES))
         page = browser.new_page(base_url=url, viewport=SIZE)
         take(page, "overview", "/")
-        take(page, "jobs", "/jobs")
         take(page, "job", f"/jobs/{shown}", at="[aria-labelledby=fixes-title]")
         take(page, "review", f"/review?job={asks}")
         take(page, "report", f"/jobs/{shown}/output?name=report.html&inline=true")
         take(browser.new_page(base_url=url, viewport=SIZE, color_scheme="dark"), "senders-dark", "/senders")
         take(browser.new_page(base_url=url, viewport=PHONE), "jobs-phone", "/jobs")
         bench(browser.new_page(base_url=url, viewport={**SIZE, "width": 1280}), Path(place))
+        take(browser.new_page(base_url=url, viewport=LOW), "jobs", "/jobs")
+        take(browser.new_page(base_url=url, viewport=LOW), "upload", link)
+        sender = browser.new_context(base_url=url, viewport=LOW)
+        sender.add_cookies([{"name": "ade_session", "value": str(token), "url": url}])
+        page = sender.new_page()
+        take(page, "own", "/")
+        page.goto(f"/jobs/{fixed}/fix")
+        page.locator(".fix-grid td.wrong").first.wait_for()
+        page.screenshot(path=PICTURES / "fix.png")
         browser.close()
     for picture in sorted(PICTURES.glob("*.png")):
         print(f"{picture.name}: {picture.stat().st_size / 1024:.0f} KiB")

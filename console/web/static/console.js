@@ -110,7 +110,11 @@ function showTimes() {
     if (one.closest(".timeline") || Math.abs(ago) > 86400) continue;
     const amount = Math.abs(ago);
     const words = amount < 60 ? `${Math.round(amount)} s` : amount < 3600 ? `${Math.round(amount / 60)} min` : `${Math.round(amount / 3600)} h`;
-    one.textContent = ago >= 0 ? `${words} ago` : `in ${words}`;
+    const language = one.closest("[lang]").lang;
+    if (language !== "en") {
+      const [size, unit] = amount < 60 ? [1, "second"] : amount < 3600 ? [60, "minute"] : [3600, "hour"];
+      one.textContent = new Intl.RelativeTimeFormat(language, { style: "short" }).format(-Math.round(ago / size), unit);
+    } else one.textContent = ago >= 0 ? `${words} ago` : `in ${words}`;
   }
 }
 
