@@ -142,7 +142,7 @@ class EndCounters:
             "TableName": self._name,
             "Key": {"pk": item["pk"], "sk": item["sk"]},
             "UpdateExpression": "SET last_job = :none",
-            "ConditionExpression": "last_job = :job",  # else another job ended meanwhile
+            "ConditionExpression": "last_job = :job",  # else another job ended since
             "ExpressionAttributeValues": {":none": text(""), ":job": item["last_job"]},
         }
         with contextlib.suppress(Answered):
