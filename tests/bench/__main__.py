@@ -12,7 +12,7 @@ import sys
 from tests.bench.harness.figures import Report, drifted
 
 REPORTED = ("engine", "drops", "queue")
-COUNTED = ("box", "cloud", "console", "flames", "idle", "postgres", "sandbox", "spine", "telemetry")
+COUNTED = ("box", "cloud", "console", "flames", "idle", "postgres", "sandbox", "spine", "steady", "telemetry")
 
 
 def main(words: list[str]) -> int:

@@ -17,7 +17,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -83,6 +85,10 @@ class AdeUp:
     def is_done(self, n: int) -> bool:
         return bool(self._results(n))
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def cpu(self) -> float:
         return cpu_seconds(self._process.pid)
 
@@ -112,7 +118,8 @@ def ade_up(folder: Path, rules: dict[str, str] | None = None, **settings: str) -
                     break
             else:
                 raise SystemExit(f"ade up did not start: {(folder / 'said').read_text()[-2000:]}")
-            os.set_blocking(process.stdout.fileno(), False)
+            # Who does not read a full pipe stops the one that writes.
+            threading.Thread(target=deque, args=(process.stdout, 0), daemon=True).start()
             yield AdeUp(folder, process, rules or {})
         finally:
             process.terminate()
