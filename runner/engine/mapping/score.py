@@ -18,7 +18,7 @@ from runner.engine.common.findings import FindingText
 from runner.engine.common.spelling import joined
 from runner.engine.mapping.assign import Rank, assign
 from runner.engine.mapping.column_evidence import ColumnIn
-from runner.engine.mapping.contrasts import CONTRARY
+from runner.engine.mapping.contrasts import CONTRARY, OUTDATED
 from runner.engine.mapping.evidence import EMPTY, PER_POINT, Contribution, Detected, Weigher
 from runner.engine.mapping.headers import (
     FUZZY,
@@ -375,12 +375,16 @@ class _Chooser:
         """The doubt about a field that a column has for other reasons than its name: other words, or only its values;
         None if the reasons are good."""
         evidence, name = self._evidence(column.position, field), self._fields[field].name
-        is_named = evidence.exact is not None or evidence.header >= SAME_WORDS * PART
-        if is_named or evidence.rules > 0 or evidence.confirmed:
+        if evidence.exact is not None or evidence.confirmed:
+            return None
+        former = self._former_ones(column, field)
+        if not former and (evidence.header >= SAME_WORDS * PART or evidence.rules > 0):
             return None
         remedy = f'{{"name": "{name}", "synonyms": [the header of this column]}}'
         but = ""
-        if self._weigher.is_another_one(column.position, field):
+        if former:
+            but = f"it has a header that says more, and column {', '.join(former)} one that names a former one"
+        elif self._weigher.is_another_one(column.position, field):
             but = "only one of them is the second or a later one"
         elif others := self._numbered_on(column, field):
             but = f"column {', '.join(others)} has such values, too, and a header that differs by a number"
@@ -405,6 +409,18 @@ class _Chooser:
             {"probability in percent": round(100 * probability), "other words": other},
             remedy,
         )
+
+    def _former_ones(self, column: ColumnIn, field: int) -> list[str]:
+        """The letters of columns without a field that `old` or the like in their header tells from this field, if this
+        column's header has a word that theirs lacks: `Old price` beside `New price`, not beside `Price`."""
+        own = set(column.headers[0].casefold().split()) if column.headers else set()
+        return [
+            other.letters
+            for at, other in self._columns.items()
+            if at not in self._chosen
+            and self._weigher.contrary(at).get(field) == OUTDATED
+            and not own <= set(other.headers[0].casefold().split())
+        ]
 
     def _numbered_on(self, column: ColumnIn, field: int) -> list[str]:
         """The letters of columns without a field whose header has another number and whose values speak as much for

@@ -220,3 +220,19 @@ def test_a_pattern_settles_that_a_text_field_has_odd_values():
     fields = [Field({"name": "name", "pattern": ".+@.+"})]
     (choice,) = choose(columns, fields, threshold=THRESHOLD, detected={}, allowed=lambda _: None)
     assert (choice.field, choice.doubt) == ("name", None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_reported"),
+    [
+        (("Current address", "Former address"), True),
+        (("Present address", "Previous address"), True),
+        (("Address", "Former address"), False),
+        (("Adresse", "Ehemalige Adresse"), False),
+    ],
+)
+def test_a_column_beside_its_former_one_is_taken_with_a_warning_unless_it_is_the_plain_one(headers, is_reported):
+    columns = [ColumnIn(n, (h,), Sample(VALUES["text"]), "AB"[n]) for n, h in enumerate(headers)]
+    fields = [Field({"name": "address"})]
+    taken, former = choose(columns, fields, threshold=THRESHOLD, detected={}, allowed=lambda _: None)
+    assert (taken.field, taken.doubt is not None, former.field) == ("address", is_reported, None)
