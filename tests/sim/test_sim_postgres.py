@@ -11,7 +11,7 @@ from tests.contract import servers
 from tests.sim.postgres_world import Database, simulate_on
 
 pytestmark = pytest.mark.slow
-SEEDS = int(os.environ.get("ADE_TEST_SIM_POSTGRES_SEEDS", "6"))
+SEEDS = int(os.environ.get("ADE_TEST_SIM_POSTGRES_SEEDS", "12"))
 SOMETIMES = (
     *(
         "died",
