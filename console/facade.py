@@ -171,7 +171,12 @@ class Facade:
         return self.document(f"{job_folder(job)}artifact.json")
 
     def review(self, job: Job) -> dict[str, object] | None:
-        """The questions of a job in REVIEW. They stay as they are for as long as its row does."""
+        """The questions of a job in REVIEW, as they are now."""
+        return self.document(f"{job_folder(job)}review.json")
+
+    def listed_review(self, job: Job) -> dict[str, object] | None:
+        """The questions of a job in REVIEW for a list: asked for once for each version of its row. What is answered is
+        compared with `review`."""
         key, row = f"{job_folder(job)}review.json", f"row {job.rev}"
         if (known := self._documents.get((key, row))) is not None:
             return known

@@ -81,7 +81,7 @@ def alike(call: Call, asked: "list[AskedQuestion]", others: list[Job]) -> list[J
     for job in others:
         if job.review is None or job.review.questions > len(asked):
             continue
-        theirs = questions(call.context.facade.review(job))
+        theirs = questions(call.context.facade.listed_review(job))
         if theirs and {signature(one) for one in theirs} <= mine:
             found.append(job)
     return found
