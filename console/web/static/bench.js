@@ -4,25 +4,8 @@
 // Samples
 
 function sampleZone() {
-  const zone = $("#zone");
-  const input = $("#files");
-  if (!zone) return;
-  const list = () => {
-    $("#chosen").replaceChildren(...[...input.files].map((file) => {
-      const item = document.createElement("li");
-      item.textContent = `${file.name}, ${Math.ceil(file.size / 1024)} KiB`;
-      return item;
-    }));
-  };
-  input.addEventListener("change", list);
-  for (const kind of ["dragover", "dragenter"]) {
-    zone.addEventListener(kind, (event) => { event.preventDefault(); zone.classList.add("over"); });
-  }
-  for (const kind of ["dragleave", "drop"]) zone.addEventListener(kind, () => zone.classList.remove("over"));
-  zone.addEventListener("drop", (event) => {
-    event.preventDefault();
-    if (event.dataTransfer.files.length) { input.files = event.dataTransfer.files; list(); }
-  });
+  if (!$("#zone")) return;
+  fileZone();
   $("#begin").addEventListener("submit", () => say("Reading the samples …", true));
 }
 

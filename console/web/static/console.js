@@ -330,7 +330,8 @@ function nextQuestion(by = 1) {
 
 // Drop
 
-function dropPage() {
+// Names the files that are chosen or dragged into the zone of a page.
+function fileZone() {
   const zone = $("#zone");
   const input = $("#files");
   const list = () => {
@@ -352,6 +353,11 @@ function dropPage() {
       list();
     }
   });
+  return input;
+}
+
+function dropPage() {
+  const input = fileZone();
   let waiting;
   let latest = 0;
   const check = async () => {
